@@ -30,19 +30,21 @@ Command ReportCommand() {
       "divvy report usage|shares|waste|efficiency|fairness|predictions|speeds [OPTIONS]",
       "usage: GPU-hours, jobs and waiting by user, team, job name, GPU model, pool, machine or hour; of a job that "
       "was started several times all runs count, as one job. shares: who held how many GPUs over time, by the same but "
-      "hours. waste: "
-      "GPU-hours that were not used, by the same but hours, and who wastes "
-      "GPUs now, with what to do about it. efficiency: mean use of GPUs and CPUs, and the peak of GPU memory. "
-      "fairness: how long users or teams waited for what they ran, and how even "
-      "that and the GPU-hours are. predictions: the latest jobs that ended (10,000 at most), run through the "
-      "prediction "
-      "of run times in the order of their ends, as if each had been predicted from those before it; for all and by "
-      "user. speeds: how fast jobs of one kind (user, name, command, GPUs) are on which GPU model, learned from the "
+      "hours. waste: GPU-hours that were not used, by what usage has and by job (the worst first, ended ones among "
+      "them), and who wastes GPUs now, with what to do about it. efficiency: mean use of GPUs and CPUs, and the peak "
+      "of "
+      "GPU memory, by the same. fairness: how long users (teams, job names, models, pools) waited for what they ran, "
+      "or "
+      "what started in each hour, and how even that and the GPU-hours are. predictions: the latest jobs that ended "
+      "(10,000 at most), run through the prediction of run times in the order of their ends, as if each had been "
+      "predicted from those before it; for all and by user, team, name, model, pool or hour. speeds: how fast jobs of "
+      "one kind (user, name, command, GPUs) are on which GPU model, learned from the "
       "progress that they reported, else from how long those ran that ended well.",
       {{"divvy report usage --by team --since 30d", "who had the GPUs this month"},
        {"divvy report usage --by hour --since 7d --html >week.html", "a page with plots"},
        {"divvy report shares --by team --since 30d --html >month.html", "who held what, drawn over time"},
        {"divvy report waste --by user", "who left GPUs unused, and what to do about it"},
+       {"divvy report waste --by job --since 30d", "the worst jobs of the month, ended ones too"},
        {"divvy report efficiency --by model", "how well GPUs and CPUs were used"},
        {"divvy report fairness", "who waited longest for what they ran"},
        {"divvy report predictions", "how good estimates are here"},

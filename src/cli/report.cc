@@ -13,52 +13,6 @@ namespace {
 
 using dialect::Option;
 
-const std::vector<Column>& Columns() {
-  static const std::vector<Column> columns = {{"USER", false, true, false},     {"JOBS", true, true, false},
-                                              {"PREDICTED", true, true, false}, {"MEDIAN", true, true, false},
-                                              {"WITHIN 2x", true, true, false}, {"IN INTERVAL", true, true, false}};
-  return columns;
-}
-
-std::string Percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.0f%%", share * 100);
-  return text;
-}
-
-std::string Times(double ratio) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2fx", ratio);
-  return text;
-}
-
-std::vector<Cell> Row(const wire::PredictionRow& row) {
-  const bool has_any = row.predicted > 0;
-  return {{row.user.empty() ? "all" : row.user, row.user.empty() ? Colour::kBold : Colour::kNone},
-          {std::to_string(row.predicted + row.unpredicted), Colour::kNone},
-          {std::to_string(row.predicted), Colour::kNone},
-          {has_any ? Times(row.median_ratio) : "-", Colour::kNone},
-          {has_any ? Percent(row.within_factor_two) : "-", Colour::kNone},
-          {has_any ? Percent(row.inside_interval) : "-", Colour::kNone}};
-}
-
-int Predictions(const ListingOptions& listing) {
-  return ShowListing(listing, [&]() -> Result<std::string> {
-    DIVVY_TRY(Api api, Api::Connect());
-    DIVVY_TRY(const std::string json, api.Raw("GET", "/v1/reports/predictions", ""));
-    if (listing.json) return json + "\n";
-    DIVVY_TRY(const wire::PredictionsReport report, wire::Decode<wire::PredictionsReport>(json));
-    if (report.jobs == 0 && !listing.csv)
-      return std::string("No job has run to its end here yet; there is nothing to measure.\n");
-    std::vector<std::vector<Cell>> rows;
-    for (const wire::PredictionRow& row : report.rows) rows.push_back(Row(row));
-    DIVVY_TRY(std::string text, RenderTable(Columns(), rows, listing));
-    if (!listing.csv)
-      text += "MEDIAN: actual run time to predicted. IN INTERVAL: ended within the interval in which 8 of 10 should.\n";
-    return text;
-  });
-}
-
 const std::vector<Column>& SpeedColumns() {
   static const std::vector<Column> columns = {{"USER", false, true, false}, {"NAME", false, true, true},
                                               {"GPUS", true, true, false},  {"MODEL", false, true, true},
@@ -118,13 +72,15 @@ int ReportMain(const Words& words) {
   if (what == Words{"waste"}) return ReportWaste(flags);
   if (what == Words{"efficiency"}) return ReportEfficiency(flags);
   if (what == Words{"shares"}) return ReportShares(flags);
-  if (what != Words{"predictions"} && what != Words{"speeds"})
+  if (what == Words{"predictions"}) return ReportPredictions(flags);
+  if (what != Words{"speeds"})
     return Fail(
         InvalidArgument("write: divvy report usage, shares, waste, efficiency, fairness, predictions or speeds"));
   if (flags.has_stretch())
     return Fail(InvalidArgument(
-        "--by, --since, --until and --html are of divvy report usage, shares, waste, efficiency and fairness"));
-  return what == Words{"speeds"} ? Speeds(flags.listing) : Predictions(flags.listing);
+        "what is faster on which GPU is learned from all runs: --by, --since, --until and --html are of divvy report "
+        "usage, shares, waste, efficiency, fairness and predictions"));
+  return Speeds(flags.listing);
 }
 
 }  // namespace divvy::cli

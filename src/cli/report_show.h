@@ -37,8 +37,11 @@ std::string HostOf(Api& api);
 /// "2026-03-01 16:00 to 2026-03-08 16:00".
 std::string StretchText(double since, double until);
 
+/// TitleOf rows that are of jobs.
+inline constexpr std::string_view kOfJobs = "JOB";
+
 inline constexpr std::string_view kIsCut =
-    "More runs lie in that time than are read at once (100,000): the oldest are not in it; ask for less with --since.";
+    "More runs lie in that time than are read at once: the oldest are not in it; ask for less with --since.";
 
 /// A report's own: its columns, a row of them, the line below, the page.
 template <typename Report>
@@ -47,6 +50,7 @@ struct ReportShape {
   std::vector<std::vector<Cell>> (*rows)(const Report& report, const Numbers& numbers);
   std::string (*note)(const Report& report);
   HtmlReport (*html)(const Report& report, std::vector<Column> columns);
+  bool (*is_empty)(const Report& report) = [](const Report& report) { return report.rows.empty(); };
 };
 
 /// Asks at `target`, and shows as text, table, CSV, JSON or HTML.
@@ -68,7 +72,7 @@ int ShowReportAt(const ReportFlags& flags, const std::string& target, const Repo
       page.host = HostOf(api);
       return ToHtml(page);
     }
-    if (report.rows.empty() && !flags.listing.csv)
+    if (shape.is_empty(report) && !flags.listing.csv)
       return "Nothing ran from " + StretchText(report.since, report.until) + ".\n";
     DIVVY_TRY(std::string text, RenderTable(columns, shape.rows(report, Numbers{flags.listing.csv}), flags.listing));
     if (!flags.listing.csv) text += Folded(shape.note(report) + "\n", static_cast<std::size_t>(TerminalWidth()));

@@ -146,17 +146,19 @@ std::vector<Option> ReportOptionTable(ReportFlags& flags) {
       return {};
     };
   };
-  table.push_back({"by",
-                   0,
-                   Takes::kValue,
-                   "WHAT",
-                   "Rows: user, team, name, model, pool or node; of usage also hour; of fairness user or team",
-                   [&flags](std::string_view value) -> Status {
-                     flags.by = value;
-                     return {};
-                   },
-                   {},
-                   false});
+  table.push_back(
+      {"by",
+       0,
+       Takes::kValue,
+       "WHAT",
+       "Rows: user, team, name, model, pool or node (of fairness and predictions not node); of all but shares also "
+       "hour; of waste and efficiency also job",
+       [&flags](std::string_view value) -> Status {
+         flags.by = value;
+         return {};
+       },
+       {},
+       false});
   table.push_back({"since",
                    0,
                    Takes::kValue,

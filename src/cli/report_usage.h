@@ -1,4 +1,4 @@
-// divvy report usage, fairness, waste, efficiency and shares.
+// divvy report usage, fairness, waste, efficiency, shares and predictions.
 #pragma once
 
 #include <optional>
@@ -24,6 +24,8 @@ std::vector<dialect::Option> ReportOptionTable(ReportFlags& flags);
 
 int ReportUsage(const ReportFlags& flags);
 int ReportFairness(const ReportFlags& flags);
+// cli/report_predictions.cc
+int ReportPredictions(const ReportFlags& flags);
 // cli/report_waste.cc
 int ReportWaste(const ReportFlags& flags);
 int ReportEfficiency(const ReportFlags& flags);

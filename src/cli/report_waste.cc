@@ -1,4 +1,6 @@
 // divvy report waste and efficiency.
+#include <algorithm>
+
 #include "cli/report_show.h"
 #include "cli/waste_text.h"
 #include "dialect/quantities.h"
@@ -8,25 +10,72 @@ namespace {
 
 std::string NameOf(const std::string& group) { return group.empty() ? "-" : group; }
 
+/// By job these are shown to people: who lost most is first.
+constexpr std::size_t kMostJobsShown = 50;
+
+/// What names a row: of a job its own number, name, user and state, else the group and how many jobs it has.
+std::vector<Column> WithNames(std::string_view title, std::vector<Column> others) {
+  std::vector<Column> columns = {{title, false, true, true}};
+  if (title == kOfJobs) {
+    columns.push_back({"NAME", false, true, true});
+    columns.push_back({"USER", false, true, false});
+    columns.push_back({"STATE", false, true, false});
+  } else {
+    columns.push_back({"JOBS", true, true, false});
+  }
+  columns.insert(columns.end(), others.begin(), others.end());
+  return columns;
+}
+
+template <typename Row>
+std::vector<Cell> NamesOf(const Row& row) {
+  if (!row.job) return {{NameOf(row.group), Colour::kBold}, {std::to_string(row.jobs), Colour::kNone}};
+  return {{NameOf(row.group), Colour::kBold},
+          {row.job->name, Colour::kNone},
+          {row.job->user, Colour::kNone},
+          {row.job->state, Colour::kNone}};
+}
+
+template <typename Row>
+std::string LabelOf(const Row& row) {
+  return NameOf(row.group) + (row.job ? " " + row.job->name : "");
+}
+
+template <typename Report>
+std::size_t CountShown(const Report& report, const Numbers& numbers) {
+  const bool is_cut = !numbers.is_exact && report.by == "job";
+  return is_cut ? std::min(report.rows.size(), kMostJobsShown) : report.rows.size();
+}
+
+template <typename Report>
+std::string ShownNote(const Report& report) {
+  if (report.by != "job") return "";
+  const std::size_t shown = CountShown(report, kForPeople);
+  return (shown < report.rows.size() ? " The " + std::to_string(shown) + " that lost most; --csv has more." : "") +
+         std::string(" divvy show JOB says what it should have asked for.");
+}
+
 std::string Money(const std::optional<double>& cost) { return cost ? Fixed(*cost, 2) : ""; }
 
 std::vector<Column> WasteColumns(std::string_view title) {
-  return {{title, false, true, true},  {"JOBS", true, true, false},  {"GPU-HOURS", true, true, false},
-          {"LOST", true, true, false}, {"SHARE", true, true, false}, {"AT 0%", true, true, false},
-          {"COST", true, true, false}};
+  return WithNames(title, {{"GPU-HOURS", true, true, false},
+                           {"LOST", true, true, false},
+                           {"SHARE", true, true, false},
+                           {"AT 0%", true, true, false},
+                           {"COST", true, true, false}});
 }
 
 std::vector<std::vector<Cell>> Rows(const wire::WasteReport& report, const Numbers& numbers) {
   std::vector<std::vector<Cell>> rows;
-  for (const wire::WasteRow& row : report.rows) {
+  for (std::size_t i = 0; i < CountShown(report, numbers); ++i) {
+    const wire::WasteRow& row = report.rows[i];
     constexpr double kMuch = 0.75;
-    rows.push_back({{NameOf(row.group), Colour::kBold},
-                    {std::to_string(row.jobs), Colour::kNone},
-                    {numbers.Hours(row.gpu_hours), Colour::kNone},
-                    {numbers.Hours(row.lost_gpu_hours), Colour::kNone},
-                    {numbers.Share(row.lost_share), row.lost_share > kMuch ? Colour::kYellow : Colour::kNone},
-                    {numbers.Hours(row.idle_gpu_hours), Colour::kNone},
-                    {Money(row.lost_cost), Colour::kNone}});
+    std::vector<Cell>& cells = rows.emplace_back(NamesOf(row));
+    cells.push_back({numbers.Hours(row.gpu_hours), Colour::kNone});
+    cells.push_back({numbers.Hours(row.lost_gpu_hours), Colour::kNone});
+    cells.push_back({numbers.Share(row.lost_share), row.lost_share > kMuch ? Colour::kYellow : Colour::kNone});
+    cells.push_back({numbers.Hours(row.idle_gpu_hours), Colour::kNone});
+    cells.push_back({Money(row.lost_cost), Colour::kNone});
   }
   return rows;
 }
@@ -35,8 +84,8 @@ std::string HoursNote(const wire::WasteReport& report) {
   std::string note = StretchText(report.since, report.until) + ": " + kForPeople.Hours(report.lost_gpu_hours) + " of " +
                      kForPeople.Hours(report.gpu_hours) + " GPU-hours were not used";
   if (report.lost_cost) note += ", at a cost of " + Money(report.lost_cost);
-  return note + "; " + kForPeople.Hours(report.idle_gpu_hours) +
-         " of them at exactly 0%. JOBS: those whose GPUs were seen.";
+  return note + "; " + kForPeople.Hours(report.idle_gpu_hours) + " of them at exactly 0%." +
+         (report.by == "job" ? ShownNote(report) : " JOBS: those whose GPUs were seen.");
 }
 
 std::string WasteNote(const wire::WasteReport& report) {
@@ -57,28 +106,30 @@ HtmlReport HtmlOf(const wire::WasteReport& report, std::vector<Column> columns) 
       "GPU-hours lost by " + report.by, HoursNote(report), "GPU-hours", "not used", "used", {}, std::move(columns),
       Rows(report, kForPeople)};
   for (const wire::WasteRow& row : report.rows)
-    html.bars.push_back({NameOf(row.group), row.gpu_hours, row.lost_gpu_hours, kForPeople.Hours(row.lost_gpu_hours)});
+    html.bars.push_back({LabelOf(row), row.gpu_hours, row.lost_gpu_hours, kForPeople.Hours(row.lost_gpu_hours)});
   return html;
 }
 
 std::vector<Column> EfficiencyColumns(std::string_view title) {
-  return {{title, false, true, true},     {"JOBS", true, true, false},       {"GPU-HOURS", true, true, false},
-          {"GPU USE", true, true, false}, {"GPU MEMORY", true, true, false}, {"CORES", true, true, false},
-          {"CPU USE", true, true, false}};
+  return WithNames(title, {{"GPU-HOURS", true, true, false},
+                           {"GPU USE", true, true, false},
+                           {"GPU MEMORY", true, true, false},
+                           {"CORES", true, true, false},
+                           {"CPU USE", true, true, false}});
 }
 
 std::vector<std::vector<Cell>> Rows(const wire::EfficiencyReport& report, const Numbers& numbers) {
   std::vector<std::vector<Cell>> rows;
-  for (const wire::EfficiencyRow& row : report.rows) {
+  for (std::size_t i = 0; i < CountShown(report, numbers); ++i) {
+    const wire::EfficiencyRow& row = report.rows[i];
     constexpr double kLittle = 0.25;
     const auto memory = static_cast<std::int64_t>(row.memory_peak_bytes);
-    rows.push_back({{NameOf(row.group), Colour::kBold},
-                    {std::to_string(row.jobs), Colour::kNone},
-                    {numbers.Hours(row.gpu_hours), Colour::kNone},
-                    {numbers.Share(row.utilization), row.utilization < kLittle ? Colour::kYellow : Colour::kNone},
-                    {numbers.is_exact ? std::to_string(memory) : dialect::FormatSize(Bytes(memory)), Colour::kNone},
-                    {Fixed(row.cpu_cores, numbers.is_exact ? 6 : 1), Colour::kNone},
-                    {row.cpu_use ? numbers.Share(*row.cpu_use) : "", Colour::kNone}});
+    std::vector<Cell>& cells = rows.emplace_back(NamesOf(row));
+    cells.push_back({numbers.Hours(row.gpu_hours), Colour::kNone});
+    cells.push_back({numbers.Share(row.utilization), row.utilization < kLittle ? Colour::kYellow : Colour::kNone});
+    cells.push_back({numbers.is_exact ? std::to_string(memory) : dialect::FormatSize(Bytes(memory)), Colour::kNone});
+    cells.push_back({Fixed(row.cpu_cores, numbers.is_exact ? 6 : 1), Colour::kNone});
+    cells.push_back({row.cpu_use ? numbers.Share(*row.cpu_use) : "", Colour::kNone});
   }
   return rows;
 }
@@ -86,7 +137,8 @@ std::vector<std::vector<Cell>> Rows(const wire::EfficiencyReport& report, const 
 std::string EfficiencyNote(const wire::EfficiencyReport& report) {
   return StretchText(report.since, report.until) + ": of " + kForPeople.Hours(report.gpu_hours) + " GPU-hours " +
          kForPeople.Share(report.utilization) +
-         " were used. GPU MEMORY: the most on one GPU. CORES: the mean of a job. CPU USE: of the cores asked for.";
+         " were used. GPU MEMORY: the most on one GPU. CORES: the mean of a job. CPU USE: of the cores asked for." +
+         ShownNote(report);
 }
 
 HtmlReport HtmlOf(const wire::EfficiencyReport& report, std::vector<Column> columns) {
@@ -94,7 +146,7 @@ HtmlReport HtmlOf(const wire::EfficiencyReport& report, std::vector<Column> colu
       "Use of GPUs by " + report.by, EfficiencyNote(report), "Mean use of GPUs", "", "", {}, std::move(columns),
       Rows(report, kForPeople)};
   for (const wire::EfficiencyRow& row : report.rows)
-    html.bars.push_back({NameOf(row.group), row.utilization, 0, kForPeople.Share(row.utilization)});
+    html.bars.push_back({LabelOf(row), row.utilization, 0, kForPeople.Share(row.utilization)});
   return html;
 }
 

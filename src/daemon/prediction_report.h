@@ -5,20 +5,20 @@
 #include <string>
 #include <vector>
 
-#include "model/job_record.h"
+#include "daemon/usage_report.h"
 #include "wire/messages_teams.h"
 
 namespace divvy {
 
 struct EndedRun {
-  std::string user;
-  std::string name;
+  ReportedRun run;
   std::vector<std::string> command;
   int gpus = 0;
-  Time started = kNoTime;
-  Time ended = kNoTime;
 };
 
-wire::PredictionsReport ReportPredictions(std::vector<EndedRun> runs);
+/// Of those that ended in the stretch; all of them are learned from. By hour: that in which they ended. Rows by what
+/// kWaitingIsBy has. `is_cut`: there are older runs than these.
+wire::PredictionsReport ReportPredictions(std::vector<EndedRun> runs, ReportBy by, const ReportStretch& stretch,
+                                          bool is_cut);
 
 }  // namespace divvy

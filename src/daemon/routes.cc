@@ -458,13 +458,16 @@ std::string Routes::OpenApiText() {
   add("POST", "/v1/nodes/remove", "Forget nodes; they join again by a token only", &kJsonType<NodeRequest>,
       &kJsonType<MessageAnswer>);
   add("POST", "/v1/nodes/label", "Label nodes", &kJsonType<NodeRequest>, &kJsonType<MessageAnswer>);
-  add("GET", "/v1/reports/predictions", "How good predictions of run times are", nullptr,
-      &kJsonType<PredictionsReport>);
+  add("GET", "/v1/reports/predictions",
+      "How good predictions of run times are, of jobs that ended in the stretch; by user, team, name, model, pool or "
+      "hour",
+      nullptr, &kJsonType<PredictionsReport>);
   add("GET", "/v1/reports/speeds", "How fast jobs are on which GPU model, as learned", nullptr,
       &kJsonType<SpeedsReport>);
   add("GET", "/v1/reports/usage", "GPU-hours and waiting by user, team, name, model, pool, node or hour", nullptr,
       &kJsonType<UsageReport>);
-  add("GET", "/v1/reports/fairness", "Waiting and GPU-hours of users or teams, and how even they are", nullptr,
+  add("GET", "/v1/reports/fairness",
+      "Waiting and GPU-hours by user, team, name, model, pool or hour, and how even they are", nullptr,
       &kJsonType<FairnessReport>);
   add("GET", "/v1/reports/shares",
       "Who held how many GPUs over time: `by` (as in the report of usage, but hours), `since`, `until`, `points`",
@@ -473,8 +476,9 @@ std::string Routes::OpenApiText() {
       &kJsonType<EnvironmentView>);
   add("POST", "/v1/valohai", "What is wrong with a valohai.yaml, its steps, and what one of them becomes",
       &kJsonType<ValohaiQuestion>, &kJsonType<ValohaiAnswer>);
-  add("GET", "/v1/reports/waste", "GPU-hours lost by user, team, name, model, pool or node, and who wastes GPUs now",
-      nullptr, &kJsonType<wire::WasteReport>);
+  add("GET", "/v1/reports/waste",
+      "GPU-hours lost by user, team, name, model, pool, node, hour or job, and who wastes GPUs now", nullptr,
+      &kJsonType<wire::WasteReport>);
   add("GET", "/v1/reports/efficiency", "How well GPUs and CPUs were used, by the same", nullptr,
       &kJsonType<EfficiencyReport>);
   add("GET", "/v1/history", "What happened to jobs, machines and GPUs, newest first; ?limit=500", nullptr,

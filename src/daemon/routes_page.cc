@@ -115,10 +115,8 @@ void Routes::Valohai(Call& call) {
 }
 
 void Routes::Shares(Call& call) {
-  const auto by = ReportByOf(call.request);
+  const auto by = ReportByOf(call.request, kSharesAreBy);
   if (!by) return call.Refuse(by.error());
-  if (*by == ReportBy::kHour)
-    return call.Refuse(InvalidArgument("'by' is user, team, name, model, pool or node: time is the other direction"));
   const auto stretch = StretchOf(call.request, core_.Now());
   if (!stretch) return call.Refuse(stretch.error());
   const auto points = CountIn(call.request, "points", kUsualSteps, kMostSteps);

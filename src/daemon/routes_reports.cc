@@ -1,4 +1,5 @@
 // The routes of reports: what the store's history says, read beside the loop, and what was learned from it.
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -39,16 +40,24 @@ Result<ReportStretch> StretchOf(const HttpRequest& request, Time now) {
   return stretch;
 }
 
-Result<ReportBy> ReportByOf(const HttpRequest& request) {
+Result<ReportBy> ReportByOf(const HttpRequest& request, std::span<const ReportBy> legal) {
   const auto at = request.query.find("by");
-  if (at == request.query.end()) return ReportBy::kUser;
+  if (at == request.query.end()) return legal.front();
   const auto by = ReportByFromName(at->second);
-  if (!by) return InvalidArgument("'by' is " + ReportByNames() + ", not '" + at->second + "'");
+  if (!by || std::ranges::find(legal, *by) == legal.end())
+    return InvalidArgument("'by' is " + ReportByNames(legal) + " in this report, not '" + at->second + "'");
   return *by;
 }
 
+// Unless a stretch is asked for, all that there is counts: what was learned is no week's.
 void Routes::Predictions(Call& call) {
-  ReadAside(call, [this]() -> Finish {
+  const auto by = ReportByOf(call.request, kWaitingIsBy);
+  if (!by) return call.Refuse(by.error());
+  const bool is_all = !call.request.query.contains("since");
+  auto stretch = StretchOf(call.request, core_.Now());
+  if (!stretch) return call.Refuse(stretch.error());
+  if (is_all) stretch->since = kNoTime;
+  ReadAside(call, [this, by = *by, stretch = *stretch, own_node = OwnNodeName()]() -> Finish {
     HistoryFilter filter;
     filter.states = {JobState::kSucceeded, JobState::kFailed, JobState::kCancelled, JobState::kTimedOut};
     filter.limit = kMostRuns;
@@ -64,9 +73,14 @@ void Routes::Predictions(Call& call) {
         command = spec ? spec->command : std::vector<std::string>();
         spec_of = record.spec_of;
       }
-      runs.push_back({record.user.name, record.name, command, record.gpus.size(), record.started, record.ended});
+      std::vector<ReportedRun> run;
+      AddRunOf(record, by, own_node, run);
+      runs.push_back({std::move(run.front()), command, record.gpus.size()});
     }
-    return [text = wire::Encode(ReportPredictions(std::move(runs)))](Call& asked) { asked.Send(200, text); };
+    const bool is_cut = history->size() >= kMostRuns;
+    return [text = wire::Encode(ReportPredictions(std::move(runs), by, stretch, is_cut))](Call& asked) {
+      asked.Send(200, text);
+    };
   });
 }
 
@@ -111,7 +125,7 @@ void Routes::ReportRuns(Call& call, ReportBy by, const ReportStretch& stretch, P
 }
 
 void Routes::Usage(Call& call) {
-  const auto by = ReportByOf(call.request);
+  const auto by = ReportByOf(call.request, kUsageIsBy);
   if (!by) return call.Refuse(by.error());
   const auto stretch = StretchOf(call.request, core_.Now());
   if (!stretch) return call.Refuse(stretch.error());
@@ -126,10 +140,8 @@ void Routes::Usage(Call& call) {
 }
 
 void Routes::Fairness(Call& call) {
-  const auto by = ReportByOf(call.request);
+  const auto by = ReportByOf(call.request, kWaitingIsBy);
   if (!by) return call.Refuse(by.error());
-  if (*by != ReportBy::kUser && *by != ReportBy::kTeam)
-    return call.Refuse(InvalidArgument("'by' is user or team: others do not wait"));
   const auto stretch = StretchOf(call.request, core_.Now());
   if (!stretch) return call.Refuse(stretch.error());
   ReportRuns(call, *by, *stretch, PastRuns::kCount,

@@ -113,18 +113,18 @@ std::vector<samples::ProcessUse> SampleBook::ProcessesOn(const std::string& node
   return at->second.on;
 }
 
-void SampleBook::AskUses(samples::Second since, samples::Second until, std::function<void(Uses)> done) {
+void SampleBook::AskUses(const Stretch& of, std::function<void(Uses)> done) {
   Uses uses;
   std::set<std::string> known;  // What memory has of a job is newer.
   for (const auto& [subject, job] : jobs_) {
-    samples::AddUse(job.track.block(), since, until, uses[subject.job]);
+    AddUseOf(subject.job, job.track.block(), of, uses);
     known.insert(ToText(subject));
   }
-  worker_->Do([this, keeper = keeper_, since, until, done = std::move(done), uses = std::move(uses),
-               known = std::move(known)]() mutable {
-    keeper->AddUses(since, until, known, uses);
-    ports_.post([done = std::move(done), uses = std::move(uses)]() mutable { done(std::move(uses)); });
-  });
+  worker_->Do(
+      [this, keeper = keeper_, of, done = std::move(done), uses = std::move(uses), known = std::move(known)]() mutable {
+        keeper->AddUses(of, known, uses);
+        ports_.post([done = std::move(done), uses = std::move(uses)]() mutable { done(std::move(uses)); });
+      });
 }
 
 void SampleBook::Flush(samples::Second now) {

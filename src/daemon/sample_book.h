@@ -82,10 +82,16 @@ class SampleBook {
   };
   /// `done` is called on the loop's thread, later. `shape` runs on the file's thread before that, for what takes time.
   void Ask(Question question, samples::Second now, std::function<std::function<void()>(Result<Answer>)> shape);
-  /// What each job used from `since` until before `until`, those that have ended too. `done` is called on the loop's
-  /// thread, later.
-  using Uses = std::map<std::uint64_t, samples::JobUse>;
-  void AskUses(samples::Second since, samples::Second until, std::function<void(Uses)> done);
+  /// What each job used, by the beginning of the piece of time that it is of, and by job.
+  using Uses = std::map<samples::Second, std::map<std::uint64_t, samples::JobUse>>;
+  enum class Pieces { kWhole, kHours };  // All under its beginning; or by hours of the clock (UTC).
+  struct Stretch {
+    samples::Second since = 0;
+    samples::Second until = 0;  // Not in it.
+    Pieces pieces = Pieces::kWhole;
+  };
+  /// Of jobs that have ended too. `done` is called on the loop's thread, later.
+  void AskUses(const Stretch& of, std::function<void(Uses)> done);
 
  private:
   struct Job {

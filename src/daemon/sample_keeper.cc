@@ -68,15 +68,19 @@ std::optional<samples::Track> SampleBook::Keeper::TrackOf(const samples::Subject
   return samples::Track(*std::move(block));
 }
 
-void SampleBook::Keeper::AddUses(samples::Second since, samples::Second until, const std::set<std::string>& known,
-                                 Uses& uses) {
+void AddUseOf(std::uint64_t job, const samples::Block& track, const SampleBook::Stretch& of, SampleBook::Uses& uses) {
+  if (of.pieces == SampleBook::Pieces::kWhole) return samples::AddUse(track, of.since, of.until, uses[of.since][job]);
+  samples::AddUseByHour(track, of.since, of.until,
+                        [&](samples::Second hour) -> samples::JobUse& { return uses[hour][job]; });
+}
+
+void SampleBook::Keeper::AddUses(const Stretch& of, const std::set<std::string>& known, Uses& uses) {
   SampleFile* const file = File();
   if (file == nullptr) return;
-  const Status read = file->ForEach(0, since, [&](const SampleBlock& row) {
+  const Status read = file->ForEach(0, of.since, [&](const SampleBlock& row) {
     const auto subject = samples::SubjectFromText(row.subject);
     if (!subject || subject->of != samples::Of::kJob || known.contains(row.subject)) return;
-    if (const auto block = samples::DecodeBlock(row.bytes, samples::IsOfUse))
-      samples::AddUse(*block, since, until, uses[subject->job]);
+    if (const auto block = samples::DecodeBlock(row.bytes, samples::IsOfUse)) AddUseOf(subject->job, *block, of, uses);
   });
   if (!read) Fail(read.error());
 }

@@ -36,7 +36,7 @@ class SampleBook::Keeper {
   void Put(const std::vector<SampleBlock>& blocks, samples::Second now);
   Answer Find(Gathered gathered);
   /// Of all jobs but those whose subjects are `known`.
-  void AddUses(samples::Second since, samples::Second until, const std::set<std::string>& known, Uses& uses);
+  void AddUses(const Stretch& of, const std::set<std::string>& known, Uses& uses);
   /// What was kept of a job as a whole; nothing: nothing was.
   std::optional<samples::Track> TrackOf(const samples::Subject& subject);
 
@@ -53,6 +53,8 @@ class SampleBook::Keeper {
   samples::Second thinned_at_ = 0;
 };
 
+/// What the track of a job on one machine has of the stretch.
+void AddUseOf(std::uint64_t job, const samples::Block& track, const SampleBook::Stretch& of, SampleBook::Uses& uses);
 /// The row that keeps a block.
 SampleBlock KeptBlock(const samples::Subject& subject, const samples::Block& block, samples::Second step);
 

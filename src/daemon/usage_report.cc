@@ -13,28 +13,17 @@
 namespace divvy {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, ReportBy>, 7> kNames = {{{"user", ReportBy::kUser},
+constexpr std::array<std::pair<std::string_view, ReportBy>, 8> kNames = {{{"user", ReportBy::kUser},
                                                                           {"team", ReportBy::kTeam},
                                                                           {"name", ReportBy::kName},
                                                                           {"model", ReportBy::kModel},
                                                                           {"pool", ReportBy::kPool},
                                                                           {"node", ReportBy::kNode},
-                                                                          {"hour", ReportBy::kHour}}};
+                                                                          {"hour", ReportBy::kHour},
+                                                                          {"job", ReportBy::kJob}}};
 constexpr double kHourS = 3600;
 /// Below it a run's slowdown says more of the run than of the wait.
 constexpr double kShortestRunS = 10;
-
-/// "2026-03-01T16", of the hour in which it lies (UTC).
-std::string HourName(Time at) {
-  const auto hour = std::chrono::floor<std::chrono::hours>(at);
-  const auto day = std::chrono::floor<std::chrono::days>(hour);
-  const std::chrono::year_month_day date{std::chrono::sys_days(day.time_since_epoch())};
-  char text[32];
-  std::snprintf(text, sizeof text, "%04d-%02u-%02uT%02d", static_cast<int>(date.year()),
-                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-                static_cast<int>((hour - day).count()));
-  return text;
-}
 
 /// Of a sorted list, the value below which the share lies (the nearest rank); 0 of none.
 double Quantile(const std::vector<double>& sorted, double share) {
@@ -95,14 +84,14 @@ void AddTime(Lot& lot, const ReportedRun& run, Time begin, Time end) {
   if (run.has_failed) lot.failed_gpu_hours += hours;
 }
 
-/// The run itself, beside its GPU time.
-void AddRun(Lot& lot, const ReportedRun& run, const ReportStretch& stretch) {
+/// The run itself, beside its GPU time. `until`: as long as runs are looked at, which may be longer than the stretch.
+void AddRun(Lot& lot, const ReportedRun& run, const ReportStretch& stretch, Time until) {
   lot.jobs.push_back(run.id);
   if (run.started != kNoTime && (run.ended == kNoTime || run.ended > stretch.until)) ++lot.running;
   if (run.has_failed && !run.is_past) ++lot.failed;
   if (!StartsIn(run, stretch)) return;
   const double wait = ToSeconds(run.started - std::min(run.queued, run.started));
-  const double ran = std::max(ToSeconds(EndOf(run, stretch.until) - run.started), kShortestRunS);
+  const double ran = std::max(ToSeconds(EndOf(run, until) - run.started), kShortestRunS);
   lot.waits.push_back(wait);
   lot.slowdowns.push_back((wait + ran) / ran);
 }
@@ -113,8 +102,10 @@ void AddByHour(std::map<std::string, Lot>& lots, const ReportedRun& run, const R
   const Time first = std::max(run.started, stretch.since);
   for (Time hour = std::chrono::floor<std::chrono::hours>(first); hour < end; hour += std::chrono::hours(1)) {
     Lot& lot = lots[HourName(hour)];
-    AddTime(lot, run, std::max(hour, stretch.since), std::min<Time>(hour + std::chrono::hours(1), stretch.until));
-    AddRun(lot, run, {std::max(hour, stretch.since), std::min<Time>(hour + std::chrono::hours(1), stretch.until)});
+    const ReportStretch piece = {std::max(hour, stretch.since),
+                                 std::min<Time>(hour + std::chrono::hours(1), stretch.until)};
+    AddTime(lot, run, piece.since, piece.until);
+    AddRun(lot, run, piece, stretch.until);
   }
 }
 
@@ -128,7 +119,7 @@ std::map<std::string, Lot> LotsOf(const std::vector<ReportedRun>& runs, ReportBy
     }
     Lot& lot = lots[GroupOf(run, by)];
     AddTime(lot, run, stretch.since, stretch.until);
-    AddRun(lot, run, stretch);
+    AddRun(lot, run, stretch, stretch.until);
   }
   for (auto& [group, lot] : lots) {
     std::ranges::sort(lot.waits);
@@ -155,10 +146,21 @@ std::optional<ReportBy> ReportByFromName(std::string_view name) {
   return found == kNames.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::string ReportByNames() {
+std::string ReportByNames(std::span<const ReportBy> which) {
   std::string text;
-  for (std::size_t i = 0; i < kNames.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == kNames.size() ? " or " : ", ") + std::string(kNames[i].first);
+  for (std::size_t i = 0; i < which.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == which.size() ? " or " : ", ") + ReportByName(which[i]);
+  return text;
+}
+
+std::string HourName(Time at) {
+  const auto hour = std::chrono::floor<std::chrono::hours>(at);
+  const auto day = std::chrono::floor<std::chrono::days>(hour);
+  const std::chrono::year_month_day date{std::chrono::sys_days(day.time_since_epoch())};
+  char text[32];
+  std::snprintf(text, sizeof text, "%04d-%02u-%02uT%02d", static_cast<int>(date.year()),
+                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                static_cast<int>((hour - day).count()));
   return text;
 }
 
@@ -174,6 +176,8 @@ const std::string& GroupOf(const ReportedRun& run, ReportBy by) {
       return run.pool;
     case ReportBy::kNode:
       return run.node;
+    case ReportBy::kJob:
+      return run.display_id;
     case ReportBy::kUser:
     case ReportBy::kHour:
       break;
@@ -190,6 +194,8 @@ namespace {
 ReportedRun RunOf(const JobRecord& record) {
   ReportedRun run;
   run.id = record.id;
+  run.display_id = DisplayId(record);
+  run.state = record.state;
   run.user = record.user.name;
   run.team = record.team;
   run.name = record.name;
@@ -281,7 +287,7 @@ wire::FairnessReport ReportFairness(const std::vector<ReportedRun>& runs, Report
   }
   report.evenness_of_share = Evenness(hours);
   report.evenness_of_slowdown = Evenness(slowdowns);
-  std::ranges::stable_sort(report.rows, std::greater(), &wire::FairnessRow::slowdown_median);
+  if (by != ReportBy::kHour) std::ranges::stable_sort(report.rows, std::greater(), &wire::FairnessRow::slowdown_median);
   return report;
 }
 

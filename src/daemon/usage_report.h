@@ -1,7 +1,9 @@
 // Reports over a stretch of time, made of runs: who had how many GPU-hours, who waited how long, and how even it was.
 #pragma once
 
+#include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,18 +15,35 @@
 namespace divvy {
 
 /// What the rows of a report are about.
-enum class ReportBy { kUser, kTeam, kName, kModel, kPool, kNode, kHour };
+enum class ReportBy { kUser, kTeam, kName, kModel, kPool, kNode, kHour, kJob };
 /// "user"; nullopt for other words.
 std::optional<ReportBy> ReportByFromName(std::string_view name);
-/// "user, team, name, model, pool, node or hour".
-std::string ReportByNames();
+/// "user, team or hour".
+std::string ReportByNames(std::span<const ReportBy> which);
+
+// What rows of each report may be about; the first of them unless said otherwise.
+inline constexpr std::array kUsageIsBy = {ReportBy::kUser, ReportBy::kTeam, ReportBy::kName, ReportBy::kModel,
+                                          ReportBy::kPool, ReportBy::kNode, ReportBy::kHour};
+/// Time is the other direction of these.
+inline constexpr std::array kSharesAreBy = {ReportBy::kUser,  ReportBy::kTeam, ReportBy::kName,
+                                            ReportBy::kModel, ReportBy::kPool, ReportBy::kNode};
+/// Of waste and efficiency.
+inline constexpr std::array kUsesAreBy = {ReportBy::kUser, ReportBy::kTeam, ReportBy::kName, ReportBy::kModel,
+                                          ReportBy::kPool, ReportBy::kNode, ReportBy::kHour, ReportBy::kJob};
+/// Of fairness and predictions: jobs wait for a pool and a model, but for no machine of theirs.
+inline constexpr std::array kWaitingIsBy = {ReportBy::kUser,  ReportBy::kTeam, ReportBy::kName,
+                                            ReportBy::kModel, ReportBy::kPool, ReportBy::kHour};
 
 /// "user".
 std::string ReportByName(ReportBy by);
 
+/// "2026-03-01T16", of the hour in which it lies (UTC).
+std::string HourName(Time at);
+
 /// One run of a job, or what it had on one of its machines, as a report sees it.
 struct ReportedRun {
   JobId id;
+  std::string display_id;
   std::string user;
   std::string team;
   std::string name;
@@ -37,8 +56,9 @@ struct ReportedRun {
   double part = 1;    // Of what the job's processors did, what belongs here.
   double share = 1;   // Of each GPU that it has: below 1, a part of it.
   Time queued = kNoTime;
-  Time started = kNoTime;  // kNoTime: never.
-  Time ended = kNoTime;    // kNoTime: it runs still, or waits.
+  Time started = kNoTime;              // kNoTime: never.
+  Time ended = kNoTime;                // kNoTime: it runs still, or waits.
+  JobState state = JobState::kQueued;  // Of the job.
   bool has_failed = false;
   bool is_past = false;  // The job was started again after it.
 };
@@ -59,7 +79,7 @@ struct ReportStretch {
 /// job, and has failed where its last run has. Requires: since < until.
 wire::UsageReport ReportUsage(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch);
 
-/// Of runs that started in the stretch. `by` is a user or a team. Jain, Chiu, Hawe 1984: (sum x)^2 / (n sum x^2).
+/// Of runs that started in the stretch, by what kWaitingIsBy has. Jain, Chiu, Hawe 1984: (sum x)^2 / (n sum x^2).
 wire::FairnessReport ReportFairness(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch);
 
 }  // namespace divvy

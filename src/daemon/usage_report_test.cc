@@ -174,10 +174,23 @@ TEST(FairnessReport, AMomentsRunIsNoEndlessSlowdown) {
   EXPECT_DOUBLE_EQ(report.rows[0].slowdown_median, (600 + 10) / 10.0);
 }
 
+TEST(FairnessReport, AnHourHasWhatStartedInItWithAllOfItsRun) {
+  // One that waited an hour and ran for two, one that ran at once.
+  const auto report =
+      ReportFairness({Ran("ada", 3, 0, 60, 180), Ran("bob", 1, 5, 5, 60)}, ReportBy::kHour, {At(0), At(600)});
+  ASSERT_EQ(report.rows.size(), 2u) << "nothing started in the third";
+  EXPECT_EQ(report.rows[0].group, "1970-01-02T00");
+  EXPECT_DOUBLE_EQ(report.rows[0].slowdown_median, 1);
+  EXPECT_EQ(report.rows[1].group, "1970-01-02T01") << "in their order";
+  EXPECT_DOUBLE_EQ(report.rows[1].slowdown_median, 1.5) << "of its whole run, not of what lies in the hour";
+  EXPECT_DOUBLE_EQ(report.rows[1].gpu_hours, 3);
+}
+
 TEST(Reports, OfNothingAreEmptyAndEven) {
   EXPECT_TRUE(ReportUsage({}, ReportBy::kName, {At(0), At(1)}).rows.empty());
   EXPECT_EQ(ReportFairness({}, ReportBy::kUser, {At(0), At(1)}).evenness_of_share, 1);
-  EXPECT_EQ(ReportByNames(), "user, team, name, model, pool, node or hour");
+  EXPECT_EQ(ReportByNames(kUsageIsBy), "user, team, name, model, pool, node or hour");
+  EXPECT_EQ(ReportByNames(kUsesAreBy), "user, team, name, model, pool, node, hour or job");
   EXPECT_FALSE(ReportByFromName("colour"));
 }
 

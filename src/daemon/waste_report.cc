@@ -22,15 +22,42 @@ Hours HoursOf(const ReportedRun& run, const samples::JobUse& use) {
   return {worth * use.seconds, worth * used, worth * use.idle_seconds};
 }
 
-/// Those of which something was seen, with what was.
-void ForEachSeen(const std::vector<ReportedRun>& runs, const JobUses& uses,
-                 const std::function<void(const ReportedRun&, const samples::JobUse&, const Hours&)>& take) {
-  for (const ReportedRun& run : runs) {
-    const auto use = uses.find(run.id.value());
-    if (use == uses.end()) continue;
-    const Hours hours = HoursOf(run, use->second);
-    if (hours.known > 0) take(run, use->second, hours);
+/// What was seen of a run, in all of the stretch or in an hour of it.
+struct Seen {
+  const ReportedRun& run;
+  const samples::JobUse& use;
+  Hours hours;
+  std::string group;  // The row that it belongs to.
+};
+
+void ForEachSeen(const std::vector<ReportedRun>& runs, const JobUses& uses, ReportBy by,
+                 const std::function<void(const Seen&)>& take) {
+  std::vector<const ReportedRun*> by_id;
+  for (const ReportedRun& run : runs) by_id.push_back(&run);
+  const auto id_of = [](const ReportedRun* run) { return run->id.value(); };
+  std::ranges::stable_sort(by_id, {}, id_of);
+  for (const auto& [begin, jobs] : uses) {
+    const std::string hour = by == ReportBy::kHour ? HourName(TimeFromSeconds(static_cast<double>(begin))) : "";
+    for (const auto& [id, use] : jobs) {
+      for (const ReportedRun* const run : std::ranges::equal_range(by_id, id, {}, id_of)) {
+        const Hours hours = HoursOf(*run, use);
+        if (hours.known > 0) take({*run, use, hours, by == ReportBy::kHour ? hour : GroupOf(*run, by)});
+      }
+    }
   }
+}
+
+std::optional<wire::RowJob> JobOf(const ReportedRun& run, ReportBy by) {
+  if (by != ReportBy::kJob) return std::nullopt;
+  return wire::RowJob{run.id, run.name, run.user, std::string(Name(run.state))};
+}
+
+/// The greatest first; hours stay in their order.
+template <typename Row, typename Value>
+void Order(std::vector<Row>& rows, ReportBy by, const Value& value) {
+  if (by == ReportBy::kHour) return;
+  std::ranges::stable_sort(rows, std::greater(), value);
+  if (by == ReportBy::kJob && rows.size() > kMostJobRows) rows.resize(kMostJobRows);
 }
 
 void AddCost(std::optional<double>& cost, double amount) { cost = cost.value_or(0) + amount; }
@@ -44,8 +71,10 @@ wire::WasteReport ReportWaste(const std::vector<ReportedRun>& runs, const JobUse
   report.since = ToSeconds(stretch.since);
   report.until = ToSeconds(stretch.until);
   report.by = ReportByName(by);
-  ForEachSeen(runs, uses, [&](const ReportedRun& run, const samples::JobUse&, const Hours& hours) {
-    wire::WasteRow& row = rows[GroupOf(run, by)];
+  ForEachSeen(runs, uses, by, [&](const Seen& seen) {
+    const Hours& hours = seen.hours;
+    wire::WasteRow& row = rows[seen.group];
+    row.job = JobOf(seen.run, by);
     const double lost = hours.known - hours.used;
     ++row.jobs;
     row.gpu_hours += hours.known;
@@ -55,15 +84,15 @@ wire::WasteReport ReportWaste(const std::vector<ReportedRun>& runs, const JobUse
     report.lost_gpu_hours += lost;
     report.idle_gpu_hours += hours.idle;
     if (!price) return;
-    AddCost(row.lost_cost, lost * price(run.model));
-    AddCost(report.lost_cost, lost * price(run.model));
+    AddCost(row.lost_cost, lost * price(seen.run.model));
+    AddCost(report.lost_cost, lost * price(seen.run.model));
   });
   for (auto& [group, row] : rows) {
     row.group = group;
     row.lost_share = row.lost_gpu_hours / row.gpu_hours;
     report.rows.push_back(std::move(row));
   }
-  std::ranges::stable_sort(report.rows, std::greater(), &wire::WasteRow::lost_gpu_hours);
+  Order(report.rows, by, &wire::WasteRow::lost_gpu_hours);
   return report;
 }
 
@@ -83,8 +112,10 @@ wire::EfficiencyReport ReportEfficiency(const std::vector<ReportedRun>& runs, co
   report.until = ToSeconds(stretch.until);
   report.by = ReportByName(by);
   double used = 0;
-  ForEachSeen(runs, uses, [&](const ReportedRun& run, const samples::JobUse& use, const Hours& hours) {
-    Lot& lot = lots[GroupOf(run, by)];
+  ForEachSeen(runs, uses, by, [&](const Seen& seen) {
+    const auto& [run, use, hours, group] = seen;
+    Lot& lot = lots[group];
+    lot.row.job = JobOf(run, by);
     ++lot.row.jobs;
     lot.row.gpu_hours += hours.known;
     lot.used += hours.used;
@@ -109,7 +140,9 @@ wire::EfficiencyReport ReportEfficiency(const std::vector<ReportedRun>& runs, co
     if (lot.asked_seconds > 0) lot.row.cpu_use = lot.asked_core_seconds / lot.asked_seconds;
     report.rows.push_back(std::move(lot.row));
   }
-  std::ranges::stable_sort(report.rows, std::greater(), &wire::EfficiencyRow::gpu_hours);
+  Order(report.rows, by, [by](const wire::EfficiencyRow& row) {
+    return row.gpu_hours * (by == ReportBy::kJob ? 1 - row.utilization : 1);
+  });
   return report;
 }
 

@@ -8,19 +8,22 @@
 #include <string>
 #include <vector>
 
+#include "daemon/sample_book.h"
 #include "daemon/usage_report.h"
 #include "samples/job_use.h"
 #include "wire/waste_messages.h"
 
 namespace divvy {
 
-/// By job.
-using JobUses = std::map<std::uint64_t, samples::JobUse>;
+/// By the beginning of the piece of time that it is of, and by job.
+using JobUses = SampleBook::Uses;
+/// Rows by job: so many, the worst first; all of them count in the sums.
+inline constexpr std::size_t kMostJobRows = 1000;
 /// Of an hour on a GPU of this model; null: GPUs have no prices.
 using PriceOfModel = std::function<double(const std::string& model)>;
 
 /// What it used of what it has: of a part of a GPU, that part; what it borrows beyond is not counted. Of a job that ran
-/// several times all of its runs count. On several machines each counts alike. Requires: `by` is no hour.
+/// several times all of its runs count. On several machines each counts alike. By hour `uses` are of hours.
 wire::WasteReport ReportWaste(const std::vector<ReportedRun>& runs, const JobUses& uses, ReportBy by,
                               const ReportStretch& stretch, const PriceOfModel& price);
 wire::EfficiencyReport ReportEfficiency(const std::vector<ReportedRun>& runs, const JobUses& uses, ReportBy by,

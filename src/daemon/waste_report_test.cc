@@ -35,10 +35,11 @@ class WasteReportTest : public testing::Test {
   // Four GPUs for ten hours at 50%; half a GPU at 25% of a whole one; a gang of two machines that did nothing.
   std::vector<ReportedRun> runs_ = {Ran(1, "ada", 4, 4, 8), Ran(2, "bob", 0.5, 1), Ran(3, "bob", 16, 16),
                                     Ran(4, "cyd", 2, 2), Ran(5, "cyd", 0, 0)};
-  JobUses uses_ = {{1, Used(1, 10, 0.5, 1, 200e9, 4)},
-                   {2, Used(1, 4, 0.25, 0, 10e9, 1)},
-                   {3, Used(2, 1, 0, 1, 80e9, 1)},
-                   {5, Used(1, 1, 0, 0, 0, 1)}};
+  JobUses uses_ = {{1000,
+                    {{1, Used(1, 10, 0.5, 1, 200e9, 4)},
+                     {2, Used(1, 4, 0.25, 0, 10e9, 1)},
+                     {3, Used(2, 1, 0, 1, 80e9, 1)},
+                     {5, Used(1, 1, 0, 0, 0, 1)}}}};
 };
 
 TEST_F(WasteReportTest, WhatAJobHasOnOneOfItsMachinesIsNoPartOfAGpu) {
@@ -54,7 +55,7 @@ TEST_F(WasteReportTest, WhatAJobHasOnOneOfItsMachinesIsNoPartOfAGpu) {
   }
   std::vector<ReportedRun> runs;
   AddRunOf(gang, ReportBy::kNode, "head", runs);
-  const auto report = ReportWaste(runs, {{9, Used(2, 1, 0.4, 0, 0, 1)}}, ReportBy::kNode, kStretch, {});
+  const auto report = ReportWaste(runs, {{1000, {{9, Used(2, 1, 0.4, 0, 0, 1)}}}}, ReportBy::kNode, kStretch, {});
   ASSERT_EQ(report.rows.size(), 2U);
   for (const auto& row : report.rows) {
     EXPECT_DOUBLE_EQ(row.gpu_hours, 4) << row.group;
@@ -79,6 +80,61 @@ TEST_F(WasteReportTest, CountsWhatWasNotUsedByItsParts) {
   EXPECT_FALSE(ReportWaste(runs_, uses_, ReportBy::kUser, kStretch, nullptr).lost_cost);
 }
 
+TEST_F(WasteReportTest, ByJobTheWorstIsFirstAndSaysWhoseItIs) {
+  runs_[2].name = "gang";
+  runs_[2].state = JobState::kFailed;
+  runs_[0].display_id = "1";
+  runs_[1].display_id = "2";
+  runs_[2].display_id = "3";
+  const auto report = ReportWaste(runs_, uses_, ReportBy::kJob, kStretch, nullptr);
+  ASSERT_EQ(report.rows.size(), 3U);
+  EXPECT_EQ(report.rows[0].group, "1") << "20 GPU-hours";
+  EXPECT_EQ(report.rows[1].group, "3") << "16";
+  EXPECT_EQ(report.rows[2].group, "2") << "one";
+  ASSERT_TRUE(report.rows[1].job);
+  EXPECT_EQ(report.rows[1].job->id, JobId(3));
+  EXPECT_EQ(report.rows[1].job->name, "gang");
+  EXPECT_EQ(report.rows[1].job->user, "bob");
+  EXPECT_EQ(report.rows[1].job->state, "failed");
+  EXPECT_FALSE(ReportWaste(runs_, uses_, ReportBy::kUser, kStretch, nullptr).rows[0].job);
+  const auto efficiency = ReportEfficiency(runs_, uses_, ReportBy::kJob, kStretch);
+  ASSERT_EQ(efficiency.rows.size(), 3U);
+  EXPECT_EQ(efficiency.rows[1].group, "3") << "what it did not use counts";
+}
+
+TEST_F(WasteReportTest, OfManyJobsTheWorstAreNamedAndAllAreCounted) {
+  std::vector<ReportedRun> runs;
+  JobUses uses;
+  for (std::uint64_t id = 1; id <= kMostJobRows + 10; ++id) {
+    runs.push_back(Ran(id, "ada", 1, 1));
+    runs.back().display_id = std::to_string(id);
+    uses[0][id] = Used(1, static_cast<double>(id), 0, 0, 0, 0);
+  }
+  const auto report = ReportWaste(runs, uses, ReportBy::kJob, kStretch, nullptr);
+  ASSERT_EQ(report.rows.size(), kMostJobRows);
+  EXPECT_EQ(report.rows[0].group, "1010");
+  EXPECT_DOUBLE_EQ(report.lost_gpu_hours, 1010.0 * 1011 / 2);
+}
+
+TEST_F(WasteReportTest, HoursStayInTheirOrder) {
+  constexpr samples::Second kFirst = 1'790'000'000 / 3600 * 3600;
+  const JobUses uses = {{kFirst, {{1, Used(1, 1, 0.75, 0, 0, 4)}}},
+                        {kFirst + 3600, {{1, Used(1, 1, 0, 1, 0, 0)}, {3, Used(2, 0.5, 1, 0, 0, 0)}}}};
+  const auto report = ReportWaste(runs_, uses, ReportBy::kHour, kStretch, nullptr);
+  ASSERT_EQ(report.rows.size(), 2U);
+  EXPECT_EQ(report.rows[0].group, HourName(TimeFromSeconds(static_cast<double>(kFirst))));
+  EXPECT_DOUBLE_EQ(report.rows[0].lost_gpu_hours, 1);
+  EXPECT_EQ(report.rows[0].jobs, 1);
+  EXPECT_DOUBLE_EQ(report.rows[1].gpu_hours, 4 + 8);
+  EXPECT_DOUBLE_EQ(report.rows[1].lost_gpu_hours, 4);
+  EXPECT_EQ(report.rows[1].jobs, 2);
+  EXPECT_DOUBLE_EQ(report.gpu_hours, 16);
+  const auto efficiency = ReportEfficiency(runs_, uses, ReportBy::kHour, kStretch);
+  ASSERT_EQ(efficiency.rows.size(), 2U);
+  EXPECT_LT(efficiency.rows[0].group, efficiency.rows[1].group);
+  EXPECT_DOUBLE_EQ(efficiency.rows[0].utilization, 0.75);
+}
+
 TEST_F(WasteReportTest, SaysHowWellGpusAndCoresWereUsed) {
   const auto report = ReportEfficiency(runs_, uses_, ReportBy::kUser, kStretch);
   ASSERT_EQ(report.rows.size(), 2U);
@@ -94,16 +150,18 @@ TEST_F(WasteReportTest, SaysHowWellGpusAndCoresWereUsed) {
 TEST(WasteReportOfAGang, MemoryIsThatOfTheFullestGpu) {
   samples::JobUse use = Used(1, 1, 0.5, 0, 30e9, 1);
   std::vector<ReportedRun> runs = {Ran(1, "ada", 2, 2)};
-  EXPECT_DOUBLE_EQ(ReportEfficiency(runs, {{1, use}}, ReportBy::kUser, kStretch).rows.at(0).memory_peak_bytes, 15e9)
+  EXPECT_DOUBLE_EQ(ReportEfficiency(runs, {{1000, {{1, use}}}}, ReportBy::kUser, kStretch).rows.at(0).memory_peak_bytes,
+                   15e9)
       << "where no more is known";
   use.memory_most = 30e9;
-  EXPECT_DOUBLE_EQ(ReportEfficiency(runs, {{1, use}}, ReportBy::kUser, kStretch).rows.at(0).memory_peak_bytes, 30e9);
+  EXPECT_DOUBLE_EQ(ReportEfficiency(runs, {{1000, {{1, use}}}}, ReportBy::kUser, kStretch).rows.at(0).memory_peak_bytes,
+                   30e9);
 }
 
 TEST(WasteReportOfAPart, WhoBorrowsAndThenRestsLosesWhatItDidNotUse) {
   // A quarter that used 80% of the GPU for half an hour, and nothing for the other half.
-  const auto report =
-      ReportWaste({Ran(1, "ada", 0.25, 1)}, {{1, Used(1, 1, 0.4, 0.5, 1e9, 1)}}, ReportBy::kUser, kStretch, nullptr);
+  const auto report = ReportWaste({Ran(1, "ada", 0.25, 1)}, {{1000, {{1, Used(1, 1, 0.4, 0.5, 1e9, 1)}}}},
+                                  ReportBy::kUser, kStretch, nullptr);
   ASSERT_EQ(report.rows.size(), 1U);
   EXPECT_DOUBLE_EQ(report.rows[0].idle_gpu_hours, 0.125);
   EXPECT_DOUBLE_EQ(report.rows[0].lost_gpu_hours, 0.125) << "what was at 0% is a part of what was lost";

@@ -1,11 +1,50 @@
 #include "samples/job_use.h"
 
 #include <algorithm>
+#include <set>
 
 namespace divvy::samples {
 namespace {
 
 constexpr Second kLongestHold = 60;
+constexpr Second kHour = 3600;
+
+/// Takes every point that lies in the stretch, with the part of it that does: (metric, point, begin, end).
+template <typename Take>
+void ForEachPiece(const Block& track, Second since, Second until, const Take& take) {
+  const Second longest = std::max(track.step, kLongestHold);
+  for (const Column& column : track.columns) {
+    if (!IsOfUse(column.metric, column.name)) continue;
+    const std::size_t count = std::min(track.count, column.points.size());
+    for (std::size_t i = 0; i < count;) {
+      std::size_t next = i + 1;
+      while (next < count && !IsPoint(column.points[next])) ++next;
+      const Point& point = column.points[i];
+      const Second begin = track.begin + static_cast<Second>(i) * track.step;
+      const Second hold = next < count ? std::min(static_cast<Second>(next - i) * track.step, longest) : track.step;
+      const Second from = std::max(begin, since);
+      const Second to = std::min(begin + hold, until);
+      i = next;
+      if (IsPoint(point) && from < to) take(column.metric, point, from, to);
+    }
+  }
+}
+
+void AddPiece(Metric metric, const Point& point, double seconds, JobUse& use) {
+  const auto mean = static_cast<double>(point.mean);
+  if (metric == Metric::kGpuUtilization) {
+    use.seconds += seconds;
+    use.use_seconds += seconds * mean;
+    if (point.greatest <= 0) use.idle_seconds += seconds;
+  } else if (metric == Metric::kGpuMemoryUsed) {
+    use.memory_peak = std::max(use.memory_peak, static_cast<double>(point.greatest));
+  } else if (metric == Metric::kGpuMemoryMost) {
+    use.memory_most = std::max(use.memory_most, static_cast<double>(point.greatest));
+  } else {
+    use.cpu_seconds += seconds;
+    use.core_seconds += seconds * mean;
+  }
+}
 
 }  // namespace
 
@@ -16,37 +55,26 @@ bool IsOfUse(Metric metric, std::string_view own_name) {
 }
 
 void AddUse(const Block& track, Second since, Second until, JobUse& use) {
-  const Second longest = std::max(track.step, kLongestHold);
   bool has_any = false;
-  for (const Column& column : track.columns) {
-    if (!IsOfUse(column.metric, column.name)) continue;
-    const std::size_t count = std::min(track.count, column.points.size());
-    for (std::size_t i = 0; i < count;) {
-      std::size_t next = i + 1;
-      while (next < count && !IsPoint(column.points[next])) ++next;
-      const Point& point = column.points[i];
-      const Second begin = track.begin + static_cast<Second>(i) * track.step;
-      const Second hold = next < count ? std::min(static_cast<Second>(next - i) * track.step, longest) : track.step;
-      const auto seconds = static_cast<double>(std::min(begin + hold, until) - std::max(begin, since));
-      i = next;
-      if (!IsPoint(point) || seconds <= 0) continue;
-      has_any = true;
-      const auto mean = static_cast<double>(point.mean);
-      if (column.metric == Metric::kGpuUtilization) {
-        use.seconds += seconds;
-        use.use_seconds += seconds * mean;
-        if (point.greatest <= 0) use.idle_seconds += seconds;
-      } else if (column.metric == Metric::kGpuMemoryUsed) {
-        use.memory_peak = std::max(use.memory_peak, static_cast<double>(point.greatest));
-      } else if (column.metric == Metric::kGpuMemoryMost) {
-        use.memory_most = std::max(use.memory_most, static_cast<double>(point.greatest));
-      } else {
-        use.cpu_seconds += seconds;
-        use.core_seconds += seconds * mean;
-      }
-    }
-  }
+  ForEachPiece(track, since, until, [&](Metric metric, const Point& point, Second begin, Second end) {
+    has_any = true;
+    AddPiece(metric, point, static_cast<double>(end - begin), use);
+  });
   if (has_any) ++use.machines;
+}
+
+void AddUseByHour(const Block& track, Second since, Second until, const std::function<JobUse&(Second hour)>& use_of) {
+  std::set<Second> seen;
+  ForEachPiece(track, since, until, [&](Metric metric, const Point& point, Second begin, Second end) {
+    while (begin < end) {
+      const Second hour = begin - begin % kHour;
+      const Second to = std::min(end, hour + kHour);
+      AddPiece(metric, point, static_cast<double>(to - begin), use_of(hour));
+      seen.insert(hour);
+      begin = to;
+    }
+  });
+  for (const Second hour : seen) ++use_of(hour).machines;
 }
 
 }  // namespace divvy::samples

@@ -1,6 +1,7 @@
 // What a job used of its GPUs and CPUs over a stretch of time, by its track.
 #pragma once
 
+#include <functional>
 #include <string_view>
 
 #include "samples/block.h"
@@ -24,6 +25,8 @@ struct JobUse {
 /// Adds what the track of a job on one machine has from `since` until before `until`. A point holds until the next one,
 /// a minute at most.
 void AddUse(const Block& track, Second since, Second until, JobUse& use);
+/// The same by hours of the clock (UTC): `use_of` has what is known so far of the hour that begins then.
+void AddUseByHour(const Block& track, Second since, Second until, const std::function<JobUse&(Second hour)>& use_of);
 /// Columns that AddUse reads.
 bool IsOfUse(Metric metric, std::string_view own_name);
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "samples/track.h"
 
 namespace divvy::samples {
@@ -32,6 +34,32 @@ TEST(JobUse, SumsWhatLiesInTheStretch) {
   JobUse none;
   AddUse(track.block(), kStart + 2000, kStart + 3000, none);
   EXPECT_EQ(none, JobUse());
+}
+
+TEST(JobUse, HoursAddUpToTheWhole) {
+  Track track;
+  constexpr Second kHour = 3600;
+  const Second begin = kStart - kStart % kHour + 1800;
+  for (Second i = 0; i < 2 * kHour; i += 10)
+    track.Add(begin + i, {{Metric::kGpuUtilization, i < 1800 ? 0.0 : 0.5, ""}, {Metric::kCpuCores, 2, ""}});
+  std::map<Second, JobUse> hours;
+  AddUseByHour(track.block(), 0, begin + 10 * kHour, [&](Second hour) -> JobUse& { return hours[hour]; });
+  ASSERT_EQ(hours.size(), 3U);
+  EXPECT_EQ(hours.begin()->first, begin - 1800);
+  JobUse whole;
+  AddUse(track.block(), 0, begin + 10 * kHour, whole);
+  double seconds = 0;
+  double idle = 0;
+  for (const auto& [hour, use] : hours) {
+    EXPECT_EQ(use.machines, 1);
+    seconds += use.seconds;
+    idle += use.idle_seconds;
+  }
+  EXPECT_DOUBLE_EQ(seconds, whole.seconds);
+  EXPECT_DOUBLE_EQ(idle, whole.idle_seconds);
+  EXPECT_NEAR(hours.begin()->second.seconds, 1800, 1);
+  EXPECT_NEAR(hours.begin()->second.idle_seconds, 1800, 20);
+  EXPECT_NEAR(std::next(hours.begin())->second.use_seconds, 1800, 20);
 }
 
 TEST(JobUse, WhoLooksSeldomKnowsTheTimeBetween) {

@@ -95,7 +95,9 @@ struct ReservationName {
 
 /// How good predictions of run times would have been, had each job been predicted when it ended the one before.
 struct PredictionRow {
-  std::string user;  // Empty: all.
+  std::string group;  // A user, team, job name, GPU model, pool, or the hour of the end; empty of all.
+  std::string user;   // By user that one.
+  bool is_all = false;
   std::int64_t predicted = 0;
   std::int64_t unpredicted = 0;  // Nothing of the like had run before.
   double median_ratio = 0;       // Actual to predicted.
@@ -103,9 +105,12 @@ struct PredictionRow {
   double inside_interval = 0;    // Share that ended within the interval in which 8 of 10 should.
 };
 struct PredictionsReport {
-  std::int64_t jobs = 0;            // That were run through, the latest that ended.
-  double since = 0;                 // End of the first of them.
-  std::vector<PredictionRow> rows;  // All first, then by user.
+  std::int64_t jobs = 0;  // That ended in the stretch.
+  double since = 0;       // Where none was asked for, the end of the first of them.
+  double until = 0;
+  std::string by;
+  bool is_cut = false;              // The stretch begins before the first of those that are read, the latest 10,000.
+  std::vector<PredictionRow> rows;  // All first, then by what was asked for.
 };
 
 /// How fast jobs of one kind are on one GPU model.

@@ -31,8 +31,8 @@ BOOST_DESCRIBE_STRUCT(ReservationTurn, (), (start, end, is_held, reason, places)
 BOOST_DESCRIBE_STRUCT(ReservationView, (), (number, name, gpus, user, team, start, duration_s, every, by, turns))
 BOOST_DESCRIBE_STRUCT(ReservationName, (), (which))
 BOOST_DESCRIBE_STRUCT(PredictionRow, (),
-                      (user, predicted, unpredicted, median_ratio, within_factor_two, inside_interval))
-BOOST_DESCRIBE_STRUCT(PredictionsReport, (), (jobs, since, rows))
+                      (group, user, is_all, predicted, unpredicted, median_ratio, within_factor_two, inside_interval))
+BOOST_DESCRIBE_STRUCT(PredictionsReport, (), (jobs, since, until, by, is_cut, rows))
 BOOST_DESCRIBE_STRUCT(SpeedRow, (), (user, name, command, gpus, model, speed, runs, by))
 BOOST_DESCRIBE_STRUCT(SpeedsReport, (), (runs_needed, rows))
 

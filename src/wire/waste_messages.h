@@ -47,15 +47,23 @@ struct WasteAnswer {
   std::vector<WastefulJob> jobs;  // Who wastes most first.
 };
 
+/// The job that a row is of.
+struct RowJob {
+  JobId id;
+  std::string name;
+  std::string user;
+  std::string state;
+};
 /// What a group of runs lost, as far as it lies in the stretch.
 struct WasteRow {
-  std::string group;      // A user, team, job name, GPU model, pool or machine.
+  std::string group;      // A user, team, job name, GPU model, pool, machine, hour ("2026-03-01T16", UTC) or job.
   std::int64_t jobs = 0;  // Of which something was seen.
   double gpu_hours = 0;   // In which their use was known; a part of a GPU counts as the part.
   double lost_gpu_hours = 0;
   double idle_gpu_hours = 0;
   double lost_share = 0;  // Lost to known, 0..1.
   std::optional<double> lost_cost;
+  std::optional<RowJob> job;  // By job.
 };
 struct WasteReport {
   double since = 0;
@@ -66,7 +74,7 @@ struct WasteReport {
   double idle_gpu_hours = 0;
   std::optional<double> lost_cost;
   bool is_cut = false;         // There are more runs than are read at once; the oldest are left out.
-  std::vector<WasteRow> rows;  // Who lost most first.
+  std::vector<WasteRow> rows;  // Who lost most first, of jobs the first 1,000; hours in their order.
   WasteAnswer now;
 };
 
@@ -91,6 +99,7 @@ struct EfficiencyRow {
   double memory_peak_bytes = 0;   // Of one GPU; the greatest of its runs.
   double cpu_cores = 0;           // Mean of a run at a time.
   std::optional<double> cpu_use;  // Of the cores that its runs asked for, 0..1; none: they named none.
+  std::optional<RowJob> job;      // By job.
 };
 struct EfficiencyReport {
   double since = 0;
@@ -99,7 +108,8 @@ struct EfficiencyReport {
   double gpu_hours = 0;
   double utilization = 0;
   bool is_cut = false;
-  std::vector<EfficiencyRow> rows;  // Most GPU-hours first.
+  std::vector<EfficiencyRow> rows;  // Most GPU-hours first; jobs by those that they did not use, the first 1,000;
+                                    // hours in their order.
 };
 
 }  // namespace divvy::wire

@@ -44,8 +44,26 @@ divvy report waste --html | grep -q "GPU-hours lost by user on " || fail "no pag
 divvy report waste --html | grep -q 'class="m".*/></svg> not used' || fail "nothing says what the colours are"
 code=0; divvy report waste --html --csv >two 2>&1 || code=$?
 expect "2 divvy: --csv and --html are two formats; write one of them" "$code $(cat two)" "two formats"
-divvy report waste --by hour >hour 2>&1 && fail "waste by hour was not refused"
-grep -q "usage" hour || fail "the refusal names no other report: $(cat hour)"
+refuses() { # refuses WORDS... -- TEXT
+  local words=()
+  while [ "$1" != -- ]; do words+=("$1"); shift; done
+  divvy report "${words[@]}" >refused 2>&1 && fail "report ${words[*]} was not refused"
+  grep -qF -- "$2" refused || fail "report ${words[*]} says: $(cat refused)"
+}
+refuses waste --by colour -- "'by' is user, team, name, model, pool, node, hour or job in this report, not 'colour'"
+refuses shares --by hour -- "'by' is user, team, name, model, pool or node in this report"
+refuses usage --by job -- "'by' is user, team, name, model, pool, node or hour in this report"
+refuses fairness --by node -- "'by' is user, team, name, model, pool or hour in this report"
+refuses predictions --by job -- "'by' is user, team, name, model, pool or hour in this report"
+refuses speeds --by user -- "--by, --since, --until and --html are of divvy report usage"
+# By hour, and by job: the one that left most unused is first.
+says "^20[0-9T-]+ +[1-9] " divvy report waste --by hour || fail "by hour: $(divvy report waste --by hour)"
+says "^20[0-9T-]+ +[1-9] " divvy report efficiency --by hour || fail "by hour: $(divvy report efficiency --by hour)"
+says "^20[0-9T-]+ +[1-9] " divvy report fairness --by hour || fail "by hour: $(divvy report fairness --by hour)"
+for by in name model pool; do divvy report fairness --by $by --csv | sed -n 2p | grep -qE "^[^,]+,[1-9]," || fail "fairness by $by: $(divvy report fairness --by $by)"; done
+expect "$idle,forgotten,$(id -un),running" "$(divvy report waste --by job --csv | sed -n 2p | cut -d, -f1-4)" "the worst job"
+says "^$idle +forgotten" divvy report efficiency --by job || fail "by job: $(divvy report efficiency --by job)"
+divvy report waste --by job --html | grep -q ">$idle forgotten<" || fail "the page by job has no bar of it"
 wait_for "the busy job's use" says '^busy +1 +[0-9.]+ +([5-8][0-9]|90)%' divvy report efficiency --by name
 
 # Who held what over time: a table with a curve, a page with a drawing, and all steps as CSV; and by machine its name.
@@ -68,5 +86,13 @@ touch go
 wait_for "their ends" queue_is_empty
 divvy down
 divvy up --quiet --emulate 5xH100-80GB
+expect "$idle,forgotten,$(id -un),succeeded" "$(divvy report waste --by job --csv | sed -n 2p | cut -d, -f1-4)" "the worst job, ended"
+# Predictions of what has ended: of all, by what is asked for, and of a stretch.
+says "^all +4 " divvy report predictions || fail "predictions: $(divvy report predictions)"
+says "^busy +1 " divvy report predictions --by name --since 1h || fail "predictions by name: $(divvy report predictions --by name --since 1h)"
+says "^20[0-9T-]+ +[1-4] " divvy report predictions --by hour || fail "predictions by hour: $(divvy report predictions --by hour)"
+divvy report predictions --since 1h --html | grep -q "Predictions of run times by user" || fail "no page of predictions"
+expect "name,jobs" "$(divvy report predictions --by name --csv | head -n 1 | cut -d, -f1-2)" "the titles of predictions"
+says "^Nothing ran" divvy report predictions --since 3d --until 2d || fail "before there was anything: $(divvy report predictions --since 3d --until 2d)"
 says "^forgotten +1 +[0-9.]+ +[0-9.]+ +100%" divvy report waste --by name || fail "what ended was forgotten: $(divvy report waste --by name)"
 says "No running job wastes GPUs now" divvy report waste || fail "an ended job still wastes: $(divvy report waste)"
