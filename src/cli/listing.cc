@@ -443,6 +443,8 @@ int ShowMain(const Words& words) {
         waste = WasteOf(AskWaste(*api), job.id);
         DIVVY_TRY(const std::vector<wire::GpuView> gpus, api->Gpus());
         troubles = GpuTroubles(gpus, job.id);
+      } else if (!listing.json && job.end_time && job.start_time && job.elements.empty()) {
+        if (const auto lost = AskJobWaste(*api, job.id)) waste = WasteOf(*lost);
       }
       const auto width = static_cast<std::size_t>(TerminalWidth());
       out += listing.json ? wire::Encode(job) + "\n" : Folded(ShowText(job, own, waste, troubles), width);

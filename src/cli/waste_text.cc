@@ -23,6 +23,22 @@ wire::WasteAnswer AskWaste(Api& api) {
   return answer ? *std::move(answer) : wire::WasteAnswer();
 }
 
+std::optional<wire::JobWaste> AskJobWaste(Api& api, JobId id) {
+  const auto json = api.Raw("GET", "/v1/jobs/" + ToString(id) + "/waste", "");
+  if (!json) return std::nullopt;
+  auto waste = wire::Decode<wire::JobWaste>(*json);
+  return waste && waste->gpu_hours > 0 ? std::optional(*std::move(waste)) : std::nullopt;
+}
+
+std::vector<std::string> WasteOf(const wire::JobWaste& waste) {
+  std::string lost = "lost " + kForPeople.Hours(waste.lost_gpu_hours) + " of its " + kForPeople.Hours(waste.gpu_hours) +
+                     " GPU-hours (" + kForPeople.Share(waste.lost_share) + ")";
+  if (waste.lost_cost) lost += " at a cost of " + Fixed(*waste.lost_cost, 2);
+  std::vector<std::string> lines = {std::move(lost)};
+  for (const wire::WasteFinding& finding : waste.findings) lines.push_back(finding.text + "; " + finding.remedy);
+  return lines;
+}
+
 std::string WasteLine(const wire::WasteAnswer& answer, const std::function<bool(JobId)>& counted) {
   std::size_t jobs = 0;
   double gpus = 0;

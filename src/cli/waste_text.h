@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,11 @@ namespace divvy::cli {
 wire::WasteAnswer AskWaste(Api& api);
 /// "2 jobs waste 5 GPUs; divvy report waste": of those that are `counted`; empty: none does.
 std::string WasteLine(const wire::WasteAnswer& answer, const std::function<bool(JobId)>& counted);
+/// What its last run lost; nothing where that is not known, or it had no GPU.
+std::optional<wire::JobWaste> AskJobWaste(Api& api, JobId id);
+/// Lines for a job that has ended: "lost 3.2 of its 8.0 GPU-hours (40%) at a cost of 6.40", and what it should have
+/// asked for.
+std::vector<std::string> WasteOf(const wire::JobWaste& waste);
 /// Lines for a job, one for each finding: "does nothing with ...; divvy cancel 17 (lost 3.2 GPU-hours)".
 std::vector<std::string> WasteOf(const wire::WasteAnswer& answer, JobId id);
 

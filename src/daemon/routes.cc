@@ -58,6 +58,7 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"GET", "/v1/jobs/*/steps", &Routes::Steps},
       {"POST", "/v1/jobs/*/steps", &Routes::CallStep},
       {"GET", "/v1/jobs/*/why", &Routes::Why},
+      {"GET", "/v1/jobs/*/waste", &Routes::JobWaste},
       {"GET", "/v1/jobs/*/wait", &Routes::Wait},
       {"POST", "/v1/jobs/*/rejoin", &Routes::Rejoin, Route::Kind::kOwnJob},
       {"POST", "/v1/jobs/*/attach", &Routes::Attach},
@@ -472,6 +473,9 @@ std::string Routes::OpenApiText() {
   add("GET", "/v1/reports/shares",
       "Who held how many GPUs over time: `by` (as in the report of usage, but hours), `since`, `until`, `points`",
       nullptr, &kJsonType<SharesReport>);
+  add("GET", "/v1/jobs/{id}/waste",
+      "What the last run of a job lost of its GPUs, ended or not, and what it should have asked for", nullptr,
+      &kJsonType<wire::JobWaste>);
   add("GET", "/v1/jobs/{id}/environment", "The variables that a job brings; for its owner and administrators", nullptr,
       &kJsonType<EnvironmentView>);
   add("POST", "/v1/valohai", "What is wrong with a valohai.yaml, its steps, and what one of them becomes",

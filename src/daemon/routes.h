@@ -30,6 +30,9 @@ class Notifier;
 class RemoteNode;
 class UiDoor;
 class WasteBook;
+namespace samples {
+struct JobUse;
+}
 namespace wire {
 struct AgentQuestion;
 struct LatestAnswer;
@@ -210,6 +213,8 @@ class Routes {
   // routes_waste.cc
   void Waste(Call& call);
   void WasteReport(Call& call);
+  void JobWaste(Call& call);
+  void AnswerWaste(Call& call, const JobRecord& record, const std::vector<samples::JobUse>& uses);
   void Efficiency(Call& call);
   wire::WasteAnswer WasteNow() const;
   /// Makes an answer's body of runs; on the reader's thread.

@@ -1,7 +1,9 @@
 // Who wastes GPUs now, and what was lost over a stretch of time.
 #include "daemon/routes_call.h"
+#include "daemon/routes_found.h"
 #include "daemon/routes_reports.h"
 #include "daemon/sample_book.h"
+#include "daemon/select.h"
 #include "daemon/waste_book.h"
 #include "daemon/waste_report.h"
 
@@ -16,9 +18,12 @@ struct Scope {
   ReportStretch stretch;
 };
 
+Error NoSamples() {
+  return FailedPrecondition("no samples are taken: [samples] on = false in divvy.toml; set it to true and restart");
+}
+
 Result<Scope> ScopeOf(const HttpRequest& request, const SampleBook* samples, Time now) {
-  if (samples == nullptr)
-    return FailedPrecondition("no samples are taken: [samples] on = false in divvy.toml; set it to true and restart");
+  if (samples == nullptr) return NoSamples();
   DIVVY_TRY(const ReportBy by, ReportByOf(request, kUsesAreBy));
   DIVVY_TRY(const ReportStretch stretch, StretchOf(request, now));
   return Scope{by, stretch};
@@ -40,6 +45,52 @@ wire::WasteAnswer Routes::WasteNow() const {
 }
 
 void Routes::Waste(Call& call) { call.Answer(WasteNow()); }
+
+// What a waiting job had belongs to a run of before, and is in the reports.
+void Routes::JobWaste(Call& call) {
+  if (ports_.samples == nullptr) return call.Refuse(NoSamples());
+  const auto id = SelectOne(core_, call.argument, call.caller);
+  if (!id) return call.Refuse(id.error());
+  Found found = FindHere(*id);
+  ReadAsideUnless(found.record.has_value(), call, [this, id = *id, found = std::move(found)]() mutable -> Finish {
+    if (!Complete(id, found)) return [](Call& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
+    return [this, record = *found.record](Call& asked) {
+      auto shared = std::make_shared<Call>(std::move(asked));
+      const Time end = IsFinal(record.state) ? record.ended : core_.Now();
+      const samples::Second begin = SecondOf(record.started);
+      const samples::Second counts_from = ports_.waste ? ports_.waste->CountsFrom(record) : begin;
+      ports_.samples->AskUsesOf(
+          record.id.value(), {begin, counts_from}, SecondOf(end) + 1,
+          [this, shared, record](const std::vector<samples::JobUse>& uses) { AnswerWaste(*shared, record, uses); });
+    };
+  });
+}
+
+// `uses`: of all of its run, and of what counts.
+void Routes::AnswerWaste(Call& call, const JobRecord& record, const std::vector<samples::JobUse>& uses) {
+  wire::JobWaste waste;
+  waste.id = record.id;
+  waste.display_id = DisplayId(record);
+  waste.has_ended = IsFinal(record.state);
+  std::vector<ReportedRun> runs;
+  AddRunOf(record, ReportBy::kUser, OwnNodeName(), runs);
+  const RunHours hours =
+      record.array_count > 0 || runs.front().started == kNoTime ? RunHours() : HoursOf(runs.front(), uses.front());
+  if (hours.known <= 0) return call.Answer(waste);
+  waste.gpu_hours = hours.known;
+  waste.lost_gpu_hours = hours.lost();
+  waste.idle_gpu_hours = hours.idle;
+  waste.lost_share = hours.lost() / hours.known;
+  waste.lost_cost = CostOf(hours.lost(), record, core_.controller());
+  if (!waste.has_ended) {
+    for (wire::WastefulJob& job : WasteNow().jobs) {
+      if (job.id == record.id) waste.findings = std::move(job.findings);
+    }
+  } else if (ports_.waste) {
+    waste.findings = ports_.waste->OfEnded(record, uses.back(), core_.controller());
+  }
+  call.Answer(waste);
+}
 
 void Routes::WasteReport(Call& call) {
   const auto scope = ScopeOf(call.request, ports_.samples.get(), core_.Now());

@@ -127,6 +127,26 @@ void SampleBook::AskUses(const Stretch& of, std::function<void(Uses)> done) {
       });
 }
 
+void SampleBook::AskUsesOf(std::uint64_t job, std::vector<samples::Second> since, samples::Second until,
+                           std::function<void(std::vector<samples::JobUse>)> done) {
+  std::vector<samples::Block> tracks;
+  std::set<std::string> known;
+  for (const auto& [subject, seen] : jobs_) {
+    if (subject.job != job) continue;
+    tracks.push_back(seen.track.block());
+    known.insert(ToText(subject));
+  }
+  worker_->Do([this, keeper = keeper_, job, since = std::move(since), until, done = std::move(done),
+               tracks = std::move(tracks), known = std::move(known)]() mutable {
+    keeper->AddTracks(job, known, tracks);
+    std::vector<samples::JobUse> uses(since.size());
+    for (std::size_t i = 0; i < since.size(); ++i) {
+      for (const samples::Block& track : tracks) samples::AddUse(track, since[i], until, uses[i]);
+    }
+    ports_.post([done = std::move(done), uses = std::move(uses)]() mutable { done(std::move(uses)); });
+  });
+}
+
 void SampleBook::Flush(samples::Second now) {
   flushed_at_ = now;
   std::vector<SampleBlock> blocks;

@@ -92,6 +92,9 @@ class SampleBook {
   };
   /// Of jobs that have ended too. `done` is called on the loop's thread, later.
   void AskUses(const Stretch& of, std::function<void(Uses)> done);
+  /// What one job used from each of these until before `until`.
+  void AskUsesOf(std::uint64_t job, std::vector<samples::Second> since, samples::Second until,
+                 std::function<void(std::vector<samples::JobUse>)> done);
 
  private:
   struct Job {

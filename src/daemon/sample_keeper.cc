@@ -85,6 +85,22 @@ void SampleBook::Keeper::AddUses(const Stretch& of, const std::set<std::string>&
   if (!read) Fail(read.error());
 }
 
+void SampleBook::Keeper::AddTracks(std::uint64_t job, const std::set<std::string>& known,
+                                   std::vector<samples::Block>& tracks) {
+  SampleFile* const file = File();
+  if (file == nullptr) return;
+  const auto names = file->Subjects(std::string(samples::Name(samples::Of::kJob)) + "/" + std::to_string(job) + "/");
+  if (!names) return Fail(names.error());
+  for (const std::string& name : *names) {
+    if (known.contains(name)) continue;
+    const auto rows = file->Read(name, 0, 0, kForEver);
+    if (!rows) return Fail(rows.error());
+    for (const SampleBlock& row : *rows) {
+      if (auto block = samples::DecodeBlock(row.bytes, samples::IsOfUse)) tracks.push_back(*std::move(block));
+    }
+  }
+}
+
 samples::IsWanted SampleBook::Keeper::Filter(const Question& question) const {
   if (question.metrics.empty()) return nullptr;
   return [&question](samples::Metric metric, std::string_view own) {

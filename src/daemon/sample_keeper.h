@@ -37,6 +37,8 @@ class SampleBook::Keeper {
   Answer Find(Gathered gathered);
   /// Of all jobs but those whose subjects are `known`.
   void AddUses(const Stretch& of, const std::set<std::string>& known, Uses& uses);
+  /// Of one job the tracks on each machine, but those `known`.
+  void AddTracks(std::uint64_t job, const std::set<std::string>& known, std::vector<samples::Block>& tracks);
   /// What was kept of a job as a whole; nothing: nothing was.
   std::optional<samples::Track> TrackOf(const samples::Subject& subject);
 

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "dialect/quantities.h"
+#include "samples/run_waste.h"
 #include "wire/codec.h"
 #include "wire/waste_messages_describe.h"
 
@@ -54,9 +55,10 @@ std::string GpusText(double gpus) {
 }  // namespace
 
 std::string RemedyOf(const samples::Waste& waste, const JobRecord& record) {
-  if (waste.ends) return "divvy cancel " + DisplayId(record);
+  const bool has_ended = IsFinal(record.state);
+  if (waste.ends) return has_ended ? "submit it with --gpus 0, if it needs none" : "divvy cancel " + DisplayId(record);
   if (!waste.flags.empty()) {
-    const bool can_now = record.request.is_portioned() && waste.flags.starts_with("--gpu");
+    const bool can_now = !has_ended && record.request.is_portioned() && waste.flags.starts_with("--gpu");
     return can_now ? "divvy resize " + DisplayId(record) + " " + waste.flags : "submit it with " + waste.flags;
   }
   switch (waste.kind) {
@@ -64,20 +66,17 @@ std::string RemedyOf(const samples::Waste& waste, const JobRecord& record) {
       return "its machine has no more cores: prepare its input beforehand, or on the GPU";
     case samples::WasteKind::kSomeIdle:
       return "submit it with fewer GPUs, or see that it uses them all";
+    case samples::WasteKind::kIdle:
+      return "see that it ends when it has done its work";
     default:
       return "give it more to do at once (larger batches, more loaders of data), or a smaller GPU";
   }
 }
 
-namespace {
-
-/// Nothing where no prices are set.
 std::optional<double> CostOf(double gpu_hours, const JobRecord& record, const Controller& controller) {
   if (controller.teams().prices().empty()) return std::nullopt;
   return gpu_hours * static_cast<double>(controller.teams().PriceOf(record.gpu_model)) / 1000;
 }
-
-}  // namespace
 
 bool WasteBook::IsExempt(const JobRecord& record) const {
   const auto has = [](const std::vector<std::string>& names, const std::string& name) {
@@ -309,6 +308,21 @@ wire::WasteAnswer WasteBook::View(const Controller& controller, samples::Second 
   }
   std::ranges::stable_sort(answer.jobs, std::greater(), &wire::WastefulJob::wasted_gpus);
   return answer;
+}
+
+samples::Second WasteBook::CountsFrom(const JobRecord& record) const {
+  return static_cast<samples::Second>(ToSeconds(record.started + rules_.grace));
+}
+
+std::vector<wire::WasteFinding> WasteBook::OfEnded(const JobRecord& record, const samples::JobUse& use,
+                                                   const Controller& controller) const {
+  std::vector<wire::WasteFinding> findings;
+  if (IsExempt(record)) return findings;
+  const auto since = static_cast<double>(CountsFrom(record));
+  for (const samples::Waste& waste : samples::WasteOfRun(ShapeOf(record, controller), use, rules_))
+    findings.push_back(
+        {std::string(samples::Name(waste.kind)), since, waste.gpus, waste.text, RemedyOf(waste, record)});
+  return findings;
 }
 
 }  // namespace divvy

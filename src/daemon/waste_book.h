@@ -14,6 +14,7 @@
 
 #include "control/controller.h"
 #include "daemon/sample_book.h"
+#include "samples/job_use.h"
 #include "samples/waste.h"
 #include "samples/waste_steps.h"
 #include "wire/waste_messages.h"
@@ -59,6 +60,12 @@ class WasteBook {
 
   wire::WasteAnswer View(const Controller& controller, samples::Second now) const;
 
+  /// When what a run of it did begins to count: the grace after its start is over.
+  samples::Second CountsFrom(const JobRecord& record) const;
+  /// What this job, which has ended, should have asked for: by what was seen of its last run since CountsFrom.
+  std::vector<wire::WasteFinding> OfEnded(const JobRecord& record, const samples::JobUse& use,
+                                          const Controller& controller) const;
+
  private:
   struct Watched {
     std::uint32_t attempt = 0;
@@ -86,9 +93,11 @@ class WasteBook {
   std::map<JobId, wire::KeptWaste> kept_;  // As the store has it.
 };
 
+/// Of these GPU-hours, on the model that it has; nothing where no prices are set.
+std::optional<double> CostOf(double gpu_hours, const JobRecord& record, const Controller& controller);
 /// What becomes of a job: "stopped", "queued again and held".
 std::string DoneText(WasteAction action, const JobRecord& record);
-/// What to do about a finding of this job.
+/// What to do about a finding of this job, or, of one that has ended, what to do another time.
 std::string RemedyOf(const samples::Waste& waste, const JobRecord& record);
 
 }  // namespace divvy

@@ -154,6 +154,30 @@ TEST_F(WasteBookTest, WarningsSurviveARestart) {
   EXPECT_TRUE(anew[0].text.starts_with("is warned (1 of 2)")) << anew[0].text;
 }
 
+TEST_F(WasteBookTest, AnEndedJobIsToldWhatWouldHaveFit) {
+  WasteBook book(WasteRules(), "own");
+  const JobId job = Run(4);
+  JobRecord record = *controller_.Find(job);
+  EXPECT_EQ(book.CountsFrom(record), static_cast<Second>(ToSeconds(record.started)) + 600);
+  record.state = JobState::kSucceeded;
+  samples::JobUse use;
+  use.machines = 1;
+  use.seconds = 7200;
+  use.use_seconds = 1440;
+  auto findings = book.OfEnded(record, use, controller_);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].kind, "underused");
+  EXPECT_EQ(findings[0].remedy, "submit it with --gpus 1");
+  use.use_seconds = 0;
+  use.idle_seconds = use.idle_tail = 7200;
+  findings = book.OfEnded(record, use, controller_);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].remedy, "submit it with --gpus 0, if it needs none");
+  WasteRules rules;
+  rules.exempt_users = {"ada"};
+  EXPECT_TRUE(WasteBook(rules, "own").OfEnded(record, use, controller_).empty());
+}
+
 TEST_F(WasteBookTest, TheExemptAreLeftAlone) {
   WasteRules rules;
   rules.exempt_names = {"notebook*", "debug"};

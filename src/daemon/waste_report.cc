@@ -2,31 +2,18 @@
 
 #include <algorithm>
 
+#include "samples/run_waste.h"
+
 namespace divvy {
 namespace {
 
 constexpr double kHourS = 3600;
 
-/// GPU-hours of a run.
-struct Hours {
-  double known = 0;
-  double used = 0;
-  double idle = 0;
-};
-
-Hours HoursOf(const ReportedRun& run, const samples::JobUse& use) {
-  if (use.machines == 0 || run.gpus <= 0 || run.share <= 0) return {};
-  const double worth = run.gpus / use.machines / kHourS;
-  // Who borrows beside its part uses no more than all of it, and nothing of it while it is idle.
-  const double used = std::min(use.use_seconds / run.share, use.seconds - use.idle_seconds);
-  return {worth * use.seconds, worth * used, worth * use.idle_seconds};
-}
-
 /// What was seen of a run, in all of the stretch or in an hour of it.
 struct Seen {
   const ReportedRun& run;
   const samples::JobUse& use;
-  Hours hours;
+  RunHours hours;
   std::string group;  // The row that it belongs to.
 };
 
@@ -40,7 +27,7 @@ void ForEachSeen(const std::vector<ReportedRun>& runs, const JobUses& uses, Repo
     const std::string hour = by == ReportBy::kHour ? HourName(TimeFromSeconds(static_cast<double>(begin))) : "";
     for (const auto& [id, use] : jobs) {
       for (const ReportedRun* const run : std::ranges::equal_range(by_id, id, {}, id_of)) {
-        const Hours hours = HoursOf(*run, use);
+        const RunHours hours = HoursOf(*run, use);
         if (hours.known > 0) take({*run, use, hours, by == ReportBy::kHour ? hour : GroupOf(*run, by)});
       }
     }
@@ -64,6 +51,14 @@ void AddCost(std::optional<double>& cost, double amount) { cost = cost.value_or(
 
 }  // namespace
 
+RunHours HoursOf(const ReportedRun& run, const samples::JobUse& use) {
+  if (use.machines == 0 || run.gpus <= 0 || run.share <= 0) return {};
+  const double worth = run.gpus / use.machines / kHourS;
+  // Who borrows beside its part uses no more than all of it, and nothing of it while it is idle.
+  const double used = std::min(use.use_seconds / run.share, use.seconds - use.idle_seconds);
+  return {worth * use.seconds, worth * used, worth * use.idle_seconds};
+}
+
 wire::WasteReport ReportWaste(const std::vector<ReportedRun>& runs, const JobUses& uses, ReportBy by,
                               const ReportStretch& stretch, const PriceOfModel& price) {
   std::map<std::string, wire::WasteRow> rows;
@@ -72,10 +67,10 @@ wire::WasteReport ReportWaste(const std::vector<ReportedRun>& runs, const JobUse
   report.until = ToSeconds(stretch.until);
   report.by = ReportByName(by);
   ForEachSeen(runs, uses, by, [&](const Seen& seen) {
-    const Hours& hours = seen.hours;
+    const RunHours& hours = seen.hours;
     wire::WasteRow& row = rows[seen.group];
     row.job = JobOf(seen.run, by);
-    const double lost = hours.known - hours.used;
+    const double lost = hours.lost();
     ++row.jobs;
     row.gpu_hours += hours.known;
     row.lost_gpu_hours += lost;
@@ -120,9 +115,7 @@ wire::EfficiencyReport ReportEfficiency(const std::vector<ReportedRun>& runs, co
     lot.row.gpu_hours += hours.known;
     lot.used += hours.used;
     // Of several parts, and of tracks of before, what was on each is not known: then it is their mean.
-    const double gpus_of_machine = std::max(1.0, static_cast<double>(run.gpu_count) / use.machines);
-    const double peak = use.memory_most > 0 ? use.memory_most : use.memory_peak / gpus_of_machine;
-    lot.row.memory_peak_bytes = std::max(lot.row.memory_peak_bytes, peak);
+    lot.row.memory_peak_bytes = std::max(lot.row.memory_peak_bytes, samples::MemoryPeakOf(use, run.gpu_count));
     lot.cpu_seconds += use.cpu_seconds / use.machines;
     lot.core_seconds += use.core_seconds * run.part;
     if (run.cpus > 0) {

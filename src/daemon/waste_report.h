@@ -22,6 +22,16 @@ inline constexpr std::size_t kMostJobRows = 1000;
 /// Of an hour on a GPU of this model; null: GPUs have no prices.
 using PriceOfModel = std::function<double(const std::string& model)>;
 
+/// GPU-hours of a run, as far as its use was known; a part of a GPU counts as the part.
+struct RunHours {
+  double known = 0;
+  double used = 0;  // Of what it has; what it borrows beyond is not counted.
+  double idle = 0;  // At exactly 0%.
+
+  double lost() const { return known - used; }
+};
+RunHours HoursOf(const ReportedRun& run, const samples::JobUse& use);
+
 /// What it used of what it has: of a part of a GPU, that part; what it borrows beyond is not counted. Of a job that ran
 /// several times all of its runs count. On several machines each counts alike. By hour `uses` are of hours.
 wire::WasteReport ReportWaste(const std::vector<ReportedRun>& runs, const JobUses& uses, ReportBy by,

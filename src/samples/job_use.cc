@@ -56,11 +56,21 @@ bool IsOfUse(Metric metric, std::string_view own_name) {
 
 void AddUse(const Block& track, Second since, Second until, JobUse& use) {
   bool has_any = false;
+  double tail = 0;
+  Second tail_end = 0;
   ForEachPiece(track, since, until, [&](Metric metric, const Point& point, Second begin, Second end) {
     has_any = true;
-    AddPiece(metric, point, static_cast<double>(end - begin), use);
+    const auto seconds = static_cast<double>(end - begin);
+    AddPiece(metric, point, seconds, use);
+    if (metric != Metric::kGpuUtilization) return;
+    // What lies between two points that are further apart is not known.
+    if (point.greatest > 0 || begin - tail_end > kLongestHold) tail = 0;
+    if (point.greatest <= 0) tail += seconds;
+    tail_end = end;
   });
-  if (has_any) ++use.machines;
+  if (!has_any) return;
+  use.idle_tail = use.machines == 0 ? tail : std::min(use.idle_tail, tail);
+  ++use.machines;
 }
 
 void AddUseByHour(const Block& track, Second since, Second until, const std::function<JobUse&(Second hour)>& use_of) {

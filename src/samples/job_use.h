@@ -14,6 +14,7 @@ struct JobUse {
   double seconds = 0;       // In which the use of its GPUs was known.
   double use_seconds = 0;   // Sum over them of the mean use of its GPUs, 0..1 of whole ones.
   double idle_seconds = 0;  // At exactly 0% on all of its GPUs.
+  double idle_tail = 0;     // Those of them at the end of what was seen, without a gap.
   double memory_peak = 0;   // Bytes, on all GPUs of the machine where it was greatest.
   double memory_most = 0;   // On one GPU, of a job that had several to itself; 0: not known.
   double cpu_seconds = 0;   // In which the use of its CPUs was known.

@@ -62,6 +62,27 @@ TEST(JobUse, HoursAddUpToTheWhole) {
   EXPECT_NEAR(std::next(hours.begin())->second.use_seconds, 1800, 20);
 }
 
+TEST(JobUse, TheTailIsWhatWasIdleToTheEndOnEachMachine) {
+  Track track;
+  Track other;
+  for (Second i = 0; i < 300; ++i) {
+    track.Add(kStart + i, {{Metric::kGpuUtilization, i < 100 || i > 120 ? 0.0 : 0.5, ""}});
+    other.Add(kStart + i, {{Metric::kGpuUtilization, i < 240 ? 1.0 : 0.0, ""}});
+  }
+  JobUse use;
+  AddUse(track.block(), 0, kStart + 1000, use);
+  EXPECT_DOUBLE_EQ(use.idle_seconds, 279);
+  EXPECT_DOUBLE_EQ(use.idle_tail, 179);
+  AddUse(other.block(), 0, kStart + 1000, use);
+  EXPECT_DOUBLE_EQ(use.idle_tail, 60);
+  // Of an hour that nobody saw nobody knows.
+  Track gap;
+  for (Second i = 0; i < 200; ++i) gap.Add(kStart + (i < 100 ? i : i + 3600), {{Metric::kGpuUtilization, 0, ""}});
+  JobUse after;
+  AddUse(gap.block(), 0, kStart + 10'000, after);
+  EXPECT_LT(after.idle_tail, 200 - 60);
+}
+
 TEST(JobUse, WhoLooksSeldomKnowsTheTimeBetween) {
   Track track;
   for (Second i = 0; i < 100; i += 10) track.Add(kStart + i, {{Metric::kGpuUtilization, 1, ""}});

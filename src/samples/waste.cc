@@ -1,8 +1,8 @@
 #include "samples/waste.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
+
+#include "samples/waste_flags.h"
 
 namespace divvy::samples {
 namespace {
@@ -12,44 +12,7 @@ constexpr double kHour = 3600;
 constexpr Second kLongestGap = 120;
 /// So much of a window must have been seen.
 constexpr double kKnown = 0.9;
-/// What it asks for should be more than what it was seen to use.
-constexpr double kRoom = 1.25;
-constexpr double kCoresAreBusy = 0.95;
-constexpr double kGpusAreBusy = 0.5;
-/// Parts of GPUs that people ask for.
-constexpr std::array<double, 7> kParts = {0.05, 0.1, 0.125, 0.2, 0.25, 0.5, 0.75};
-
 Second SecondsOf(Duration span) { return std::chrono::duration_cast<std::chrono::seconds>(span).count(); }
-
-std::string Short(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return text;
-}
-
-std::string Percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.0f%%", share * 100);
-  return text;
-}
-
-/// Nothing: no part of a GPU is enough.
-std::optional<double> PartFor(double least) {
-  const auto* const part = std::ranges::find_if(kParts, [&](double one) { return one >= least - 1e-9; });
-  return part == kParts.end() ? std::nullopt : std::optional(*part);
-}
-
-std::string SpanText(Second seconds) {
-  if (seconds < 120) return std::to_string(seconds) + " s";
-  if (seconds < 7200) return std::to_string(seconds / 60) + " min";
-  return std::to_string(seconds / 3600) + " h";
-}
-
-/// In GiB, up.
-std::string GibibytesUp(double bytes) {
-  constexpr double kGibibyte = 1 << 30;
-  return std::to_string(std::max<std::int64_t>(1, std::llround(std::ceil(bytes / kGibibyte)))) + "G";
-}
 
 }  // namespace
 
@@ -159,11 +122,6 @@ bool WasteWatch::KnowsEnough(const WasteRules& rules, bool only_idle) const {
   return newest_ - std::max(first_, started_ + SecondsOf(rules.grace)) > SecondsOf(longest);
 }
 
-std::string WasteWatch::Gpus() const {
-  if (shape_.part < 1) return shape_.gpus == 1 ? "its part of a GPU" : "its parts of GPUs";
-  return shape_.gpus == 1 ? "its GPU" : "its " + std::to_string(shape_.gpus) + " GPUs";
-}
-
 std::vector<Waste> WasteWatch::Findings(const WasteRules& rules) const {
   std::vector<Waste> findings;
   const auto add = [&](std::optional<Waste> waste) {
@@ -191,7 +149,7 @@ std::optional<Waste> WasteWatch::Idle(const WasteRules& rules) const {
   return Waste{WasteKind::kIdle,
                since,
                shape_.gpus * shape_.part,
-               "does nothing with " + Gpus() + ": 0% for " + for_how_long,
+               "does nothing with " + GpusOf(shape_) + ": 0% for " + for_how_long,
                "",
                true};
 }
@@ -206,67 +164,38 @@ std::optional<Waste> WasteWatch::SomeIdle(const WasteRules& rules) const {
   }
   if (idle == 0 || streaks_.size() != static_cast<std::size_t>(shape_.gpus)) return std::nullopt;
   const int used = shape_.gpus - idle;
-  return Waste{
-      WasteKind::kSomeIdle,
-      since,
-      idle * shape_.part,
-      "uses " + std::to_string(used) + " of " + Gpus() + "; the others are at 0% for " + SpanText(newest_ - since),
-      shape_.is_on_one ? "--gpus " + std::to_string(used) : "",
-      false};
+  return Waste{WasteKind::kSomeIdle,
+               since,
+               idle * shape_.part,
+               "uses " + std::to_string(used) + " of " + GpusOf(shape_) + "; the others are at 0% for " +
+                   SpanText(newest_ - since),
+               shape_.is_on_one ? "--gpus " + std::to_string(used) : "",
+               false};
 }
 
 std::optional<Waste> WasteWatch::CpuBound(const Means& means) const {
   if (shape_.cpus <= 0 || !means.cpus || *means.cpus < kCoresAreBusy * shape_.cpus || means.use >= kGpusAreBusy)
     return std::nullopt;
-  int wanted = shape_.cpus * 2;
-  if (shape_.cpus_most > 0) wanted = std::min(wanted, shape_.cpus_most);
   const std::string cores =
       shape_.cpus == 1 ? "its core is busy" : "its " + std::to_string(shape_.cpus) + " cores are busy";
   return Waste{WasteKind::kCpuBound,
                means.since,
                shape_.gpus * shape_.part * (1 - means.use),
-               "waits for its CPUs: " + cores + ", and " + Gpus() + (shape_.gpus == 1 ? " is" : " are") + " at " +
-                   Percent(means.use),
-               wanted > shape_.cpus ? "--cpus " + std::to_string(wanted) : "",
+               "waits for its CPUs: " + cores + ", and " + GpusOf(shape_) + (shape_.gpus == 1 ? " is" : " are") +
+                   " at " + PercentText(means.use),
+               CoreFlags(shape_),
                false};
-}
-
-// What is enough for this mean of what it has, and the memory that it was seen to take. Empty: no less is.
-std::string WasteWatch::PartFlags(double use) const {
-  if (!shape_.may_share || shape_.gpu_memory <= Bytes()) return "";
-  const double whole = static_cast<double>(shape_.gpu_memory.count());
-  const double memory = memory_peak_ * kRoom / whole;
-  const double compute = use * shape_.part * kRoom;
-  // Who has parts already stays on as many GPUs.
-  const std::string count = shape_.gpus == 1 || shape_.part < 1 ? "" : std::to_string(shape_.gpus) + "x";
-  const std::string size = GibibytesUp(memory_peak_ * kRoom);
-  // Cut into instances it has a share of the GPU's time as well, about as large as that of its memory.
-  const std::string slice = shape_.may_slice && shape_.gpus == 1 && shape_.part >= 1 && compute <= kGpusAreBusy
-                                ? " or --slice '>=" + size + "'"
-                                : "";
-  if (shape_.is_by_memory) {
-    if (memory >= shape_.part) return "";
-    const auto time = PartFor(compute);
-    return "--gpu-memory " + size + (compute > memory && time ? " --compute " + Short(*time) : "");
-  }
-  const auto part = PartFor(std::max(memory, compute));
-  if (part && *part < shape_.part - 1e-9) return "--gpus " + count + Short(*part) + slice;
-  return "";
 }
 
 std::optional<Waste> WasteWatch::Underused(const Means& means, const WasteRules& rules) const {
   if (means.use >= rules.underused) return std::nullopt;
-  const int fewer = std::max(1, static_cast<int>(std::ceil(shape_.gpus * means.use * kRoom)));
-  std::string flags;
-  if (shape_.gpus == 1 || shape_.part < 1) flags = PartFlags(means.use);
-  else if (shape_.is_on_one) flags = "--gpus " + std::to_string(fewer);
-  return Waste{
-      WasteKind::kUnderused,
-      means.since,
-      shape_.gpus * shape_.part * (1 - means.use),
-      "hardly uses " + Gpus() + ": " + Percent(means.use) + " in the last " + SpanText(SecondsOf(rules.window)),
-      flags,
-      false};
+  return Waste{WasteKind::kUnderused,
+               means.since,
+               shape_.gpus * shape_.part * (1 - means.use),
+               "hardly uses " + GpusOf(shape_) + ": " + PercentText(means.use) + " in the last " +
+                   SpanText(SecondsOf(rules.window)),
+               LessFlags(shape_, means.use, memory_peak_),
+               false};
 }
 
 std::optional<Waste> WasteWatch::SmallMemory(const Means& means, const WasteRules& rules) const {
@@ -274,12 +203,12 @@ std::optional<Waste> WasteWatch::SmallMemory(const Means& means, const WasteRule
   if (means.use >= kGpusAreBusy || shape_.gpu_memory <= Bytes() || memory_peak_ <= 0) return std::nullopt;
   const double has = static_cast<double>(shape_.gpu_memory.count()) * shape_.part;
   if (memory_peak_ >= rules.small_memory * has) return std::nullopt;
-  const std::string flags = PartFlags(means.use);
+  const std::string flags = PartFlags(shape_, means.use, memory_peak_);
   if (flags.empty()) return std::nullopt;
   return Waste{WasteKind::kSmallMemory,
                means.since,
                shape_.gpus * shape_.part * (1 - means.use),
-               "never took more than " + Percent(memory_peak_ / has) + " of the memory of " + Gpus(),
+               "never took more than " + PercentText(memory_peak_ / has) + " of the memory of " + GpusOf(shape_),
                flags,
                false};
 }

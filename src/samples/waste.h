@@ -105,13 +105,11 @@ class WasteWatch {
   void AddToBucket(const Look& look, double use, double seconds, const WasteRules& rules);
   /// Nothing: too little is known of the window.
   std::optional<Means> MeansOf(const WasteRules& rules) const;
-  std::string PartFlags(double use) const;
   std::optional<Waste> Idle(const WasteRules& rules) const;
   std::optional<Waste> SomeIdle(const WasteRules& rules) const;
   std::optional<Waste> CpuBound(const Means& means) const;
   std::optional<Waste> Underused(const Means& means, const WasteRules& rules) const;
   std::optional<Waste> SmallMemory(const Means& means, const WasteRules& rules) const;
-  std::string Gpus() const;
 
   Shape shape_;
   Second started_ = 0;

@@ -60,6 +60,8 @@ DIVVY_DESCRIBED(wire::WasteFinding);
 DIVVY_DESCRIBED(wire::WastefulJob);
 DIVVY_DESCRIBED(wire::WasteAnswer);
 DIVVY_DESCRIBED(wire::WasteRow);
+DIVVY_DESCRIBED(wire::JobWaste);
+DIVVY_DESCRIBED(wire::RowJob);
 DIVVY_DESCRIBED(wire::WasteReport);
 DIVVY_DESCRIBED(wire::EfficiencyRow);
 DIVVY_DESCRIBED(wire::EfficiencyReport);

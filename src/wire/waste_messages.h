@@ -47,6 +47,19 @@ struct WasteAnswer {
   std::vector<WastefulJob> jobs;  // Who wastes most first.
 };
 
+/// What the last run of a job lost of its GPUs, as far as it was seen, and what it should have asked for.
+struct JobWaste {
+  JobId id;
+  std::string display_id;
+  bool has_ended = false;
+  double gpu_hours = 0;  // In which their use was known; a part of a GPU counts as the part.
+  double lost_gpu_hours = 0;
+  double idle_gpu_hours = 0;
+  double lost_share = 0;  // Lost to known, 0..1.
+  std::optional<double> lost_cost;
+  std::vector<WasteFinding> findings;  // Of an ended run those of all of it but the grace after its start.
+};
+
 /// The job that a row is of.
 struct RowJob {
   JobId id;

@@ -13,6 +13,9 @@ BOOST_DESCRIBE_STRUCT(WastefulJob, (),
                        lost_gpu_hours, idle_gpu_hours, lost_cost, findings, action, action_time, warnings,
                        warnings_most))
 BOOST_DESCRIBE_STRUCT(WasteAnswer, (), (time, is_on, wasted_gpus, jobs))
+BOOST_DESCRIBE_STRUCT(JobWaste, (),
+                      (id, display_id, has_ended, gpu_hours, lost_gpu_hours, idle_gpu_hours, lost_share, lost_cost,
+                       findings))
 BOOST_DESCRIBE_STRUCT(RowJob, (), (id, name, user, state))
 BOOST_DESCRIBE_STRUCT(WasteRow, (),
                       (group, jobs, gpu_hours, lost_gpu_hours, idle_gpu_hours, lost_share, lost_cost, job))

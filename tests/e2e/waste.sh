@@ -86,6 +86,13 @@ touch go
 wait_for "their ends" queue_is_empty
 divvy down
 divvy up --quiet --emulate 5xH100-80GB
+# What an ended job lost is said with what would have fit; of one that used its GPU that it did.
+says "^ *waste +lost [0-9.]+ of its [0-9.]+ GPU-hours \(100%\) at a cost of [0-9.]+$" divvy show "$idle" || fail "show of an ended job says: $(divvy show "$idle")"
+says "^ *waste +did nothing with its 2 GPUs: 0% in all of the [0-9]+ s that were seen; submit it with --gpus 0, if it needs none$" divvy show "$idle" ||
+  fail "show of an ended job says: $(divvy show "$idle")"
+says "waste +lost " divvy show "$busy" || fail "nothing of what the busy job lost: $(divvy show "$busy")"
+says "waste +(did|hardly)" divvy show "$busy" && fail "the busy job should have asked for less: $(divvy show "$busy")"
+says "waste +did" divvy show "$left" && fail "the exempt job is told what to do: $(divvy show "$left")"
 expect "$idle,forgotten,$(id -un),succeeded" "$(divvy report waste --by job --csv | sed -n 2p | cut -d, -f1-4)" "the worst job, ended"
 # Predictions of what has ended: of all, by what is asked for, and of a stretch.
 says "^all +4 " divvy report predictions || fail "predictions: $(divvy report predictions)"

@@ -85,9 +85,19 @@ test('overview and usage: who, what to do about it, and what was lost', async ()
   assert.deepEqual(page.troubles, []);
 });
 
-test('what ends wastes nothing any more', async () => {
+test('what has ended wastes nothing any more, and says what it lost', async () => {
   await show(`job/${idle}`);
-  await page.waitForSelector('[data-waste]');
+  await page.waitForSelector('[aria-label="Waste"] [data-waste]');
   daemon.divvy('cancel', idle, '--grace', '0');
-  await until('its note to go', async () => (await page.locator('[data-waste]').count()) === 0);
+  await until('its note to go', async () => (await page.locator('[aria-label="Waste"]').count()) === 0);
+  await page.waitForSelector('[aria-label="Lost"] [data-lost]');
+  // The page leaves out the zeros at the end of a number.
+  const alike = (lines) => lines.map((line) => line.replace(' %', '%').replace(/cost of ([0-9.]+)/, (_, cost) => `cost of ${Number(cost)}`));
+  const lines = alike(await shown(idle));
+  assert.deepEqual(lines, alike(said(idle)));
+  assert.match(lines[0], /^lost [0-9.]+ of its [0-9.]+ GPU-hours \(\d+%\) at a cost of [0-9.]+$/);
+  assert.match(lines[1], /^did nothing with its GPU: .*; submit it with --gpus 0, if it needs none$/);
+  await show('usage');
+  await page.waitForSelector(`[data-ended-offenders] [data-waste="${idle}"] [data-lost]`);
+  assert.deepEqual(page.troubles, []);
 });

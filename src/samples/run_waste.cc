@@ -1,0 +1,71 @@
+#include "samples/run_waste.h"
+
+#include <algorithm>
+
+#include "samples/waste_flags.h"
+
+namespace divvy::samples {
+namespace {
+
+double SecondsOf(Duration span) { return ToSeconds(span); }
+
+}  // namespace
+
+double MemoryPeakOf(const JobUse& use, int gpus) {
+  if (use.memory_most > 0) return use.memory_most;
+  return use.memory_peak / std::max(1.0, static_cast<double>(gpus) / std::max(1, use.machines));
+}
+
+std::vector<Waste> WasteOfRun(const WasteWatch::Shape& shape, const JobUse& use, const WasteRules& rules) {
+  std::vector<Waste> findings;
+  if (use.machines == 0 || shape.gpus <= 0) return findings;
+  const double seen = use.seconds / use.machines;
+  if (seen <= 0 || seen < SecondsOf(rules.idle_after)) return findings;
+  const double has = shape.gpus * shape.part;
+  const std::string gpus = GpusOf(shape);
+  const std::string were = shape.gpus == 1 ? " was" : " were";
+  if (use.idle_seconds >= use.seconds) {
+    findings.push_back(
+        {WasteKind::kIdle, 0, has,
+         "did nothing with " + gpus + ": 0% in all of the " + SpanText(static_cast<Second>(seen)) + " that were seen",
+         "", true});
+    return findings;
+  }
+  // Until something could have been done about it, had it been wished for.
+  const double acted_on = SecondsOf(rules.idle_after) + rules.warnings * SecondsOf(rules.warn_every);
+  if (use.idle_tail > 0 && use.idle_tail >= SecondsOf(rules.idle_after)) {
+    findings.push_back({WasteKind::kIdle, 0, has,
+                        "did nothing with " + gpus + " in its last " + SpanText(static_cast<Second>(use.idle_tail)),
+                        use.idle_tail > acted_on ? "--on-waste stop" : "", false});
+    return findings;
+  }
+  const double mean = std::min(1.0, use.use_seconds / use.seconds / shape.part);
+  const double unused = has * (1 - mean);
+  const double memory = MemoryPeakOf(use, shape.gpus);
+  if (shape.cpus > 0 && use.cpu_seconds > 0 && use.core_seconds / use.cpu_seconds >= kCoresAreBusy * shape.cpus &&
+      mean < kGpusAreBusy) {
+    const std::string cores =
+        shape.cpus == 1 ? "its core was busy" : "its " + std::to_string(shape.cpus) + " cores were busy";
+    findings.push_back({WasteKind::kCpuBound, 0, unused,
+                        "waited for its CPUs: " + cores + ", and " + gpus + were + " at " + PercentText(mean),
+                        CoreFlags(shape), false});
+    return findings;
+  }
+  if (mean < rules.underused) {
+    findings.push_back({WasteKind::kUnderused, 0, unused,
+                        "hardly used " + gpus + ": " + PercentText(mean) + " in the mean",
+                        LessFlags(shape, mean, memory), false});
+  }
+  const double memory_has = static_cast<double>(shape.gpu_memory.count()) * shape.part;
+  if (mean < kGpusAreBusy && memory > 0 && memory < rules.small_memory * memory_has) {
+    const std::string flags = PartFlags(shape, mean, memory);
+    if (!flags.empty()) {
+      findings.push_back({WasteKind::kSmallMemory, 0, unused,
+                          "never took more than " + PercentText(memory / memory_has) + " of the memory of " + gpus,
+                          flags, false});
+    }
+  }
+  return findings;
+}
+
+}  // namespace divvy::samples

@@ -1,0 +1,102 @@
+#include "samples/run_waste.h"
+
+#include <gtest/gtest.h>
+
+namespace divvy::samples {
+namespace {
+
+constexpr double kGib = 1 << 30;
+
+JobUse Used(double hours, double mean, double idle_hours = 0, double tail_hours = 0, double memory = 40 * kGib,
+            double cores = 1) {
+  JobUse use;
+  use.machines = 1;
+  use.seconds = use.cpu_seconds = hours * 3600;
+  use.use_seconds = use.seconds * mean;
+  use.idle_seconds = idle_hours * 3600;
+  use.idle_tail = tail_hours * 3600;
+  use.memory_peak = use.memory_most = memory;
+  use.core_seconds = use.cpu_seconds * cores;
+  return use;
+}
+
+class RunWasteTest : public testing::Test {
+ protected:
+  RunWasteTest() {
+    shape_.gpus = 4;
+    shape_.gpu_memory = 80_GiB;
+    shape_.may_share = true;
+  }
+  WasteRules rules_;
+  WasteWatch::Shape shape_;
+};
+
+TEST_F(RunWasteTest, WhoUsedItsGpusOrWasHardlySeenLostNothingToSpeakOf) {
+  EXPECT_TRUE(WasteOfRun(shape_, Used(5, 0.8), rules_).empty());
+  EXPECT_TRUE(WasteOfRun(shape_, Used(0.4, 0, 0.4, 0.4), rules_).empty()) << "less than half an hour";
+  EXPECT_TRUE(WasteOfRun(shape_, JobUse(), rules_).empty());
+}
+
+TEST_F(RunWasteTest, WhoDidNothingNeedsNoGpu) {
+  const auto found = WasteOfRun(shape_, Used(3, 0, 3, 3), rules_);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].kind, WasteKind::kIdle);
+  EXPECT_TRUE(found[0].ends);
+  EXPECT_EQ(found[0].text, "did nothing with its 4 GPUs: 0% in all of the 3 h that were seen");
+}
+
+TEST_F(RunWasteTest, WhoForgotToEndShouldHaveBeenStopped) {
+  auto found = WasteOfRun(shape_, Used(10, 0.4, 5, 5), rules_);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].text, "did nothing with its 4 GPUs in its last 5 h");
+  EXPECT_EQ(found[0].flags, "--on-waste stop");
+  found = WasteOfRun(shape_, Used(10, 0.4, 5, 0.9), rules_);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].flags, "") << "two warnings later it was over";
+}
+
+TEST_F(RunWasteTest, TheFlagIsWhatWouldHaveBeenEnough) {
+  auto found = WasteOfRun(shape_, Used(5, 0.2), rules_);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].kind, WasteKind::kUnderused);
+  EXPECT_EQ(found[0].text, "hardly used its 4 GPUs: 20% in the mean");
+  EXPECT_EQ(found[0].flags, "--gpus 1");
+  EXPECT_NEAR(found[0].gpus, 3.2, 1e-9);
+  shape_.gpus = 1;
+  found = WasteOfRun(shape_, Used(5, 0.1, 0, 0, 30 * kGib), rules_);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].flags, "--gpus 0.5");
+  found = WasteOfRun(shape_, Used(5, 0.3, 0, 0, 6 * kGib), rules_);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].kind, WasteKind::kSmallMemory);
+  EXPECT_EQ(found[0].flags, "--gpus 0.5");
+}
+
+TEST_F(RunWasteTest, OfAPartThePartIsAllOfIt) {
+  shape_.gpus = 1;
+  shape_.part = 0.5;
+  EXPECT_TRUE(WasteOfRun(shape_, Used(5, 0.3, 0, 0, 30 * kGib), rules_).empty()) << "60% of its half";
+  const auto found = WasteOfRun(shape_, Used(5, 0.1, 0, 0, 10 * kGib), rules_);
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(found[0].flags, "--gpus 0.2");
+}
+
+TEST_F(RunWasteTest, WhoWaitedForCoresNeededMoreOfThem) {
+  shape_.cpus = 4;
+  shape_.cpus_most = 64;
+  const auto found = WasteOfRun(shape_, Used(5, 0.2, 0, 0, 40 * kGib, 3.9), rules_);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].kind, WasteKind::kCpuBound);
+  EXPECT_EQ(found[0].text, "waited for its CPUs: its 4 cores were busy, and its 4 GPUs were at 20%");
+  EXPECT_EQ(found[0].flags, "--cpus 8");
+}
+
+TEST_F(RunWasteTest, MemoryIsThatOfOneGpu) {
+  JobUse use = Used(1, 1);
+  EXPECT_DOUBLE_EQ(MemoryPeakOf(use, 4), 40 * kGib);
+  use.memory_most = 0;
+  EXPECT_DOUBLE_EQ(MemoryPeakOf(use, 4), 10 * kGib);
+}
+
+}  // namespace
+}  // namespace divvy::samples

@@ -1,0 +1,88 @@
+#include "samples/waste_flags.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+
+namespace divvy::samples {
+namespace {
+
+/// What it asks for should be more than what it was seen to use.
+constexpr double kRoom = 1.25;
+/// Parts of GPUs that people ask for.
+constexpr std::array<double, 7> kParts = {0.05, 0.1, 0.125, 0.2, 0.25, 0.5, 0.75};
+
+std::string Short(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
+}
+
+/// Nothing: no part of a GPU is enough.
+std::optional<double> PartFor(double least) {
+  const auto* const part = std::ranges::find_if(kParts, [&](double one) { return one >= least - 1e-9; });
+  return part == kParts.end() ? std::nullopt : std::optional(*part);
+}
+
+/// In GiB, up.
+std::string GibibytesUp(double bytes) {
+  constexpr double kGibibyte = 1 << 30;
+  return std::to_string(std::max<std::int64_t>(1, std::llround(std::ceil(bytes / kGibibyte)))) + "G";
+}
+
+}  // namespace
+
+std::string PercentText(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.0f%%", share * 100);
+  return text;
+}
+
+std::string SpanText(Second seconds) {
+  if (seconds < 120) return std::to_string(seconds) + " s";
+  if (seconds < 7200) return std::to_string(seconds / 60) + " min";
+  return std::to_string(seconds / 3600) + " h";
+}
+
+std::string GpusOf(const WasteWatch::Shape& shape) {
+  if (shape.part < 1) return shape.gpus == 1 ? "its part of a GPU" : "its parts of GPUs";
+  return shape.gpus == 1 ? "its GPU" : "its " + std::to_string(shape.gpus) + " GPUs";
+}
+
+std::string PartFlags(const WasteWatch::Shape& shape, double use, double memory_peak) {
+  if (!shape.may_share || shape.gpu_memory <= Bytes()) return "";
+  const double whole = static_cast<double>(shape.gpu_memory.count());
+  const double memory = memory_peak * kRoom / whole;
+  const double compute = use * shape.part * kRoom;
+  // Who has parts already stays on as many GPUs.
+  const std::string count = shape.gpus == 1 || shape.part < 1 ? "" : std::to_string(shape.gpus) + "x";
+  const std::string size = GibibytesUp(memory_peak * kRoom);
+  // Cut into instances it has a share of the GPU's time as well, about as large as that of its memory.
+  const std::string slice = shape.may_slice && shape.gpus == 1 && shape.part >= 1 && compute <= kGpusAreBusy
+                                ? " or --slice '>=" + size + "'"
+                                : "";
+  if (shape.is_by_memory) {
+    if (memory >= shape.part) return "";
+    const auto time = PartFor(compute);
+    return "--gpu-memory " + size + (compute > memory && time ? " --compute " + Short(*time) : "");
+  }
+  const auto part = PartFor(std::max(memory, compute));
+  if (part && *part < shape.part - 1e-9) return "--gpus " + count + Short(*part) + slice;
+  return "";
+}
+
+std::string LessFlags(const WasteWatch::Shape& shape, double use, double memory_peak) {
+  if (shape.gpus == 1 || shape.part < 1) return PartFlags(shape, use, memory_peak);
+  const int fewer = std::max(1, static_cast<int>(std::ceil(shape.gpus * use * kRoom)));
+  return shape.is_on_one ? "--gpus " + std::to_string(fewer) : "";
+}
+
+std::string CoreFlags(const WasteWatch::Shape& shape) {
+  int wanted = shape.cpus * 2;
+  if (shape.cpus_most > 0) wanted = std::min(wanted, shape.cpus_most);
+  return wanted > shape.cpus ? "--cpus " + std::to_string(wanted) : "";
+}
+
+}  // namespace divvy::samples

@@ -1,0 +1,31 @@
+// What a job that wastes GPUs should ask for instead, as options of a submission; and the limits by which that is
+// judged.
+#pragma once
+
+#include <string>
+
+#include "samples/waste.h"
+
+namespace divvy::samples {
+
+/// Of its cores: above it they are all busy.
+inline constexpr double kCoresAreBusy = 0.95;
+/// Who keeps a GPU at work by so much has use of it.
+inline constexpr double kGpusAreBusy = 0.5;
+
+/// "--gpus 0.5 or --slice '>=12G'": what is enough for this mean of what it has (0..1), and for this peak of memory on
+/// one GPU (bytes). Empty: no less is.
+std::string PartFlags(const WasteWatch::Shape& shape, double use, double memory_peak);
+/// What is enough for this mean: fewer GPUs, or a part. Empty: it is not to be said with one option.
+std::string LessFlags(const WasteWatch::Shape& shape, double use, double memory_peak);
+/// "--cpus 16", twice what it asked for, or what its machine has; empty: that is no more.
+std::string CoreFlags(const WasteWatch::Shape& shape);
+
+/// "its 4 GPUs", "its part of a GPU".
+std::string GpusOf(const WasteWatch::Shape& shape);
+/// "40 min".
+std::string SpanText(Second seconds);
+/// "25%".
+std::string PercentText(double share);
+
+}  // namespace divvy::samples
