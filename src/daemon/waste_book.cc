@@ -33,8 +33,12 @@ samples::WasteWatch::Shape ShapeOf(const JobRecord& record, const Controller& co
     const auto index = controller.IndexOf(seat.node);
     if (!index) continue;
     const NodeCapacity& capacity = controller.cluster().nodes()[*index].capacity;
-    if (capacity.cpus > 0)
+    if (capacity.cpus > 0) {
       shape.cpus_most = shape.cpus_most == 0 ? capacity.cpus : std::min(shape.cpus_most, capacity.cpus);
+      const double fair = capacity.cpus * shape.part * seat.gpus.size() /
+                          std::max<double>(1, static_cast<double>(capacity.gpus.size()));
+      shape.cpus_fair = shape.cpus_fair <= 0 ? fair : std::min(shape.cpus_fair, fair);
+    }
     for (const int gpu : seat.gpus.ToVector()) {
       if (static_cast<std::size_t>(gpu) >= capacity.gpus.size()) continue;
       const GpuFacts& facts = capacity.gpus[static_cast<std::size_t>(gpu)];
@@ -96,6 +100,7 @@ samples::WasteWatch::Look WasteBook::LookAt(const JobRecord& record, const Sampl
   look.at = now;
   const std::vector<Seat> seats = SeatsOf(record);
   std::optional<double> cores = 0;
+  std::optional<double> busy = 1;
   for (const Seat& seat : seats) {
     const std::string node = NodeIn(seat);
     // Since the last look, so that work between two of them counts.
@@ -105,6 +110,8 @@ samples::WasteWatch::Look WasteBook::LookAt(const JobRecord& record, const Sampl
     const samples::Subject job{Of::kJob, node, -1, -1, record.id.value()};
     const auto used = mean_of(job, Metric::kCpuCores);
     cores = cores && used ? std::optional(*cores + *used) : std::nullopt;
+    const auto busy_here = mean_of({Of::kNode, node, -1, -1, 0}, Metric::kCpuUtilization);
+    busy = busy && busy_here ? std::optional(std::min(*busy, *busy_here)) : std::nullopt;
     if (HasParts(record)) {
       auto memory = mean_of(job, Metric::kGpuMemoryUsed);
       if (memory) *memory /= std::max(1, seat.gpus.size());
@@ -116,6 +123,7 @@ samples::WasteWatch::Look WasteBook::LookAt(const JobRecord& record, const Sampl
       look.gpus.push_back({mean_of(gpu, Metric::kGpuUtilization), mean_of(gpu, Metric::kGpuMemoryUsed)});
     }
   }
+  look.machine_cpus = busy;
   if (cores) look.cpus = *cores / static_cast<double>(std::max<std::size_t>(1, seats.size()));
   return look;
 }

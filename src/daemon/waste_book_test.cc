@@ -68,10 +68,12 @@ class WasteBookTest : public testing::Test {
                                 {{Metric::kGpuUtilization, use, ""}, {Metric::kGpuMemoryUsed, memory, ""}}});
       }
       for (const auto& [id, record] : controller_.live()) {
-        seen.samples.push_back(
-            {{Of::kJob, "own", -1, -1, id.value()},
-             {{Metric::kGpuUtilization, use, ""}, {Metric::kGpuMemoryUsed, memory, ""}, {Metric::kCpuCores, 1, ""}}});
+        seen.samples.push_back({{Of::kJob, "own", -1, -1, id.value()},
+                                {{Metric::kGpuUtilization, use, ""},
+                                 {Metric::kGpuMemoryUsed, memory, ""},
+                                 {Metric::kCpuCores, cores_, ""}}});
       }
+      seen.samples.push_back({{Of::kNode, "own", -1, -1, 0}, {{Metric::kCpuUtilization, machine_, ""}}});
       samples_.Add(seen, now_);
       for (WasteBook::News& news : book.Look(controller_, samples_, now_)) all.push_back(std::move(news));
     }
@@ -83,6 +85,8 @@ class WasteBookTest : public testing::Test {
   SampleBook samples_{SampleBook::Options{"", 10_MiB, Duration(0), 1'000'000'000},
                       {[](const std::function<void()>&) {}, [](const std::string&) {}}};
   Second now_ = kStart;
+  double cores_ = 1;      // That each job keeps busy,
+  double machine_ = 0.1;  // and of all cores the part that is.
 };
 
 TEST_F(WasteBookTest, AnIdleJobIsNamedOnceAndShownWithItsCost) {
@@ -176,6 +180,23 @@ TEST_F(WasteBookTest, AnEndedJobIsToldWhatWouldHaveFit) {
   WasteRules rules;
   rules.exempt_users = {"ada"};
   EXPECT_TRUE(WasteBook(rules, "own").OfEnded(record, use, controller_).empty());
+}
+
+TEST_F(WasteBookTest, WhoNamedNoCoresWaitsForABusyMachine) {
+  WasteBook book(WasteRules(), "own");
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.request.gpus = 2;
+  const JobId job = Start(std::move(spec));
+  cores_ = 9;
+  machine_ = 0.99;
+  Watch(book, 75, 0.3);
+  const auto view = book.View(controller_, now_);
+  ASSERT_EQ(view.jobs.size(), 1U);
+  EXPECT_EQ(view.jobs[0].id, job);
+  EXPECT_EQ(view.jobs[0].findings.at(0).kind, "cpu_bound");
+  EXPECT_EQ(view.jobs[0].findings.at(0).remedy, "submit it with --cpus 18")
+      << "a quarter of the GPUs is 16 of 64 cores";
 }
 
 TEST_F(WasteBookTest, TheExemptAreLeftAlone) {

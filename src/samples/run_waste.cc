@@ -48,7 +48,7 @@ std::vector<Waste> WasteOfRun(const WasteWatch::Shape& shape, const JobUse& use,
         shape.cpus == 1 ? "its core was busy" : "its " + std::to_string(shape.cpus) + " cores were busy";
     findings.push_back({WasteKind::kCpuBound, 0, unused,
                         "waited for its CPUs: " + cores + ", and " + gpus + were + " at " + PercentText(mean),
-                        CoreFlags(shape), false});
+                        CoreFlags(shape, use.core_seconds / use.cpu_seconds), false});
     return findings;
   }
   if (mean < rules.underused) {

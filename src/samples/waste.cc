@@ -12,6 +12,9 @@ constexpr double kHour = 3600;
 constexpr Second kLongestGap = 120;
 /// So much of a window must have been seen.
 constexpr double kKnown = 0.9;
+/// Of its fair share of its machine's cores: who uses less does not wait for more.
+constexpr double kComputes = 0.5;
+
 Second SecondsOf(Duration span) { return std::chrono::duration_cast<std::chrono::seconds>(span).count(); }
 
 }  // namespace
@@ -83,27 +86,35 @@ void WasteWatch::AddToBucket(const Look& look, double use, double seconds, const
   }
   bucket.use += static_cast<float>(use * seconds);
   bucket.seconds += static_cast<float>(seconds);
-  if (!look.cpus) return;
-  bucket.cpus += static_cast<float>(*look.cpus * seconds);
-  bucket.cpu_seconds += static_cast<float>(seconds);
+  if (look.cpus) {
+    bucket.cpus += static_cast<float>(*look.cpus * seconds);
+    bucket.cpu_seconds += static_cast<float>(seconds);
+  }
+  if (look.machine_cpus) {
+    bucket.machine_cpus += static_cast<float>(*look.machine_cpus * seconds);
+    bucket.machine_seconds += static_cast<float>(seconds);
+  }
 }
 
 std::optional<WasteWatch::Means> WasteWatch::MeansOf(const WasteRules& rules) const {
   const Second length = std::max<Second>(1, SecondsOf(rules.window) / static_cast<Second>(kBuckets));
   const Second first = newest_ / length - static_cast<Second>(kBuckets) + 1;
-  double use = 0, seconds = 0, cpus = 0, cpu_seconds = 0;
+  double use = 0, seconds = 0, cpus = 0, cpu_seconds = 0, machine_cpus = 0, machine_seconds = 0;
   for (const Bucket& bucket : buckets_) {
     if (bucket.number < first) continue;
     use += static_cast<double>(bucket.use);
     seconds += static_cast<double>(bucket.seconds);
     cpus += static_cast<double>(bucket.cpus);
     cpu_seconds += static_cast<double>(bucket.cpu_seconds);
+    machine_cpus += static_cast<double>(bucket.machine_cpus);
+    machine_seconds += static_cast<double>(bucket.machine_seconds);
   }
   const double whole = static_cast<double>(length) * static_cast<double>(kBuckets);
   if (seconds < kKnown * whole) return std::nullopt;
   Means means;
   means.use = use / seconds;
   if (cpu_seconds >= kKnown * whole) means.cpus = cpus / cpu_seconds;
+  if (machine_seconds >= kKnown * whole) means.machine_cpus = machine_cpus / machine_seconds;
   means.since = first * length;
   return means;
 }
@@ -174,8 +185,12 @@ std::optional<Waste> WasteWatch::SomeIdle(const WasteRules& rules) const {
 }
 
 std::optional<Waste> WasteWatch::CpuBound(const Means& means) const {
-  if (shape_.cpus <= 0 || !means.cpus || *means.cpus < kCoresAreBusy * shape_.cpus || means.use >= kGpusAreBusy)
-    return std::nullopt;
+  if (!means.cpus || means.use >= kGpusAreBusy) return std::nullopt;
+  return shape_.cpus > 0 ? BoundByOwnCores(means) : BoundByMachine(means);
+}
+
+std::optional<Waste> WasteWatch::BoundByOwnCores(const Means& means) const {
+  if (*means.cpus < kCoresAreBusy * shape_.cpus) return std::nullopt;
   const std::string cores =
       shape_.cpus == 1 ? "its core is busy" : "its " + std::to_string(shape_.cpus) + " cores are busy";
   return Waste{WasteKind::kCpuBound,
@@ -183,7 +198,22 @@ std::optional<Waste> WasteWatch::CpuBound(const Means& means) const {
                shape_.gpus * shape_.part * (1 - means.use),
                "waits for its CPUs: " + cores + ", and " + GpusOf(shape_) + (shape_.gpus == 1 ? " is" : " are") +
                    " at " + PercentText(means.use),
-               CoreFlags(shape_),
+               CoreFlags(shape_, *means.cpus),
+               false};
+}
+
+// It named no cores, and may use all that are idle: none is. Who hardly computes does not wait for them.
+std::optional<Waste> WasteWatch::BoundByMachine(const Means& means) const {
+  if (shape_.cpus_most <= 0 || !means.machine_cpus || *means.machine_cpus < kCoresAreBusy) return std::nullopt;
+  if (*means.cpus < std::max(1.0, kComputes * shape_.cpus_fair)) return std::nullopt;
+  const std::string cores = shape_.cpus_most == 1 ? "the core" : "all " + std::to_string(shape_.cpus_most) + " cores";
+  return Waste{WasteKind::kCpuBound,
+               means.since,
+               shape_.gpus * shape_.part * (1 - means.use),
+               "waits for CPUs: " + cores + " of its machine " + (shape_.cpus_most == 1 ? "is" : "are") + " busy, " +
+                   CoresText(*means.cpus) + " of them for it, and " + GpusOf(shape_) +
+                   (shape_.gpus == 1 ? " is" : " are") + " at " + PercentText(means.use),
+               CoreFlags(shape_, *means.cpus),
                false};
 }
 

@@ -21,7 +21,7 @@ namespace divvy::samples {
 enum class WasteKind : std::uint8_t {
   kIdle,         // 0% on all its GPUs.
   kSomeIdle,     // 0% on some of them.
-  kCpuBound,     // Its cores are all busy, and its GPUs are not.
+  kCpuBound,     // The cores that it may use are all busy, and its GPUs are not.
   kUnderused,    // A low mean.
   kSmallMemory,  // A small peak of GPU memory.
 };
@@ -47,6 +47,7 @@ class WasteWatch {
     bool is_on_one = true;      // Machine; then --gpus says how many it has in all.
     int cpus = 0;               // Cores that it asked for on each machine; 0: it named none.
     int cpus_most = 0;          // That it could ask for; 0: not known.
+    double cpus_fair = 0;       // Of its machine's, as many as it has of its GPUs; 0: not known.
     bool may_share = false;     // It may be given parts of GPUs.
     bool may_slice = false;     // Its GPU could be cut into MIG instances.
     bool is_by_memory = false;  // Its parts were asked for by memory.
@@ -62,6 +63,8 @@ class WasteWatch {
     Second at = 0;
     std::vector<Gpu> gpus;
     std::optional<double> cpus;  // Cores' worth of CPU time, on each machine.
+    /// Of all cores of its machines the part that is busy, whoever keeps them so, 0..1; of several machines' the least.
+    std::optional<double> machine_cpus = std::nullopt;
   };
 
   WasteWatch() = default;
@@ -91,6 +94,8 @@ class WasteWatch {
     float seconds = 0;
     float cpus = 0;  // Sum over seconds.
     float cpu_seconds = 0;
+    float machine_cpus = 0;  // Sum over seconds.
+    float machine_seconds = 0;
   };
   struct Streak {
     Second zero_since = 0;  // 0: it is at work.
@@ -99,6 +104,7 @@ class WasteWatch {
   struct Means {
     double use = 0;
     std::optional<double> cpus;
+    std::optional<double> machine_cpus;
     Second since = 0;
   };
   bool IsIdle(const Streak& streak, const WasteRules& rules) const;
@@ -108,6 +114,8 @@ class WasteWatch {
   std::optional<Waste> Idle(const WasteRules& rules) const;
   std::optional<Waste> SomeIdle(const WasteRules& rules) const;
   std::optional<Waste> CpuBound(const Means& means) const;
+  std::optional<Waste> BoundByOwnCores(const Means& means) const;
+  std::optional<Waste> BoundByMachine(const Means& means) const;
   std::optional<Waste> Underused(const Means& means, const WasteRules& rules) const;
   std::optional<Waste> SmallMemory(const Means& means, const WasteRules& rules) const;
 

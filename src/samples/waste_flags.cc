@@ -79,10 +79,19 @@ std::string LessFlags(const WasteWatch::Shape& shape, double use, double memory_
   return shape.is_on_one ? "--gpus " + std::to_string(fewer) : "";
 }
 
-std::string CoreFlags(const WasteWatch::Shape& shape) {
-  int wanted = shape.cpus * 2;
-  if (shape.cpus_most > 0) wanted = std::min(wanted, shape.cpus_most);
-  return wanted > shape.cpus ? "--cpus " + std::to_string(wanted) : "";
+std::string CoreFlags(const WasteWatch::Shape& shape, double used) {
+  const bool has_named = shape.cpus > 0;
+  double wanted = has_named ? shape.cpus * 2 : std::max(std::ceil(used) * 2, std::floor(shape.cpus_fair));
+  if (shape.cpus_most > 0) wanted = std::min(wanted, static_cast<double>(shape.cpus_most));
+  // One that has nearly all of its machine's cores already gains nothing by asking for them.
+  const bool is_more = has_named ? wanted > shape.cpus : used < kCoresAreBusy * wanted;
+  return is_more ? "--cpus " + std::to_string(static_cast<int>(wanted)) : "";
+}
+
+std::string CoresText(double cores) {
+  char text[32];
+  std::snprintf(text, sizeof text, cores < 9.95 ? "%.1f" : "%.0f", cores);
+  return text;
 }
 
 }  // namespace divvy::samples

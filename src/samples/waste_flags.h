@@ -18,11 +18,14 @@ inline constexpr double kGpusAreBusy = 0.5;
 std::string PartFlags(const WasteWatch::Shape& shape, double use, double memory_peak);
 /// What is enough for this mean: fewer GPUs, or a part. Empty: it is not to be said with one option.
 std::string LessFlags(const WasteWatch::Shape& shape, double use, double memory_peak);
-/// "--cpus 16", twice what it asked for, or what its machine has; empty: that is no more.
-std::string CoreFlags(const WasteWatch::Shape& shape);
+/// "--cpus 16": twice what it asked for; of one that named none, twice what it used, or its share by GPUs where that is
+/// more; as many as its machine has at most. `used`: cores. Empty: that is no more than it has, or uses.
+std::string CoreFlags(const WasteWatch::Shape& shape, double used);
 
 /// "its 4 GPUs", "its part of a GPU".
 std::string GpusOf(const WasteWatch::Shape& shape);
+/// "11.5", "12".
+std::string CoresText(double cores);
 /// "40 min".
 std::string SpanText(Second seconds);
 /// "25%".

@@ -18,13 +18,14 @@ class WasteTest : public testing::Test {
 
   // From now on for so many minutes, a look each ten seconds.
   void Use(WasteWatch& watch, int minutes, const std::vector<double>& uses, double memory = 40 * kGib,
-           std::optional<double> cpus = std::nullopt) {
+           std::optional<double> cpus = std::nullopt, std::optional<double> machine_cpus = std::nullopt) {
     for (int i = 0; i < minutes * 6; ++i) {
       now_ += 10;
       WasteWatch::Look look;
       look.at = now_;
       for (const double use : uses) look.gpus.push_back({use, memory});
       look.cpus = cpus;
+      look.machine_cpus = machine_cpus;
       watch.Add(look, rules_);
     }
   }
@@ -135,6 +136,36 @@ TEST_F(WasteTest, BusyCoresAskForMoreOfThem) {
   EXPECT_EQ(findings[0].text, "waits for its CPUs: its 4 cores are busy, and its GPU is at 20%");
   Use(watch, 60, {0.2}, 40 * kGib, 1.0);
   EXPECT_EQ(watch.Findings(rules_).at(0).kind, WasteKind::kUnderused);
+}
+
+TEST_F(WasteTest, WhoNamedNoCoresWaitsForThoseOfABusyMachine) {
+  shape_.cpus_most = 64;
+  shape_.cpus_fair = 8;
+  WasteWatch watch = One();
+  Use(watch, 75, {0.3}, 40 * kGib, 6.0, 0.99);
+  const auto findings = watch.Findings(rules_);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].kind, WasteKind::kCpuBound);
+  EXPECT_EQ(findings[0].flags, "--cpus 12");
+  EXPECT_EQ(findings[0].text,
+            "waits for CPUs: all 64 cores of its machine are busy, 6.0 of them for it, and its GPU is at 30%");
+  // Cores are idle; or it hardly computes; or its GPU is at work; or nothing is known of the machine.
+  for (const auto& [use, cores, machine] :
+       {std::tuple(0.3, 6.0, std::optional(0.6)), {0.3, 2.0, 0.99}, {0.6, 6.0, 0.99}, {0.3, 6.0, std::nullopt}}) {
+    WasteWatch other = One();
+    Use(other, 75, {use}, 40 * kGib, cores, machine);
+    for (const Waste& waste : other.Findings(rules_)) EXPECT_NE(waste.kind, WasteKind::kCpuBound) << waste.text;
+  }
+}
+
+TEST_F(WasteTest, WhoHasAllCoresIsNotToldToAskForThem) {
+  shape_.cpus_most = 16;
+  shape_.cpus_fair = 2;
+  WasteWatch watch = One();
+  Use(watch, 75, {0.2}, 40 * kGib, 15.8, 0.99);
+  ASSERT_EQ(watch.Findings(rules_).size(), 1U);
+  EXPECT_EQ(watch.Findings(rules_)[0].kind, WasteKind::kCpuBound);
+  EXPECT_EQ(watch.Findings(rules_)[0].flags, "");
 }
 
 TEST_F(WasteTest, WhatIsNotKnownIsNoFinding) {
