@@ -1,5 +1,7 @@
 #include "daemon/waste_actor.h"
 
+#include "daemon/waste_past.h"
+
 namespace divvy {
 namespace {
 
@@ -18,8 +20,14 @@ Caller Divvy() {
 
 }  // namespace
 
-void WasteActor::Look(const SampleBook& samples, samples::Second now) {
+void WasteActor::Look(SampleBook& samples, samples::Second now) {
   const std::vector<WasteBook::News> all = book_.Look(core_.controller(), samples, now);
+  for (const JobRecord& record : book_.TakeUnknown(core_.controller())) {
+    AskPast(samples, record, book_.own_node(), book_.LooksBack(), now,
+            [this, record, alive = is_alive_](const WastePast& past) {
+              if (*alive) book_.Resume(record, past.use, past.looks);
+            });
+  }
   for (const WasteBook::News& news : all) {
     log_.Write(LogLevel::kInfo, "job=" + ToString(news.job) + " event=waste what=" + LogQuoted(news.text));
     // Of one that is stopped the end says it.

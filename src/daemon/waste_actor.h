@@ -18,11 +18,13 @@ class WasteActor {
   using Park = std::function<void(const JobRecord& record, std::function<void(const Status&)> done)>;
   /// All of these outlive it. `park`: of a job with parts of GPUs, wherever it runs.
   WasteActor(Core& core, WasteBook& book, Notifier& notifier, Log& log, Park park)
-      : core_(core), book_(book), notifier_(notifier), log_(log), park_(std::move(park)) {}
+      : core_(core), book_(book), notifier_(notifier), log_(log), park_(std::move(park)) {
+    book_.ExpectPast();
+  }
   ~WasteActor() { *is_alive_ = false; }
 
   /// Each second.
-  void Look(const SampleBook& samples, samples::Second now);
+  void Look(SampleBook& samples, samples::Second now);
 
  private:
   void Act(const WasteBook::News& news, samples::Second now);

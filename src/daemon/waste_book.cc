@@ -5,18 +5,22 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "daemon/waste_report.h"
 #include "dialect/quantities.h"
 #include "samples/run_waste.h"
 #include "wire/codec.h"
 #include "wire/waste_messages_describe.h"
 
 namespace divvy {
+bool IsSeenAsOne(const JobRecord& record) { return record.request.is_portioned() || record.gpu_slice.any(); }
+
 namespace {
 
 using samples::Metric;
 using samples::Of;
 
-bool HasParts(const JobRecord& record) { return record.request.is_portioned() || record.gpu_slice.any(); }
+/// A daemon that begins has met the jobs that ran before it after so long.
+constexpr samples::Second kMeetsOldJobs = 120;
 
 samples::WasteWatch::Shape ShapeOf(const JobRecord& record, const Controller& controller) {
   samples::WasteWatch::Shape shape;
@@ -112,7 +116,7 @@ samples::WasteWatch::Look WasteBook::LookAt(const JobRecord& record, const Sampl
     cores = cores && used ? std::optional(*cores + *used) : std::nullopt;
     const auto busy_here = mean_of({Of::kNode, node, -1, -1, 0}, Metric::kCpuUtilization);
     busy = busy && busy_here ? std::optional(std::min(*busy, *busy_here)) : std::nullopt;
-    if (HasParts(record)) {
+    if (IsSeenAsOne(record)) {
       auto memory = mean_of(job, Metric::kGpuMemoryUsed);
       if (memory) *memory /= std::max(1, seat.gpus.size());
       look.gpus.push_back({mean_of(job, Metric::kGpuUtilization), memory});
@@ -206,6 +210,9 @@ bool WasteBook::ActsOnIdleAlone() const {
 WasteBook::Watched WasteBook::Begin(const JobRecord& record, const samples::WasteWatch::Shape& shape) const {
   const auto started = static_cast<samples::Second>(ToSeconds(record.started));
   Watched watched{record.attempt, samples::WasteWatch(shape, started), 0, {}};
+  // Later ones that began before were paused meanwhile, or are exempt no more: what they did then is of no concern.
+  if (expects_past_ && started < begun_at_ && looked_at_ - begun_at_ < kMeetsOldJobs)
+    watched.past = Watched::Past::kUnknown;
   const auto kept = kept_.find(record.id);
   if (kept == kept_.end()) return watched;
   watched.requeues = kept->second.requeues;
@@ -254,6 +261,7 @@ std::vector<WasteBook::News> WasteBook::Look(const Controller& controller, const
   std::vector<News> news;
   if (now - looked_at_ < kEvery) return news;
   looked_at_ = now;
+  if (begun_at_ == 0) begun_at_ = now;
   std::map<JobId, Watched> jobs;
   for (const auto& [id, running] : controller.cluster().running_jobs()) {
     const JobRecord* const record = controller.Find(id);
@@ -268,6 +276,7 @@ std::vector<WasteBook::News> WasteBook::Look(const Controller& controller, const
       jobs.emplace(id, Begin(*record, shape));
     }
     Watched& watched = jobs.at(id);
+    if (watched.past != Watched::Past::kKnown) continue;
     watched.watch.Add(LookAt(*record, samples, now), rules_);
     const std::size_t first = news.size();
     Tell(*record, watched, now, news);
@@ -278,6 +287,35 @@ std::vector<WasteBook::News> WasteBook::Look(const Controller& controller, const
   }
   jobs_ = std::move(jobs);
   return news;
+}
+
+std::vector<JobRecord> WasteBook::TakeUnknown(const Controller& controller) {
+  std::vector<JobRecord> unknown;
+  for (auto& [id, watched] : jobs_) {
+    if (watched.past != Watched::Past::kUnknown) continue;
+    watched.past = Watched::Past::kAsked;
+    if (const JobRecord* const record = controller.Find(id)) unknown.push_back(*record);
+  }
+  return unknown;
+}
+
+samples::Second WasteBook::LooksBack() const {
+  const auto longest = std::max(rules_.window, rules_.idle_after);
+  return std::chrono::duration_cast<std::chrono::seconds>(longest).count() + 10 * kEvery;
+}
+
+void WasteBook::Resume(const JobRecord& record, const samples::JobUse& use,
+                       const std::vector<samples::WasteWatch::Look>& looks) {
+  const auto found = jobs_.find(record.id);
+  if (found == jobs_.end() || found->second.attempt != record.attempt) return;
+  Watched& watched = found->second;
+  if (std::exchange(watched.past, Watched::Past::kKnown) == Watched::Past::kKnown) return;
+  for (const samples::WasteWatch::Look& look : looks) watched.watch.Add(look, rules_);
+  std::vector<ReportedRun> runs;
+  AddRunOf(record, ReportBy::kUser, own_node_, runs);
+  const RunHours hours = HoursOf(runs.front(), use);
+  watched.watch.Resume({hours.known, hours.lost(), hours.idle, samples::MemoryPeakOf(use, GpuCountOf(record)),
+                        static_cast<samples::Second>(use.idle_tail)});
 }
 
 wire::WasteAnswer WasteBook::View(const Controller& controller, samples::Second now) const {

@@ -1,6 +1,6 @@
 // Running jobs that waste their GPUs: what samples show of each, held against the rules (samples/waste.h), every ten
-// seconds. On the loop's thread. What it looks at begins anew with the daemon; what jobs were told, warnings among it,
-// is kept, and what ended jobs lost is in samples.db.
+// seconds. On the loop's thread. What jobs were told, warnings among it, is kept in the store; what was seen of them
+// before the daemon began comes from samples.db (waste_past.h), as what ended jobs lost does.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +52,16 @@ class WasteBook {
   /// What has changed since it was asked last.
   std::vector<Setting> TakeSettings(const Controller& controller);
 
+  /// From now on, what was seen of jobs that ran before the first look is asked for: TakeUnknown names them, each once,
+  /// and until Resume has been told of one it is not looked at.
+  void ExpectPast() { expects_past_ = true; }
+  std::vector<JobRecord> TakeUnknown(const Controller& controller);
+  /// `use` of its run until now; `looks` at its end, in order of time. Of a run that is over: nothing.
+  void Resume(const JobRecord& record, const samples::JobUse& use, const std::vector<samples::WasteWatch::Look>& looks);
+  const std::string& own_node() const { return own_node_; }
+  /// So far back looks are of use.
+  samples::Second LooksBack() const;
+
   /// Looks at every running job, where the last look is long enough ago.
   std::vector<News> Look(const Controller& controller, const SampleBook& samples, samples::Second now);
 
@@ -75,6 +85,7 @@ class WasteBook {
     /// Its steps are those of before a restart, and until more is seen they stay as they are.
     bool is_resumed = false;
     std::int64_t requeues = 0;  // KeptWaste.
+    enum class Past { kKnown, kUnknown, kAsked } past = Past::kKnown;
   };
   Watched Begin(const JobRecord& record, const samples::WasteWatch::Shape& shape) const;
   /// What is to be done about this job, which was queued again for it so often; kNone: nothing can, or is to.
@@ -88,11 +99,15 @@ class WasteBook {
   WasteRules rules_;
   std::string own_node_;
   WishOf wish_;
+  bool expects_past_ = false;
+  samples::Second begun_at_ = 0;  // The first look; 0: there was none.
   samples::Second looked_at_ = 0;
   std::map<JobId, Watched> jobs_;
   std::map<JobId, wire::KeptWaste> kept_;  // As the store has it.
 };
 
+/// What it has of GPUs is seen as one on each machine, by what its processes use: it has parts of them.
+bool IsSeenAsOne(const JobRecord& record);
 /// Of these GPU-hours, on the model that it has; nothing where no prices are set.
 std::optional<double> CostOf(double gpu_hours, const JobRecord& record, const Controller& controller);
 /// What becomes of a job: "stopped", "queued again and held".

@@ -75,6 +75,18 @@ void WasteWatch::Add(const Look& look, const WasteRules& rules) {
   if (known == look.gpus.size()) AddToBucket(look, sum / static_cast<double>(known), seconds, rules);
 }
 
+void WasteWatch::Resume(const Past& past) {
+  resumed_at_ = newest_;
+  gpu_hours_ = past.gpu_hours;
+  lost_gpu_hours_ = past.lost_gpu_hours;
+  idle_gpu_hours_ = past.idle_gpu_hours;
+  memory_peak_ = std::max(memory_peak_, past.memory_peak);
+  if (past.idle_for <= 0) return;
+  for (Streak& streak : streaks_) {
+    if (streak.zero_since > 0) streak.zero_since = std::min(streak.zero_since, newest_ - past.idle_for);
+  }
+}
+
 void WasteWatch::AddToBucket(const Look& look, double use, double seconds, const WasteRules& rules) {
   if (look.at - started_ <= SecondsOf(rules.grace)) return;
   const Second length = std::max<Second>(1, SecondsOf(rules.window) / static_cast<Second>(kBuckets));
@@ -127,10 +139,10 @@ bool WasteWatch::IsIdle(const Streak& streak, const WasteRules& rules) const {
 
 bool WasteWatch::KnowsEnough(const WasteRules& rules, bool only_idle) const {
   if (first_ == 0) return false;
-  const auto works = [](const Streak& streak) { return streak.known_at > 0 && streak.zero_since == 0; };
+  const auto works = [&](const Streak& streak) { return streak.known_at > resumed_at_ && streak.zero_since == 0; };
   if (only_idle && !streaks_.empty() && std::ranges::all_of(streaks_, works)) return true;
   const Duration longest = only_idle ? rules.idle_after : std::max(rules.idle_after, rules.window);
-  return newest_ - std::max(first_, started_ + SecondsOf(rules.grace)) > SecondsOf(longest);
+  return newest_ - std::max({first_, resumed_at_, started_ + SecondsOf(rules.grace)}) > SecondsOf(longest);
 }
 
 std::vector<Waste> WasteWatch::Findings(const WasteRules& rules) const {

@@ -75,13 +75,24 @@ class WasteWatch {
   void Reshape(const Shape& shape);
   /// In order of time, two minutes apart at most: of what lies between two that are further apart nothing is known.
   void Add(const Look& look, const WasteRules& rules);
+  /// What is kept of a run that began before it was looked at.
+  struct Past {
+    double gpu_hours = 0;  // As below, up to now.
+    double lost_gpu_hours = 0;
+    double idle_gpu_hours = 0;
+    double memory_peak = 0;  // Of one GPU, bytes.
+    Second idle_for = 0;     // All of its GPUs were at 0% for so long, up to now.
+  };
+  /// After the looks that are known of it were added: hours and what is older than these looks are as they were.
+  void Resume(const Past& past);
   /// What is not found is not there: it was watched for as long as the longest of these rules takes (`only_idle`: those
-  /// of idle GPUs), or was seen at work where that is enough.
+  /// of idle GPUs), or was seen at work where that is enough. What was kept is no proof: its last minute may be lost.
   bool KnowsEnough(const WasteRules& rules, bool only_idle) const;
   /// As of the last look, the worst first.
   std::vector<Waste> Findings(const WasteRules& rules) const;
 
-  // GPU-hours since it was first looked at, as far as its use was known. Parts count as parts.
+  // GPU-hours since it was first looked at, or as Resume says since its start, as far as its use was known. Parts
+  // count as parts.
   double gpu_hours() const { return gpu_hours_; }
   double lost_gpu_hours() const { return lost_gpu_hours_; }  // By (1 - use).
   double idle_gpu_hours() const { return idle_gpu_hours_; }  // At exactly 0%.
@@ -121,7 +132,8 @@ class WasteWatch {
 
   Shape shape_;
   Second started_ = 0;
-  Second first_ = 0;  // The first look; 0: there was none.
+  Second first_ = 0;       // The first look; 0: there was none.
+  Second resumed_at_ = 0;  // The last of the looks that were kept; 0: there were none.
   Second newest_ = 0;
   std::vector<Streak> streaks_;
   std::array<Bucket, kBuckets> buckets_;

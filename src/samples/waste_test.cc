@@ -214,6 +214,35 @@ TEST_F(WasteTest, OtherGpusAreLookedAtAnew) {
   EXPECT_EQ(watch.Findings(rules_).at(0).gpus, 2);
 }
 
+TEST_F(WasteTest, WhatWasKeptGoesOn) {
+  // Five hours at 0%, of which the last half hour is known look by look.
+  WasteWatch watch(shape_, kStart);
+  now_ = kStart + 4 * 3600 + 1800;
+  Use(watch, 30, {0, 0, 0, 0}, 1 * kGib);
+  WasteWatch::Past past{20, 18, 18, 70 * kGib, 5 * 3600};
+  watch.Resume(past);
+  EXPECT_EQ(watch.lost_gpu_hours(), 18);
+  const auto findings = watch.Findings(rules_);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].text, "does nothing with its 4 GPUs: 0% for 5 h");
+  EXPECT_FALSE(watch.KnowsEnough(rules_, true));
+  Use(watch, 60, {0.1, 0, 0, 0}, 1 * kGib);
+  EXPECT_NEAR(watch.lost_gpu_hours(), 18 + 3.9, 0.02);
+  EXPECT_NEAR(watch.gpu_hours(), 24, 0.02);
+}
+
+TEST_F(WasteTest, WhatWasKeptIsNoProofOfWork) {
+  // Of a daemon that was killed the last minute is not kept: the job may have been warned in it.
+  WasteWatch watch = One();
+  Use(watch, 60, {0.5});
+  watch.Resume({1, 0.5, 0, 40 * kGib, 0});
+  EXPECT_FALSE(watch.KnowsEnough(rules_, true));
+  Use(watch, 2, {0});
+  EXPECT_FALSE(watch.KnowsEnough(rules_, true));
+  Use(watch, 1, {0.5});
+  EXPECT_TRUE(watch.KnowsEnough(rules_, true));
+}
+
 TEST_F(WasteTest, RulesCanBeTakenBack) {
   rules_.underused = 0;
   rules_.small_memory = 0;

@@ -1,0 +1,205 @@
+#include "daemon/waste_past.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+
+#include "daemon/waste_book.h"
+
+namespace divvy {
+namespace {
+
+using samples::Metric;
+using samples::Of;
+using samples::Second;
+
+constexpr Second kStart = 1'790'000'100;
+constexpr double kGib = 1 << 30;
+
+class WastePastTest : public testing::Test {
+ protected:
+  WastePastTest() {
+    char name[] = "/tmp/divvy-waste-past-test.XXXXXX";
+    folder_ = ::mkdtemp(name);
+    NodeCapacity capacity;
+    for (int i = 0; i < 4; ++i) {
+      GpuFacts facts;
+      facts.index = static_cast<GpuIndex>(i);
+      facts.uuid = "GPU-" + std::to_string(i);
+      facts.model = "NVIDIA H100 80GB HBM3";
+      facts.memory_total = 80_GiB;
+      capacity.gpus.push_back(std::move(facts));
+    }
+    capacity.cpus = 64;
+    capacity.memory = 256_GiB;
+    controller_.SetCapacity(std::move(capacity));
+    ada_.user = {1000, 1000, "ada"};
+    Open();
+  }
+  ~WastePastTest() override {
+    samples_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  /// As the daemon that begins has it: what is not on disk is gone.
+  void Open() {
+    if (samples_) samples_->Close();
+    samples_.reset();
+    posted_.clear();
+    SampleBook::Options options;
+    options.path = folder_ + "/samples.db";
+    options.most = 100_MiB;
+    SampleBook::Ports ports;
+    ports.post = [this](std::function<void()> task) {
+      const std::lock_guard lock(mutex_);
+      posted_.push_back(std::move(task));
+      wake_.notify_one();
+    };
+    ports.note = [](const std::string&) {};
+    samples_ = std::make_unique<SampleBook>(std::move(options), std::move(ports));
+    book_ = std::make_unique<WasteBook>(WasteRules(), "own");
+    book_->ExpectPast();
+  }
+  void RunOnePosted() {
+    std::function<void()> task;
+    {
+      std::unique_lock lock(mutex_);
+      ASSERT_TRUE(wake_.wait_for(lock, std::chrono::seconds(30), [this] { return !posted_.empty(); }));
+      task = std::move(posted_.front());
+      posted_.pop_front();
+    }
+    task();
+  }
+
+  JobId Run(int gpus) {
+    JobSpec spec;
+    spec.command = {"true"};
+    spec.request.gpus = gpus;
+    const auto made = controller_.Submit(std::move(spec), 0, ada_, Now(), [](JobId) { return std::nullopt; });
+    EXPECT_TRUE(made);
+    controller_.Decide(Now());
+    controller_.TakeEffects();
+    controller_.OnStarted(made->id, controller_.Find(made->id)->attempt, Now());
+    return made->id;
+  }
+  Time Now() const { return TimeFromSeconds(static_cast<double>(now_)); }
+
+  /// For so many minutes a sample every ten seconds; GPU i is used as uses[i].
+  std::vector<WasteBook::News> Watch(int minutes, const std::vector<double>& uses) {
+    std::vector<WasteBook::News> all;
+    for (int i = 0; i < minutes * 6; ++i) {
+      now_ += 10;
+      samples::Snapshot seen;
+      seen.at = now_;
+      double sum = 0;
+      for (std::size_t gpu = 0; gpu < uses.size(); ++gpu) {
+        sum += uses[gpu];
+        seen.samples.push_back({{Of::kGpu, "own", static_cast<int>(gpu), -1, 0},
+                                {{Metric::kGpuUtilization, uses[gpu], ""}, {Metric::kGpuMemoryUsed, 40 * kGib, ""}}});
+      }
+      seen.samples.push_back({{Of::kNode, "own", -1, -1, 0}, {{Metric::kCpuUtilization, 0.5, ""}}});
+      for (const auto& [id, record] : controller_.live())
+        seen.samples.push_back({{Of::kJob, "own", -1, -1, id.value()},
+                                {{Metric::kGpuUtilization, sum / static_cast<double>(uses.size()), ""},
+                                 {Metric::kGpuMemoryUsed, 160 * kGib, ""},
+                                 {Metric::kCpuCores, 3, ""},
+                                 {Metric::kGpuMemoryMost, 40 * kGib, ""}}});
+      samples_->Add(seen, now_);
+      for (WasteBook::News& news : book_->Look(controller_, *samples_, now_)) all.push_back(std::move(news));
+      for (const JobRecord& record : book_->TakeUnknown(controller_)) {
+        bool is_done = false;
+        AskPast(*samples_, record, "own", book_->LooksBack(), now_, [&](const WastePast& past) {
+          past_ = past;
+          book_->Resume(record, past.use, past.looks);
+          is_done = true;
+        });
+        while (!is_done && !HasFatalFailure()) RunOnePosted();
+      }
+    }
+    return all;
+  }
+
+  std::string folder_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> posted_;
+  Controller controller_{Policy(), Limits(), 1};
+  Caller ada_;
+  std::unique_ptr<SampleBook> samples_;
+  std::unique_ptr<WasteBook> book_;
+  std::optional<WastePast> past_;
+  Second now_ = kStart;
+};
+
+TEST_F(WastePastTest, WhatAJobLostAndHowLongItIsIdleGoOnOverARestart) {
+  Watch(1, {0, 0, 0, 0});
+  Run(4);
+  EXPECT_TRUE(Watch(60, {0.9, 0.9, 0.9, 0.9}).empty());
+  ASSERT_EQ(Watch(60, {0, 0, 0, 0}).size(), 1U);
+  const double lost = book_->View(controller_, now_).jobs.at(0).lost_gpu_hours;
+  EXPECT_NEAR(lost, 4.4, 0.1);
+  EXPECT_FALSE(past_) << "this daemon saw it begin";
+
+  Open();
+  Watch(1, {0, 0, 0, 0});
+  ASSERT_TRUE(past_);
+  EXPECT_NEAR(past_->use.idle_tail, 3600, 60);
+  const auto view = book_->View(controller_, now_);
+  ASSERT_EQ(view.jobs.size(), 1U) << "half an hour is not waited for again";
+  EXPECT_NEAR(view.jobs[0].lost_gpu_hours, lost + 4.0 / 60, 0.1);
+  EXPECT_NEAR(view.jobs[0].gpu_hours, 8, 0.2);
+  ASSERT_EQ(view.jobs[0].findings.size(), 1U);
+  EXPECT_EQ(view.jobs[0].findings[0].kind, "idle");
+  EXPECT_NEAR(static_cast<double>(now_) - view.jobs[0].findings[0].since, 3660, 90);
+
+  // It is known once, and then as ever.
+  past_.reset();
+  Watch(60, {0.5, 0.5, 0.5, 0.5});
+  EXPECT_FALSE(past_);
+  Watch(1, {0, 0, 0, 0});
+  for (const auto& job : book_->View(controller_, now_).jobs) EXPECT_NE(job.findings.at(0).kind, "idle");
+}
+
+TEST_F(WastePastTest, EachGpuIsKnownByItself) {
+  Run(4);
+  EXPECT_EQ(Watch(60, {0.9, 0, 0.9, 0}).size(), 1U);
+  Open();
+  Watch(1, {0.9, 0, 0.9, 0});
+  const auto view = book_->View(controller_, now_);
+  ASSERT_EQ(view.jobs.size(), 1U);
+  EXPECT_EQ(view.jobs[0].findings.at(0).kind, "some_idle");
+  EXPECT_EQ(view.jobs[0].findings.at(0).remedy, "submit it with --gpus 2");
+}
+
+TEST_F(WastePastTest, WhatWasNotSeenIsNoIdleTime) {
+  Run(4);
+  Watch(20, {0, 0, 0, 0});
+  Open();
+  now_ += 3600;
+  EXPECT_TRUE(Watch(10, {0, 0, 0, 0}).empty()) << "nobody looked for an hour";
+  EXPECT_TRUE(book_->View(controller_, now_).jobs.empty());
+}
+
+TEST_F(WastePastTest, LooksHaveCoresAndTheMachine) {
+  Run(4);
+  Watch(30, {0.3, 0.3, 0.3, 0.3});
+  Open();
+  Watch(1, {0.3, 0.3, 0.3, 0.3});
+  ASSERT_TRUE(past_);
+  ASSERT_GT(past_->looks.size(), 100U);
+  const auto& look = past_->looks[past_->looks.size() / 2];
+  ASSERT_EQ(look.gpus.size(), 4U);
+  ASSERT_TRUE(look.gpus[1].use && look.gpus[1].memory && look.cpus && look.machine_cpus);
+  EXPECT_NEAR(*look.gpus[1].use, 0.3, 0.01);
+  EXPECT_NEAR(*look.gpus[1].memory, 40 * kGib, kGib / 10);
+  EXPECT_NEAR(*look.cpus, 3, 0.05);
+  EXPECT_NEAR(*look.machine_cpus, 0.5, 0.01);
+}
+
+}  // namespace
+}  // namespace divvy

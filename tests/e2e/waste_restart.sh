@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# What a running job lost, and for how long it is idle, go on over a restart of the daemon, by kill -9 too; nothing is said twice.
+. "$(dirname "$0")/lib.sh"
+cat >divvy.toml <<'TOML'
+[waste]
+grace = "0s"
+idle_after = "40s"
+TOML
+up() { divvy up --quiet --emulate 4xH100-80GB; }
+up
+job=$(divvy submit --quiet --gpus 2 --name forgotten -- sh -c 'while :; do sleep 0.1; done')
+wait_for "the job" state_is "$job" running
+wastes() { divvy show "$job" | grep -qE "^ *waste +does nothing with its 2 GPUs"; }
+WAIT_S=90 wait_for "the finding" wastes
+idle_s() { divvy show "$job" | sed -nE 's/^ *waste .*: 0% for ([0-9]+) s.*/\1/p'; }
+lost() { divvy report waste --json | grep -oE '"start_time":[^}]*' | grep -oE '"lost_gpu_hours":[0-9.e-]+' | cut -d: -f2; }
+before=$(lost)
+since=$(idle_s)
+divvy down
+up
+begun=$SECONDS
+# Anew it would take 40 seconds, and a look each ten.
+wait_for "the finding after the restart" wastes
+[ $((SECONDS - begun)) -lt 35 ] || fail "it was found anew, after $((SECONDS - begun)) s"
+[ "$(idle_s)" -ge "$since" ] || fail "idle for $(idle_s) s, and was for $since s before the restart"
+awk -v a="$before" -v b="$(lost)" 'BEGIN { exit !(b >= a && b > 0) }' || fail "lost $before before the restart, and $(lost) after it"
+kill -9 "$(divvy status --json | grep -oE '"pid":[0-9]+' | cut -d: -f2)"
+up
+wait_for "the finding after the kill" wastes
+expect 1 "$(divvy show "$job" | grep -c "wastes 2 GPUs")" "so often its history says it"
+divvy cancel "$job" --grace 0 >/dev/null
+echo "waste_restart: all as they should be"
