@@ -16,6 +16,7 @@
 
 #include "base/text.h"
 #include "cli/api.h"
+#include "cli/carried_metrics.h"
 #include "cli/command.h"
 #include "cli/foreground.h"
 #include "cli/job_text.h"
@@ -140,6 +141,13 @@ class SignalRelay {
   sigset_t before_{};
 };
 
+/// What a job says of itself in output that came through us. Who cannot be told is not: no job waits for its curves.
+void TellNumbers(const std::string& id, const wire::OwnNumbers& numbers) {
+  wire::OwnMetricsRequest request;
+  request.values.insert(numbers.begin(), numbers.end());
+  if (auto api = Api::Connect()) static_cast<void>(AddOwnMetrics(*api, id, request));
+}
+
 /// A job on another machine goes on, without what it was given here.
 void TellStreamsLost(const std::string& program, const std::string& id, const std::string& why, bool has_pty) {
   // Nobody reads what is typed any more.
@@ -252,6 +260,8 @@ int RunForeground(JobSpec spec, const Voice& voice) {
   spec.is_foreground = true;
   if (const Status complete = dialect::CheckComplete(spec); !complete) return voice.refuse(complete.error());
   std::string id;
+  // Outlives the relays, whose threads read into it.
+  CarriedMetrics metrics([&](const wire::OwnNumbers& numbers) { TellNumbers(id, numbers); });
   // Before the connection, which may have the relays' other ends: it goes first.
   std::optional<StreamRelays> relays;
   auto api = Api::Connect();
@@ -276,12 +286,15 @@ int RunForeground(JobSpec spec, const Voice& voice) {
   const auto leaving = std::make_shared<Leaving>(voice.program);  // The relays' thread may outlive us.
   hooks.on_left = [leaving](bool is_here) { leaving->OnLeft(is_here); };
   hooks.on_away = [leaving, has_pty = spec.wants_pty](bool is_away) { leaving->OnPresence(is_away, has_pty); };
+  hooks.on_output = [&](std::string_view bytes) { metrics.Read(bytes); };
+  hooks.carries_output = voice.carries_output;
   relays.emplace(std::move(hooks));
   const auto answer = api->Submit(spec, relays->descriptors());
   if (!answer) return voice.refuse(answer.error());
   for (const std::string& note : answer->notes) Note(note);
   id = ToString(answer->id);
   leaving->SetJob(id);
+  metrics.Begin();
   // Also in a log or a pipe: whoever reads it wants to know why nothing happens.
   if (answer->state != "starting")
     std::fprintf(stderr, "%s: job %s %s (divvy why %s tells the reason%s)\n", voice.program.c_str(), id.c_str(),
@@ -305,6 +318,7 @@ int RunForeground(JobSpec spec, const Voice& voice) {
     end = api->Wait(id, relays->descriptors(), on_lost, had);
     relays->Finish();
   }
+  metrics.Finish();
   if (!end) return voice.fail(end.error());
   if (end->was_detached) return TellLeft(id, voice.program);
   if (end->state != "succeeded" && end->state != "failed")

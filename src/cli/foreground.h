@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct Voice {
   std::string trouble = "divvy: ";           ///< Before what went wrong.
   std::string waits = "waits for its turn";  ///< A job that cannot start at once.
   bool asks_interrupts = false;  ///< The first Ctrl-C tells that the job runs, a second within a second is the job's.
+  /// Output that would go to ours past us goes through us, so that the numbers in it are read (carried_metrics.h).
+  bool carries_output = false;
   /// Says why it was not submitted, and why nothing more is known of it; gives the exit code.
   std::function<int(const Error&)> refuse = Fail;
   std::function<int(const Error&)> fail = Fail;
@@ -78,7 +81,11 @@ class StreamRelays {
     std::function<void(bool is_away)> on_away;
     /// Once, on any thread: they were lost on their way to the job.
     std::function<void()> on_lost;
+    /// On the threads that print, after it was printed: what a job writes to its output, where it comes through us.
+    std::function<void(std::string_view bytes)> on_output;
     bool has_terminal = false;
+    /// A job on this machine gets a pipe of ours as its output instead of ours itself.
+    bool carries_output = false;
   };
   explicit StreamRelays(Hooks hooks);
   StreamRelays() : StreamRelays(Hooks()) {}
@@ -105,6 +112,8 @@ class StreamRelays {
   void Begin();
   void CloseRelays();
   void BeginHere();
+  void BeginCarrying();
+  void EndCarrying();
   void LeaveHere();
   void TellLost();
   std::vector<int> passed_;
@@ -113,6 +122,11 @@ class StreamRelays {
   /// For a terminal on this machine, of our input and our output: near ends, and those that are passed.
   std::array<Descriptor, 2> here_, passed_here_;
   std::thread here_printer_;
+  Descriptor passed_output_;  // Of Hooks::carries_output: the pipe's end that the job gets,
+  Descriptor carried_;        // the one that is read,
+  Descriptor no_more_;        // and what says that the job has ended.
+  std::thread carrier_;
+  std::function<void(std::string_view bytes)> on_output_;
   std::shared_ptr<Input> input_;
   std::function<void()> on_lost_;
   /// Of output and error: so many bytes came from another machine.

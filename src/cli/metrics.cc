@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 
 #include "base/text.h"
 #include "cli/actions.h"
 #include "cli/api.h"
+#include "cli/carried_metrics.h"
 #include "cli/commands.h"
 #include "cli/curve_text.h"
 #include "cli/table.h"
@@ -39,7 +41,18 @@ struct MetricsFlags {
   double since = 0;  // Below 0: before now.
   double until = 0;
   std::int64_t points = 0;
+  wire::OwnMetricsRequest added;
 };
+
+/// "loss=0.3", of which the last '=' counts.
+Status AddNumber(std::string_view text, wire::OwnMetricsRequest& added) {
+  const auto equals = text.rfind('=');
+  const auto value = equals == std::string_view::npos ? std::nullopt : ParseNumber(text.substr(equals + 1));
+  if (!value || equals == 0)
+    return InvalidArgument("'" + std::string(text) + "' is no number of a job; write NAME=NUMBER, as loss=0.3");
+  added.values[std::string(text.substr(0, equals))] = *value;
+  return {};
+}
 
 dialect::Apply IntoMoment(double& target) {
   return [&target](std::string_view value) -> Status {
@@ -103,6 +116,14 @@ std::vector<Option> Table(MetricsFlags& flags) {
          return {};
        },
        {"metrics"},
+       false},
+      {"add",
+       0,
+       Takes::kValue,
+       "NAME=NUMBER",
+       "From inside a job or for it (... 17): a number of its own; more of them may follow (--add loss=0.3 step=10)",
+       [&flags](std::string_view value) { return AddNumber(value, flags.added); },
+       {},
        false},
       {"since",
        0,
@@ -375,10 +396,38 @@ std::vector<Option> MetricsOptions() {
   return Table(scratch);
 }
 
+namespace {
+
+int AddMain(MetricsFlags& flags, const Words& words) {
+  const char* const own = std::getenv("DIVVY_JOB_ID");
+  std::string id;
+  for (const std::string& word : words) {
+    if (word.find('=') != std::string::npos) {
+      if (const Status added = AddNumber(word, flags.added); !added) return Fail(added.error());
+      continue;
+    }
+    if (!id.empty()) return Fail(InvalidArgument("numbers are of one job: divvy metrics --add loss=0.3 17"));
+    id = word;
+  }
+  if (id.empty() && own != nullptr) id = own;
+  if (id.empty())
+    return Fail(InvalidArgument(
+        "this is no job of divvy (DIVVY_JOB_ID is not set); name one: divvy metrics --add loss=0.3 17"));
+  const char* const attempt = std::getenv("DIVVY_ATTEMPT");
+  if (own != nullptr && id == own && attempt != nullptr) flags.added.attempt = ParseInteger(attempt).value_or(0);
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  const auto answer = AddOwnMetrics(*api, id, flags.added);
+  return answer ? 0 : Fail(answer.error());
+}
+
+}  // namespace
+
 int MetricsMain(const Words& words) {
   MetricsFlags flags;
   const auto parsed = dialect::ParseOptions(Table(flags), words);
   if (!parsed) return Fail(parsed.error());
+  if (!flags.added.values.empty()) return AddMain(flags, parsed->positional);
   const Status is_one =
       OneForm({{"--json", flags.json}, {"--csv", flags.csv}, {"--prometheus", flags.is_for_scrapers}});
   if (!is_one) return Fail(is_one.error());

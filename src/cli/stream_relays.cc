@@ -1,6 +1,7 @@
 // Relays are pumped by a thread each, so a stream whose other end stalls holds up no other.
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -55,13 +56,18 @@ ssize_t ReadSome(int fd, char* bytes, std::size_t size) {
   return got;
 }
 
+using OnOutput = std::function<void(std::string_view bytes)>;
+
 /// From a relay to one of our streams, until the relay's end. Closes the relay.
-void Print(int relay, int stream, std::atomic<std::int64_t>& came) {
+void Print(int relay, int stream, std::atomic<std::int64_t>& came, const OnOutput& on_output) {
   BlockPipeSignal();
   char block[kPiece];
   for (ssize_t got = 0; (got = ReadSome(relay, block, sizeof block)) > 0;) {
     came += got;
-    if (WriteAll(stream, {block, static_cast<std::size_t>(got)})) continue;
+    const std::string_view bytes(block, static_cast<std::size_t>(got));
+    const bool is_printed = WriteAll(stream, bytes);
+    if (on_output) on_output(bytes);
+    if (is_printed) continue;
     // Nobody reads us: nobody is to read the job either.
     ::shutdown(relay, SHUT_RDWR);
     break;
@@ -213,6 +219,7 @@ struct StreamRelays::Input {
 StreamRelays::StreamRelays(Hooks hooks)
     : passed_{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO},
       has_terminal_(hooks.has_terminal),
+      on_output_(std::move(hooks.on_output)),
       input_(std::make_shared<Input>()),
       on_lost_(std::move(hooks.on_lost)) {
   input_->has_terminal = has_terminal_;
@@ -222,6 +229,7 @@ StreamRelays::StreamRelays(Hooks hooks)
   input_->on_away = std::move(hooks.on_away);
   Begin();
   if (passed_.size() > 3) BeginHere();
+  if (hooks.carries_output && !has_terminal_) BeginCarrying();
   if (passed_.size() > 3) std::thread([input = input_] { input->Pump(); }).detach();
   else if (input_->on_begun) input_->on_begun();  // Nobody will tell.
 }
@@ -242,8 +250,44 @@ void StreamRelays::BeginHere() {
   input_->SetHere(here_[0].get());
   here_printer_ = std::thread([this, shown = ::fcntl(here_[1].get(), F_DUPFD_CLOEXEC, 3)] {
     std::atomic<std::int64_t> came = 0;
-    Print(shown, STDOUT_FILENO, came);
+    Print(shown, STDOUT_FILENO, came, on_output_);
   });
+}
+
+// Without a pipe it has our own output.
+void StreamRelays::BeginCarrying() {
+  std::array<int, 2> ends{};
+  no_more_.Reset(::eventfd(0, EFD_CLOEXEC));
+  if (!no_more_.is_open() || ::pipe2(ends.data(), O_CLOEXEC) != 0) return;
+  carried_.Reset(ends[0]);
+  passed_output_.Reset(ends[1]);
+  passed_[1] = ends[1];
+  carrier_ = std::thread([this] {
+    BlockPipeSignal();
+    char block[kPiece];
+    std::array<pollfd, 2> polled = {{{carried_.get(), POLLIN, 0}, {no_more_.get(), POLLIN, 0}}};
+    while (true) {
+      if (::poll(polled.data(), polled.size(), -1) < 0 && errno == EINTR) continue;
+      // Who has left processes behind keeps the pipe open: what the job wrote is in it by now.
+      if (polled[0].revents == 0) break;
+      const ssize_t got = ReadSome(carried_.get(), block, sizeof block);
+      if (got <= 0) break;
+      const std::string_view bytes(block, static_cast<std::size_t>(got));
+      const bool is_printed = WriteAll(STDOUT_FILENO, bytes);
+      if (on_output_) on_output_(bytes);
+      if (!is_printed) break;
+    }
+    // Nobody reads us: nobody is to read the job either.
+    carried_.Reset();
+  });
+}
+
+void StreamRelays::EndCarrying() {
+  if (!carrier_.joinable()) return;
+  passed_[1] = STDOUT_FILENO;
+  passed_output_.Reset();
+  static_cast<void>(!::eventfd_write(no_more_.get(), 1));
+  carrier_.join();
 }
 
 // What has come is printed. Its keeper may go on, so its end of these is not waited for.
@@ -276,7 +320,8 @@ void StreamRelays::Begin() {
   for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
     const int relay = pairs[static_cast<std::size_t>(stream)][0];
     printers_.emplace_back([this, relay, stream] {
-      Print(relay, stream, came_[stream == STDOUT_FILENO ? 0 : 1]);
+      const bool is_output = stream == STDOUT_FILENO;
+      Print(relay, stream, came_[is_output ? 0 : 1], is_output ? on_output_ : OnOutput());
       TellLost();
     });
   }
@@ -307,6 +352,7 @@ void StreamRelays::TellLost() {
 void StreamRelays::Finish() {
   LeaveHere();
   CloseRelays();
+  EndCarrying();
 }
 
 void StreamRelays::CloseRelays() {

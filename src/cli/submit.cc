@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/foreground.h"
 #include "cli/steps.h"
 #include "dialect/components.h"
 #include "dialect/portion_options.h"
@@ -29,7 +30,8 @@ struct SubmitFlags {
   bool is_json = false;
   bool is_dry_run = false;
   bool waits = false;
-  bool is_job = false;  // divvy run inside a job: a job of its own, not a step.
+  bool reads_metrics = false;  // divvy run: of output that would not come through us as well.
+  bool is_job = false;         // divvy run inside a job: a job of its own, not a step.
 };
 
 std::vector<Option> FlagTable(SubmitFlags& flags, bool is_run) {
@@ -54,6 +56,16 @@ std::vector<Option> FlagTable(SubmitFlags& flags, bool is_run) {
                      false});
   }
   if (is_run) {
+    table.push_back(
+        {"metrics",
+         0,
+         Takes::kNothing,
+         "",
+         "Lines of its output that are JSON objects are the job's metrics, as a batch job's are: the "
+         "output is a pipe then, also on a terminal; with --pty and on other machines they are without this",
+         set(flags.reads_metrics),
+         {},
+         false});
     table.push_back({"as-job",
                      0,
                      Takes::kNothing,
@@ -268,11 +280,16 @@ int SubmitMain(const std::vector<std::string>& words) {
 int RunMain(const std::vector<std::string>& words) {
   auto request = ReadRequest(words, true);
   const bool is_inside = std::getenv("DIVVY_STEPS") != nullptr;
+  if (is_inside && request && request->flags.reads_metrics && !request->flags.is_job)
+    return Fail(InvalidArgument(
+        "what a step prints is its job's output, and read where that is; leave --metrics out, or write --as-job"));
   // Its own process reads a step's words again, and says what is wrong with them.
   if (is_inside && (!request || (!request->flags.is_job && !request->flags.is_dry_run))) return RunInStep("run", words);
   if (!request) return Fail(request.error());
   if (request->flags.is_dry_run) return PrintRequest("would run", request->spec);
-  return RunForeground(std::move(request->spec));
+  Voice voice;
+  voice.carries_output = request->flags.reads_metrics;
+  return RunForeground(std::move(request->spec), voice);
 }
 
 int ExplainMain(const std::vector<std::string>& words) {

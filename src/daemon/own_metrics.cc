@@ -3,30 +3,15 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <optional>
 #include <utility>
 
 #include "base/text.h"
-#include "wire/json.h"
+#include "wire/own_numbers.h"
 
 namespace divvy {
 namespace {
-
-constexpr std::size_t kMostLine = 16 << 10;
-
-bool IsName(std::string_view name) {
-  return !name.empty() && name.size() <= OwnMetrics::kMostName &&
-         std::ranges::none_of(name, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; });
-}
-
-// The newest value of each name.
-void Keep(std::vector<samples::Reading>& readings, samples::Reading reading) {
-  const auto at = std::ranges::find(readings, reading.name, &samples::Reading::name);
-  if (at != readings.end()) at->value = reading.value;
-  else readings.push_back(std::move(reading));
-}
 
 // Nothing of what is no file: whoever opens a pipe takes part in it.
 std::optional<std::int64_t> SizeOf(const JobLog& log) {
@@ -37,18 +22,9 @@ std::optional<std::int64_t> SizeOf(const JobLog& log) {
 
 }  // namespace
 
-std::vector<samples::Reading> OwnReadings(std::string_view line) {
+std::vector<samples::Reading> OwnReadings(const wire::OwnNumbers& numbers) {
   std::vector<samples::Reading> readings;
-  line = Trim(line);
-  if (!line.starts_with('{') || !line.ends_with('}') || line.size() > kMostLine) return readings;
-  const auto document = JsonDocument::Parse(std::string(line), {kMostLine, 8, 1024});
-  if (!document || !document->root().is_object()) return readings;
-  for (const JsonValue value : document->root()) {
-    const auto number = value.AsNumber();
-    if (!number || !std::isfinite(*number) || !IsName(value.key()) || readings.size() >= OwnMetrics::kMostNames)
-      continue;
-    Keep(readings, {samples::Metric::kGpuUtilization, *number, std::string(value.key())});
-  }
+  for (const auto& [name, value] : numbers) readings.push_back({samples::Metric::kGpuUtilization, value, name});
   return readings;
 }
 
@@ -65,27 +41,27 @@ void OwnMetrics::Look(const std::vector<Source>& sources, const std::string& nod
   }
   has_looked_ = true;
   for (auto& [job, reader] : readers_) {
-    std::vector<samples::Reading> readings = Read(reader);
-    if (readings.empty()) continue;
+    const wire::OwnNumbers numbers = Read(reader);
+    if (numbers.empty()) continue;
     const samples::Subject subject{samples::Of::kJob, node, -1, -1, job};
     auto sample = std::ranges::find(out.samples, subject, &samples::Sample::subject);
     if (sample == out.samples.end()) sample = out.samples.insert(sample, {subject, {}});
-    std::ranges::move(readings, std::back_inserter(sample->readings));
+    std::ranges::move(OwnReadings(numbers), std::back_inserter(sample->readings));
   }
   std::erase_if(readers_, [](const auto& reader) { return !reader.second.is_current; });
 }
 
-std::vector<samples::Reading> OwnMetrics::Read(Reader& reader) {
-  std::vector<samples::Reading> readings;
+wire::OwnNumbers OwnMetrics::Read(Reader& reader) {
+  wire::OwnNumbers numbers;
   const auto size = SizeOf(reader.source.log);
-  if (!size || *size == std::exchange(reader.size, *size)) return readings;
+  if (!size || *size == std::exchange(reader.size, *size)) return numbers;
   LogPiece piece = Piece(reader.source.log, reader.next, -1, kMostBytes);
-  if (piece.error != 0) return readings;
+  if (piece.error != 0) return numbers;
   if (piece.size > piece.next) {
     // It writes faster than is read: on with its end, from the next whole line.
     piece = Piece(reader.source.log, std::max<std::int64_t>(piece.size - static_cast<std::int64_t>(kMostBytes), 0), -1,
                   kMostBytes);
-    if (piece.error != 0) return readings;
+    if (piece.error != 0) return numbers;
     reader.begun.clear();
     piece.text.erase(0, piece.text.find('\n') + 1);
   }
@@ -100,13 +76,13 @@ std::vector<samples::Reading> OwnMetrics::Read(Reader& reader) {
       if (line.starts_with('{')) lines.push_back(line);
     }
   }
-  const std::size_t skipped = lines.size() - std::min(lines.size(), kMostLines);
+  const std::size_t skipped = lines.size() - std::min(lines.size(), wire::kMostOwnLines);
   for (std::size_t i = skipped; i < lines.size(); ++i) {
-    for (samples::Reading& reading : OwnReadings(lines[i])) Keep(readings, std::move(reading));
+    for (const auto& [name, value] : wire::NumbersOfLine(lines[i])) wire::KeepNewest(numbers, name, value);
   }
   reader.begun.erase(0, end == std::string::npos ? 0 : end + 1);
-  if (reader.begun.size() > kMostLine) reader.begun.clear();
-  return readings;
+  if (reader.begun.size() > wire::kMostOwnLine) reader.begun.clear();
+  return numbers;
 }
 
 }  // namespace divvy

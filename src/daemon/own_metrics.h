@@ -1,8 +1,8 @@
 // What jobs say of themselves: lines of their output that are JSON objects, {"step": 10, "loss": 0.3}. The numbers in
 // them are the job's own metrics.
 //
-// Bounded: of a job kMostLines lines and kMostBytes bytes are read in each second; where it writes more, what is older
-// is passed over. Not for two threads at a time; a log on a server that is away keeps it waiting.
+// Bounded: of a job wire::kMostOwnLines lines and kMostBytes bytes are read in each second; where it writes more, what
+// is older is passed over. Not for two threads at a time; a log on a server that is away keeps it waiting.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,13 @@
 #include "base/id.h"
 #include "daemon/job_log.h"
 #include "samples/sample.h"
+#include "wire/own_numbers.h"
 
 namespace divvy {
 
 class OwnMetrics {
  public:
-  static constexpr std::size_t kMostLines = 50;
   static constexpr std::size_t kMostBytes = std::size_t{256} << 10;
-  static constexpr std::size_t kMostName = 64;
-  static constexpr std::size_t kMostNames = 64;  // In one line.
 
   struct Source {
     std::uint64_t job = 0;
@@ -43,7 +41,7 @@ class OwnMetrics {
     std::string begun;      // A line that has no end yet.
     bool is_current = false;
   };
-  std::vector<samples::Reading> Read(Reader& reader);
+  wire::OwnNumbers Read(Reader& reader);
   LogPiece Piece(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most) {
     return ReadJobLog(log, at, last, most, groups_);
   }
@@ -53,7 +51,7 @@ class OwnMetrics {
   bool has_looked_ = false;
 };
 
-/// The numbers of one line, by name; none where it is no JSON object.
-std::vector<samples::Reading> OwnReadings(std::string_view line);
+/// As readings of a job.
+std::vector<samples::Reading> OwnReadings(const wire::OwnNumbers& numbers);
 
 }  // namespace divvy

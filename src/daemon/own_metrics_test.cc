@@ -19,23 +19,6 @@ std::string Shown(const std::vector<samples::Reading>& readings) {
   return text;
 }
 
-TEST(OwnReadings, AreTheNumbersOfAnObject) {
-  EXPECT_EQ(Shown(OwnReadings(R"({"step": 10, "loss": 0.3, "note": "x", "more": {"a": 1}, "list": [1]})")),
-            "step=10 loss=0.3");
-  EXPECT_EQ(Shown(OwnReadings(R"(  {"a": -1e3}  )")), "a=-1000");
-  for (const char* line : {"", "loss 0.3", "{", "[1]", "{\"a\": }", "{\"a\": 1} tail", "{\"\": 1}",
-                           "{\"a\\u0000b\": 1}", "{\"x\": 1e999}"})
-    EXPECT_EQ(Shown(OwnReadings(line)), "") << line;
-  EXPECT_EQ(Shown(OwnReadings(R"({"a": 1, "a": 2})")), "a=2");
-}
-
-TEST(OwnReadings, OfEndlessNamesAreBounded) {
-  std::string line = "{";
-  for (int i = 0; i < 500; ++i) line += (i == 0 ? "\"n" : ",\"n") + std::to_string(i) + "\":1";
-  EXPECT_EQ(OwnReadings(line + "}").size(), OwnMetrics::kMostNames);
-  EXPECT_TRUE(OwnReadings("{\"" + std::string(100, 'x') + "\": 1}").empty());
-}
-
 class OwnMetricsTest : public testing::Test {
  protected:
   OwnMetricsTest() {

@@ -65,6 +65,7 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"POST", "/v1/jobs/*/resize", &Routes::Resize, Route::Kind::kOwnJob},
       {"POST", "/v1/jobs/*/checkpoint", &Routes::Checkpoint, Route::Kind::kOwnJob},
       {"POST", "/v1/jobs/*/progress", &Routes::ReportProgress, Route::Kind::kOwnJob},
+      {"POST", "/v1/jobs/*/metrics", &Routes::AddOwnMetrics, Route::Kind::kOwnJob},
       {"POST", "/v1/groups/limit", &Routes::GroupLimit},
       {"GET", "/v1/status", &Routes::Status},
       {"GET", "/v1/gpus", &Routes::Gpus},
@@ -426,6 +427,8 @@ std::string Routes::OpenApiText() {
       &kJsonType<CheckpointRequest>, &kJsonType<CheckpointAnswer>);
   add("POST", "/v1/jobs/{id}/progress", "A job that runs says how far it is: a part of the whole, or steps out of all",
       &kJsonType<ProgressRequest>, &kJsonType<ProgressAnswer>);
+  add("POST", "/v1/jobs/{id}/metrics", "A job that runs says numbers of its own, as a line of its output would",
+      &kJsonType<OwnMetricsRequest>, &kJsonType<MessageAnswer>);
   add("POST", "/v1/groups/limit", "Cap how many jobs of a group run together", &kJsonType<GroupLimitRequest>, actions);
   add("GET", "/v1/status", "The daemon", nullptr, &kJsonType<StatusView>);
   add("GET", "/v1/gpus", "The GPUs and who has them", nullptr, &kJsonType<std::vector<GpuView>>);

@@ -192,6 +192,7 @@ class Routes {
   void Latest(Call& call);
   void Series(Call& call);
   void Metrics(Call& call);
+  void AddOwnMetrics(Call& call);
   void WatchSamples(const Caller& caller, std::uint64_t handle, Reply reply);
   wire::LatestAnswer LatestFor(const Caller& caller) const;
   // routes_teams.cc

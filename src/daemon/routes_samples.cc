@@ -4,12 +4,17 @@
 #include "base/text.h"
 #include "daemon/machine.h"
 #include "daemon/metrics_page.h"
+#include "daemon/own_metrics.h"
 #include "daemon/routes_call.h"
 #include "daemon/select.h"
 #include "daemon/views_samples.h"
+#include "wire/messages_teams.h"
+#include "wire/own_numbers.h"
 
 namespace divvy {
 namespace {
+
+constexpr Duration kLastWords = std::chrono::seconds(10);
 
 Error IsOff() {
   return FailedPrecondition("no samples are taken: [samples] on = false in divvy.toml; set it to true and restart");
@@ -67,6 +72,24 @@ Result<SampleBook::Question> SeriesAskedBy(const HttpRequest& request, samples::
   if (question.range.until != 0 && question.range.until <= question.range.since)
     return InvalidArgument("'until' is not after 'since'");
   return question;
+}
+
+/// Of the run that there is. Its last words may come a moment after its end: whoever carries its output reads them
+/// then.
+Status CheckSaysNumbers(const JobRecord& record, const wire::OwnMetricsRequest& request, Time now) {
+  const bool has_just_ended = IsFinal(record.state) && now - record.ended < kLastWords;
+  if (record.array_count > 0 || (!IsActive(record.state) && !has_just_ended))
+    return FailedPrecondition("job " + DisplayId(record) + " does not run");
+  if (request.attempt != 0 && request.attempt != record.attempt)
+    return FailedPrecondition("job " + DisplayId(record) + " was started anew since: this run of it is over");
+  if (request.values.empty() || request.values.size() > wire::kMostOwnNames)
+    return InvalidArgument("'values' has 1 to " + std::to_string(wire::kMostOwnNames) + " numbers");
+  for (const auto& [name, value] : request.values) {
+    if (!wire::IsOwnName(name))
+      return InvalidArgument("'" + name.substr(0, wire::kMostOwnName) + "' is no name of a metric: write up to " +
+                             std::to_string(wire::kMostOwnName) + " bytes without control characters");
+  }
+  return {};
 }
 
 Error NoMachine(const std::string& name) {
@@ -133,6 +156,24 @@ void Routes::Series(Call& call) {
         if (!answer) return [shared, error = answer.error()] { shared->Refuse(error); };
         return [shared, text = wire::Encode(SeriesViewOf(*answer, has_many, has_own))] { shared->Send(200, text); };
       });
+}
+
+void Routes::AddOwnMetrics(Call& call) {
+  const auto request = wire::Decode<wire::OwnMetricsRequest>(call.request.body);
+  if (!request) return call.Refuse(request.error());
+  if (!ports_.samples) return call.Refuse(IsOff());
+  const auto id = SelectOne(core_, call.argument, call.caller);
+  if (!id) return call.Refuse(id.error());
+  const auto record = core_.FindJob(*id);
+  if (!record) return call.Refuse(NotFound("there is no job " + call.argument));
+  if (!MaySee(call.caller, *record))
+    return call.Refuse(PermissionDenied("job " + DisplayId(*record) + " belongs to " + record->user.name));
+  if (const divvy::Status speaks = CheckSaysNumbers(*record, *request, core_.Now()); !speaks)
+    return call.Refuse(speaks.error());
+  wire::OwnNumbers numbers;
+  for (const auto& [name, value] : request->values) wire::KeepNewest(numbers, name, value);
+  ports_.samples->AddSaid(id->value(), OwnReadings(numbers), static_cast<samples::Second>(ToSeconds(core_.Now())));
+  call.Answer(wire::MessageAnswer{"taken"});
 }
 
 void Routes::Metrics(Call& call) {

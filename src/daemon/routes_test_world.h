@@ -14,6 +14,7 @@
 #include "daemon/agent_door.h"
 #include "daemon/local_controller.h"
 #include "daemon/routes.h"
+#include "daemon/sample_book.h"
 #include "store/store_fake.h"
 
 namespace divvy {
@@ -102,6 +103,7 @@ class World {
     routing.remote = std::make_shared<Routes::Remote>(Routes::Remote{RemoteCallers(tokens_, {}), {}, ""});
     routing.agents = door_;
     routing.step_callers = std::make_shared<StepCallers>(loop_);
+    routing.samples = samples_;
     Admins admins({}, [](const User&, const std::string&) { return false; });
     routes_ = std::make_unique<Routes>(*core_, node_, About(), std::move(admins), std::move(routing));
     HttpServerOptions options;
@@ -163,6 +165,8 @@ class World {
   std::unique_ptr<Core> core_;
   std::unique_ptr<LocalController> port_;
   std::shared_ptr<AgentDoor> door_ = std::make_shared<AgentDoor>();
+  std::shared_ptr<SampleBook> samples_ = std::make_shared<SampleBook>(
+      SampleBook::Options(), SampleBook::Ports{[](const std::function<void()>&) {}, [](const std::string&) {}});
   std::unique_ptr<Routes> routes_;
   std::string directory_;
   std::unique_ptr<HttpServer> server_;

@@ -32,6 +32,7 @@ void SampleBook::Add(const samples::Snapshot& snapshot, samples::Second now) {
     if (sample.subject.of != samples::Of::kNode) continue;
     Processes& processes = processes_[sample.subject.node];
     if (processes.at <= snapshot.at) processes = {snapshot.at, snapshot.processes};
+    AddSaidOn(sample.subject.node, snapshot.at);
   }
   if (flushed_at_ == 0) flushed_at_ = begun_at_ = now;
   if (now - flushed_at_ < options_.flush_every) return;
@@ -69,6 +70,19 @@ void SampleBook::AddOf(const samples::Sample& sample, samples::Second at) {
   }
   found->second.seconds.Add(at, sample.readings);
   found->second.track.Add(at, sample.readings);
+}
+
+void SampleBook::AddSaid(std::uint64_t job, const std::vector<samples::Reading>& readings, samples::Second now) {
+  said_.Add(job, now, readings);
+}
+
+// Of a job on several machines it goes with the first of them. One that has ended since was seen a moment ago.
+void SampleBook::AddSaidOn(const std::string& node, samples::Second at) {
+  for (const std::uint64_t job : said_.jobs()) {
+    const auto first = std::ranges::find_if(jobs_, [&](const auto& seen) { return seen.first.job == job; });
+    if (first == jobs_.end() || first->first.node != node) continue;
+    for (const SaidMetrics::Second& second : said_.Take(job, at)) first->second.track.Add(second.at, second.readings);
+  }
 }
 
 samples::Second SampleBook::FreshSince(samples::Second now) const { return now - kFresh - 2 * options_.every; }
@@ -169,6 +183,7 @@ void SampleBook::Forget(samples::Second now) {
   std::erase_if(jobs_, [&](const auto& job) { return job.second.seconds.newest() < now - kJobIsOver; });
   std::erase_if(histories_, [&](const auto& history) { return history.second.newest() < now - kIsGone; });
   std::erase_if(processes_, [&](const auto& processes) { return processes.second.at < now - kIsGone; });
+  said_.Forget(now);
 }
 
 void SampleBook::Close() {

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "base/units.h"
+#include "daemon/said_metrics.h"
 #include "daemon/worker.h"
 #include "samples/chart.h"
 #include "samples/history.h"
@@ -42,6 +43,9 @@ class SampleBook {
 
   /// What a machine showed, or the cluster as a whole. `now`: of the controller's clock.
   void Add(const samples::Snapshot& snapshot, samples::Second now);
+  /// What a job said of itself past its output: it is seen with the next sample of the job's machine, where the job was
+  /// seen at all.
+  void AddSaid(std::uint64_t job, const std::vector<samples::Reading>& readings, samples::Second now);
   /// All that is open goes to the disk; waits for it.
   void Close();
 
@@ -105,6 +109,7 @@ class SampleBook {
   class Keeper;
 
   void AddOf(const samples::Sample& sample, samples::Second at);
+  void AddSaidOn(const std::string& node, samples::Second at);
   samples::Second FreshSince(samples::Second now) const;
   void Flush(samples::Second now);
   void Forget(samples::Second now);
@@ -119,6 +124,7 @@ class SampleBook {
     std::vector<samples::ProcessUse> on;
   };
   std::map<std::string, Processes> processes_;  // By node.
+  SaidMetrics said_;
   samples::Second flushed_at_ = 0;
   samples::Second begun_at_ = 0;  // The first second that was seen; 0: none.
   std::shared_ptr<Keeper> keeper_;

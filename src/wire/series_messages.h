@@ -76,4 +76,11 @@ struct LatestAnswer {
   std::map<std::string, double> cluster;
 };
 
+/// POST /v1/jobs/ID/metrics, by the job itself or for it: numbers of its own, by name ("loss"), as a line of its output
+/// would say them. `attempt`: which run says so, as DIVVY_ATTEMPT has it; 0: the one that there is.
+struct OwnMetricsRequest {
+  std::map<std::string, double> values;
+  std::int64_t attempt = 0;
+};
+
 }  // namespace divvy::wire

@@ -16,4 +16,6 @@ BOOST_DESCRIBE_STRUCT(LatestNode, (), (node, time, values))
 BOOST_DESCRIBE_STRUCT(LatestJob, (), (id, time, values, own))
 BOOST_DESCRIBE_STRUCT(LatestAnswer, (), (time, is_on, gpus, slices, nodes, jobs, cluster))
 
+BOOST_DESCRIBE_STRUCT(OwnMetricsRequest, (), (values, attempt))
+
 }  // namespace divvy::wire

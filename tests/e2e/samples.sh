@@ -53,6 +53,26 @@ grep -q "did you mean 'gpu_utilization'?" err || fail "says: $(cat err)"
 code=0; divvy metrics 4711 2>err || code=$?
 expect 3 $code "a job that there is not"
 
+# A job in the foreground: its output is its caller's own, unless it was asked for; what it prints goes on as it is.
+wants() { [ "$(latest "[j['own'].get('$2') == $3 for j in a['jobs'] if j['id'] == $1]")" = '[True]' ]; }
+talk='printf "{\"fg\": 1}\nwords"; while [ ! -e gone ]; do sleep 0.1; done; printf "\n{\"fg\": 2}\nlast"; [ ! -t 1 ]'
+divvy run --metrics --name fg -- sh -c "$talk" >printed 2>err &
+fg=$!
+fg_says() { fg_id=$(divvy queue fg --json | grep -oE '"id":[0-9]+' | head -n 1 | cut -d: -f2) && wants "$fg_id" fg 1.0; }
+wait_for "the numbers of a job in the foreground" fg_says
+divvy metrics --add 'a b=7' step=3 "$fg_id" || fail "numbers past the output"
+wait_for "numbers past the output" wants "$fg_id" "a b" 7.0
+touch gone
+wait "$fg" || fail "its code: $? $(cat err)"
+expect '{"fg": 1} words {"fg": 2} last' "$(xargs -d '\n' <printed)" "what it printed"
+last_words() { divvy metrics "$fg_id" -m own.fg --csv | grep -q ',own.fg,,[0-9.]*,1,2,\|,own.fg,,2,2,2,'; }
+wait_for "its last words" last_words
+code=0; divvy metrics --add loss=much "$job" 2>err || code=$?
+expect 2 $code "no number"
+inside=$(divvy submit --quiet -- sh -c 'divvy metrics --add in=5; while [ ! -e gone2 ]; do sleep 0.1; done')
+wait_for "numbers from inside" wants "$inside" in 5.0
+touch gone2
+
 # Its end, and a daemon that is killed right after it was told to go.
 touch go
 wait_for "its end" state_is "$job" succeeded

@@ -1,0 +1,67 @@
+// What a job says of itself in the output that this process carries to its caller: {"step": 10, "loss": 0.3}. The
+// daemon reads the files that jobs write; what goes to a caller's terminal or pipe only who carries it can read.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "cli/api.h"
+#include "wire/own_numbers.h"
+#include "wire/series_messages.h"
+
+namespace divvy::cli {
+
+/// Whole lines of a stream that look like objects: so little that whoever carries the stream is not slowed by it.
+class ObjectLines {
+ public:
+  void Read(std::string_view bytes);
+  /// The last wire::kMostOwnLines since the last call.
+  std::deque<std::string> Take();
+  bool empty() const { return lines_.empty(); }
+
+ private:
+  enum class At { kLineStart, kObject, kOther };
+  At at_ = At::kLineStart;
+  std::string begun_;
+  std::deque<std::string> lines_;
+};
+
+/// Tells the numbers of a stream each second, on a thread of its own that begins with the first of them.
+class CarriedMetrics {
+ public:
+  using Tell = std::function<void(const wire::OwnNumbers& numbers)>;
+  explicit CarriedMetrics(Tell tell) : tell_(std::move(tell)) {}
+  CarriedMetrics(const CarriedMetrics&) = delete;
+  CarriedMetrics& operator=(const CarriedMetrics&) = delete;
+  ~CarriedMetrics() { Finish(); }
+
+  /// On the thread that carries the stream.
+  void Read(std::string_view bytes);
+  /// From now on there is somebody to tell of: the job has its number.
+  void Begin();
+  /// Tells what is left. Nothing is read after that.
+  void Finish();
+
+ private:
+  void Serve();
+
+  Tell tell_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  ObjectLines lines_;
+  bool has_begun_ = false;
+  bool is_over_ = false;
+  std::thread thread_;
+};
+
+/// Of a job, for its metrics. The answer is a message, and says nothing.
+Result<std::string> AddOwnMetrics(Api& api, const std::string& id, const wire::OwnMetricsRequest& request);
+
+}  // namespace divvy::cli

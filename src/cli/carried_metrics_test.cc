@@ -1,0 +1,59 @@
+#include "cli/carried_metrics.h"
+
+#include <gtest/gtest.h>
+
+namespace divvy::cli {
+namespace {
+
+using Lines = std::deque<std::string>;
+
+TEST(ObjectLines, AreWholeHoweverTheyCome) {
+  ObjectLines lines;
+  lines.Read("words {\n{\"a\"");
+  EXPECT_EQ(lines.Take(), Lines());
+  lines.Read(": 1}\n");
+  EXPECT_EQ(lines.Take(), (Lines{"{\"a\": 1}"}));
+  lines.Read("{\"a\": 2}\r\n x {\"a\": 3}\n\n{\"a\": 4}");
+  EXPECT_EQ(lines.Take(), (Lines{"{\"a\": 2}\r"}));
+  lines.Read("\n");
+  EXPECT_EQ(lines.Take(), (Lines{"{\"a\": 4}"}));
+}
+
+TEST(ObjectLines, AreBounded) {
+  ObjectLines lines;
+  for (int i = 0; i < 500; ++i) lines.Read("{\"a\": " + std::to_string(i) + "}\n");
+  const Lines taken = lines.Take();
+  EXPECT_EQ(taken.size(), wire::kMostOwnLines);
+  EXPECT_EQ(taken.back(), "{\"a\": 499}");
+  lines.Read("{");
+  for (int i = 0; i < 100; ++i) lines.Read(std::string(1024, 'x'));
+  lines.Read("}\n{}\n");
+  EXPECT_EQ(lines.Take(), (Lines{"{}"})) << "a line without an end is none";
+}
+
+TEST(CarriedMetrics, TellTheNewestAndTheLastWords) {
+  std::vector<wire::OwnNumbers> told;
+  CarriedMetrics carried([&](const wire::OwnNumbers& numbers) { told.push_back(numbers); });
+  carried.Read("{\"loss\": 3}\n{\"loss\": 2, \"step\": 1}\n");
+  carried.Begin();
+  carried.Read("{\"loss\": 1}\n");
+  carried.Finish();
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(told.back().front(), (std::pair<std::string, double>("loss", 1)));
+  const std::size_t count = told.size();
+  carried.Read("{\"loss\": 0}\n");
+  carried.Finish();
+  EXPECT_EQ(told.size(), count);
+}
+
+TEST(CarriedMetrics, OfWordsAloneTellNothing) {
+  int told = 0;
+  CarriedMetrics carried([&](const wire::OwnNumbers&) { ++told; });
+  carried.Begin();
+  carried.Read("epoch 1\nloss 0.3\n");
+  carried.Finish();
+  EXPECT_EQ(told, 0);
+}
+
+}  // namespace
+}  // namespace divvy::cli

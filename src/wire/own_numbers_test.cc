@@ -1,0 +1,38 @@
+#include "wire/own_numbers.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+namespace divvy::wire {
+namespace {
+
+std::string Shown(std::string_view line) {
+  std::string text;
+  for (const auto& [name, number] : NumbersOfLine(line)) {
+    char value[32];
+    std::snprintf(value, sizeof value, "%g", number);
+    text += (text.empty() ? "" : " ") + name + "=" + value;
+  }
+  return text;
+}
+
+TEST(OwnNumbers, AreThoseOfAnObject) {
+  EXPECT_EQ(Shown(R"({"step": 10, "loss": 0.3, "note": "x", "more": {"a": 1}, "list": [1]})"), "step=10 loss=0.3");
+  EXPECT_EQ(Shown(R"(  {"a": -1e3}  )"), "a=-1000");
+  EXPECT_EQ(Shown("{\"a\": 1}\r"), "a=1") << "as a terminal has it";
+  for (const char* line : {"", "loss 0.3", "{", "[1]", "{\"a\": }", "{\"a\": 1} tail", "{\"\": 1}",
+                           "{\"a\\u0000b\": 1}", "{\"x\": 1e999}"})
+    EXPECT_EQ(Shown(line), "") << line;
+  EXPECT_EQ(Shown(R"({"a": 1, "a": 2})"), "a=2");
+}
+
+TEST(OwnNumbers, OfEndlessNamesAreBounded) {
+  std::string line = "{";
+  for (int i = 0; i < 500; ++i) line += (i == 0 ? "\"n" : ",\"n") + std::to_string(i) + "\":1";
+  EXPECT_EQ(NumbersOfLine(line + "}").size(), kMostOwnNames);
+  EXPECT_TRUE(NumbersOfLine("{\"" + std::string(100, 'x') + "\": 1}").empty());
+}
+
+}  // namespace
+}  // namespace divvy::wire
