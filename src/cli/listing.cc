@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/job_text.h"
 #include "cli/places.h"
+#include "cli/process_text.h"
 #include "cli/step_listing.h"
 #include "cli/table.h"
 #include "cli/tenant_lines.h"
@@ -236,6 +237,8 @@ std::vector<Cell> QueueRow(const wire::JobView& job, double now, const std::stri
           {job.progress ? ProgressText(*job.progress) : "", Colour::kNone}};
 }
 
+constexpr std::size_t kMostProcesses = 8;  // In divvy show.
+
 Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
   wire::JobSelector select = flags.select;
   const bool is_for_people = !flags.listing.json && !flags.listing.csv;
@@ -312,7 +315,8 @@ std::string NotifyText(const std::map<std::string, std::string>& labels) {
 }
 
 std::string ShowText(const wire::JobDetail& job, const std::string& own, const std::vector<std::string>& waste,
-                     const std::vector<std::pair<std::string, std::string>>& troubles) {
+                     const std::vector<std::pair<std::string, std::string>>& troubles,
+                     const std::vector<std::string>& processes) {
   const double now = NowSeconds();
   std::string out = Paint(Colour::kBold, "job " + job.display_id) + "  " + job.name + "  " +
                     Paint(StateColour(job.state), job.state) + "\n";
@@ -338,6 +342,7 @@ std::string ShowText(const wire::JobDetail& job, const std::string& own, const s
     AddField(out, "GPUs", GpuList(job.gpus));
   }
   for (const auto& [gpu, trouble] : troubles) AddField(out, gpu, trouble);
+  for (const std::string& line : processes) AddField(out, "process", line);
   for (const std::string& line : waste) AddField(out, "waste", line);
   if (const auto on_waste = job.labels.find("on-waste"); on_waste != job.labels.end())
     AddField(out, "on waste", on_waste->second);
@@ -439,15 +444,17 @@ int ShowMain(const Words& words) {
       const std::string own = job.seats.empty() ? NameAmongSeveral(*api) : OwnName(*api);
       std::vector<std::string> waste;
       std::vector<std::pair<std::string, std::string>> troubles;
+      std::vector<std::string> processes;
       if (!listing.json && job.state == "running" && !job.gpus.empty()) {
         waste = WasteOf(AskWaste(*api), job.id);
         DIVVY_TRY(const std::vector<wire::GpuView> gpus, api->Gpus());
         troubles = GpuTroubles(gpus, job.id);
+        processes = ProcessLines(ProcessesOf(job.id, AskLatest(*api), gpus), kMostProcesses);
       } else if (!listing.json && job.end_time && job.start_time && job.elements.empty()) {
         if (const auto lost = AskJobWaste(*api, job.id)) waste = WasteOf(*lost);
       }
       const auto width = static_cast<std::size_t>(TerminalWidth());
-      out += listing.json ? wire::Encode(job) + "\n" : Folded(ShowText(job, own, waste, troubles), width);
+      out += listing.json ? wire::Encode(job) + "\n" : Folded(ShowText(job, own, waste, troubles, processes), width);
       if (listing.json) continue;
       out += Folded(StepsText(job.steps, NowSeconds(), own), width);
     }

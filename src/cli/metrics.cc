@@ -11,6 +11,8 @@
 #include "cli/carried_metrics.h"
 #include "cli/commands.h"
 #include "cli/curve_text.h"
+#include "cli/places.h"
+#include "cli/process_text.h"
 #include "cli/table.h"
 #include "cli/throttle_text.h"
 #include "dialect/quantities.h"
@@ -34,6 +36,7 @@ struct MetricsFlags {
   bool csv = false;
   bool is_watched = false;
   bool is_for_scrapers = false;
+  bool are_processes = false;
   std::string gpu;
   std::string node;
   bool is_cluster = false;
@@ -123,6 +126,17 @@ std::vector<Option> Table(MetricsFlags& flags) {
        "NAME=NUMBER",
        "From inside a job or for it (... 17): a number of its own; more of them may follow (--add loss=0.3 step=10)",
        [&flags](std::string_view value) { return AddNumber(value, flags.added); },
+       {},
+       false},
+      {"processes",
+       0,
+       Takes::kNothing,
+       "",
+       "The job's processes on GPUs instead, as they are now: the memory and the time that each has",
+       [&flags](std::string_view) -> Status {
+         flags.are_processes = true;
+         return {};
+       },
        {},
        false},
       {"since",
@@ -421,6 +435,26 @@ int AddMain(MetricsFlags& flags, const Words& words) {
   return answer ? 0 : Fail(answer.error());
 }
 
+Result<std::string> DrawProcesses(const MetricsFlags& flags, const Words& words, const ListingOptions& listing) {
+  if (words.empty() || !flags.metrics.empty() || flags.since != 0 || flags.until != 0)
+    return InvalidArgument("processes are of a job, and of now: divvy metrics 17 --processes");
+  DIVVY_CHECK(CheckSubject(flags, words));
+  DIVVY_TRY(Api api, Api::Connect());
+  DIVVY_TRY(const Words jobs, EachJob(api, words));
+  if (jobs.size() > 1) return InvalidArgument("name one job: divvy metrics 17 --processes");
+  DIVVY_TRY(const wire::JobDetail job, api.Job(jobs.front()));
+  DIVVY_TRY(const std::string json, api.Raw("GET", "/v1/latest", ""));
+  DIVVY_TRY(const wire::LatestAnswer latest, wire::Decode<wire::LatestAnswer>(json));
+  if (!latest.is_on)
+    return FailedPrecondition("no samples are taken: [samples] on = false in divvy.toml; set it to true and restart");
+  if (flags.json) return wire::Encode(OnlyProcessesOf(job.id, latest)) + "\n";
+  DIVVY_TRY(const std::vector<wire::GpuView> gpus, api.Gpus());
+  const std::vector<GpuProcess> processes = ProcessesOf(job.id, latest, gpus);
+  if (processes.empty() && !flags.csv) return "Job " + job.display_id + " has no process on a GPU.\n";
+  const bool has_nodes = std::ranges::any_of(gpus, [](const wire::GpuView& gpu) { return !gpu.node.empty(); });
+  return ProcessTable(processes, has_nodes ? OwnName(api) : "", listing);
+}
+
 }  // namespace
 
 int MetricsMain(const Words& words) {
@@ -435,6 +469,8 @@ int MetricsMain(const Words& words) {
   listing.is_watched = flags.is_watched;
   listing.json = flags.json;
   listing.csv = flags.csv;
+  if (flags.are_processes)
+    return ShowListing(listing, [&] { return DrawProcesses(flags, parsed->positional, listing); });
   return ShowListing(listing, [&]() -> Result<std::string> {
     if (flags.is_for_scrapers) {
       DIVVY_TRY(Api scraped, Api::Connect());

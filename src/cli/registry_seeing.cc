@@ -7,15 +7,19 @@ Command MetricsCommand() {
   return {
       "metrics",
       "Show how a job, a GPU, a machine or all of them were used, as curves",
-      "divvy metrics ID... | --gpu N [--node NAME] | --node NAME | --cluster [OPTIONS]",
+      "divvy metrics ID... | --gpu N [--node NAME] | --node NAME | --cluster [OPTIONS]; divvy metrics --add "
+      "NAME=NUMBER... [ID]",
       "Curves of what was sampled each second: use, memory, power and temperature of GPUs; CPU time, memory and disk "
       "traffic; and the numbers that a job prints as JSON objects, a line each ({\"step\": 10, \"loss\": 0.3} is "
-      "own.step and own.loss). Of a job all of its run is known, also after its end; of the rest seconds for ten "
+      "own.step and own.loss) or adds. Of a job all of its run is known, also after its end; of the rest seconds for "
+      "ten "
       "minutes, 10 s for a day, minutes for a month, quarters of an hour for two years.",
       {{"divvy metrics 17", "all of job 17; 20-25 is each of these"},
        {"divvy metrics 17 -m own.loss,gpu_utilization", "two curves of it"},
+       {"divvy metrics 17 --processes", "its processes on GPUs, and what each uses"},
        {"divvy metrics --gpu 0 --since 2h -w", "GPU 0, as it goes on"},
-       {"divvy metrics --cluster --since 7d --csv", "for a table"}},
+       {"divvy metrics --cluster --since 7d --csv", "for a table"},
+       {"divvy metrics --add loss=0.3 step=10", "in a job's script, whatever becomes of its output"}},
       "Jobs",
       MetricsOptions,
       "job",

@@ -362,6 +362,23 @@ test('job: several GPUs have a curve each', async () => {
   daemon.divvy('emulate', 'utilisation', String(gpus[1]), '0', '0');
 });
 
+test('processes of a job on its GPUs, with what each uses', async () => {
+  const id = daemon.submit('--gpus', '1', '--name', 'procs', '--', 'sh', '-c', 'sleep 60');
+  const seen = { time: 1, gpus: [{ node: '', gpu: 0, time: 1, values: {}, processes: [{ pid: 4711, id: Number(id), memory_bytes: 4 * 2 ** 30, utilization: 0.71 }, { pid: 4712, id: Number(id), memory_bytes: 2 ** 30, utilization: null }, { pid: 99, id: 987654, memory_bytes: 1, utilization: 0 }] }], slices: [], nodes: [], jobs: [], cluster: {} };
+  const other = await openPage(browser);
+  await other.route('**/v1/events*', (route) => route.fulfill({ contentType: 'text/event-stream', body: `event: samples\ndata: ${JSON.stringify(seen)}\n\n` }));
+  await other.goto(daemon.link());
+  await showView(other, `job/${id}`);
+  const table = other.locator('[aria-label="Processes on GPUs"]');
+  await table.locator('text=4711').waitFor();
+  const text = (await table.innerText()).replace(/\s+/g, ' ');
+  assert.match(text, /0 4711 .*71 % 4(\.0)? GiB/);
+  assert.match(text, /4712/);
+  assert.doesNotMatch(text, / 99 /);
+  await other.context().close();
+  daemon.divvy('cancel', id);
+});
+
 test('what holds clocks back is said in words, and heat beside the GPU', async () => {
   const slowed = { time: 1, gpus: [{ node: '', gpu: 2, time: 1, values: { gpu_throttle: 0x24 } }], slices: [], nodes: [], jobs: [], cluster: {} };
   const other = await openPage(browser);

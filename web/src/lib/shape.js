@@ -85,6 +85,18 @@ export const statusOf = (value) => {
   const status = shaped(value, kStatus);
   return { ...status, warnings: [...new Set(texts(status.warnings))] };
 };
+const kLatestGpu = { node: '', gpu: 0, processes: [] };
+const kLatestProcess = { pid: 0, id: null, memory_bytes: 0, utilization: null };
+/** The processes of a job on GPUs, from what was sampled last; whose they are and what they are called, from the GPUs. */
+export function processesOf(id, samples, gpus) {
+  const found = listOf(samples?.gpus, kLatestGpu).flatMap((seen) => {
+    const known = gpus.find((gpu) => gpu.node === seen.node && gpu.index === seen.gpu)?.processes ?? [];
+    return listOf(seen.processes, kLatestProcess)
+      .filter((one) => one.id === id)
+      .map((one) => ({ key: `${seen.node}:${seen.gpu}:${one.pid}`, node: seen.node, gpu: seen.gpu, pid: one.pid, command: known.find((other) => other.pid === one.pid)?.command ?? '', memory_bytes: one.memory_bytes, utilization: one.utilization }));
+  });
+  return unique(found, 'key').sort((a, b) => a.node.localeCompare(b.node) || a.gpu - b.gpu || a.pid - b.pid);
+}
 export const teamsOf = (value) => {
   const all = shaped(value, { are_quotas_on: false, teams: [], users: [] });
   return { ...all, teams: unique(listOf(all.teams, kTeam), 'name'), users: unique(listOf(all.users, kTeam), 'name') };

@@ -1,0 +1,95 @@
+#include "cli/process_text.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/text.h"
+#include "cli/curve_text.h"
+#include "wire/codec.h"
+
+namespace divvy::cli {
+namespace {
+
+std::string UseText(const GpuProcess& process) {
+  return process.utilization ? MetricText(*process.utilization, "ratio") : "";
+}
+
+}  // namespace
+
+wire::LatestAnswer AskLatest(Api& api) {
+  const auto json = api.Raw("GET", "/v1/latest", "");
+  if (!json) return {};
+  auto latest = wire::Decode<wire::LatestAnswer>(*json);
+  return latest ? *std::move(latest) : wire::LatestAnswer();
+}
+
+std::vector<GpuProcess> ProcessesOf(JobId id, const wire::LatestAnswer& latest,
+                                    const std::vector<wire::GpuView>& gpus) {
+  std::vector<GpuProcess> out;
+  for (const wire::LatestGpu& gpu : latest.gpus) {
+    const auto view = std::ranges::find_if(
+        gpus, [&](const wire::GpuView& one) { return one.node == gpu.node && one.index == gpu.gpu; });
+    for (const wire::LatestProcess& seen : gpu.processes) {
+      if (seen.id != id) continue;
+      GpuProcess& process =
+          out.emplace_back(GpuProcess{gpu.node, gpu.gpu, seen.pid, "", "", seen.memory_bytes, seen.utilization});
+      if (view == gpus.end()) continue;
+      const auto known = std::ranges::find(view->processes, seen.pid, &wire::GpuProcessView::pid);
+      if (known == view->processes.end()) continue;
+      process.user = known->user;
+      process.command = known->command;
+    }
+  }
+  std::ranges::sort(out, {},
+                    [](const GpuProcess& process) { return std::tie(process.node, process.gpu, process.pid); });
+  return out;
+}
+
+std::vector<std::string> ProcessLines(const std::vector<GpuProcess>& processes, std::size_t most) {
+  std::vector<std::string> lines;
+  for (const GpuProcess& process : processes) {
+    if (lines.size() == most) {
+      lines.push_back("and " + std::to_string(processes.size() - most) + " more (divvy metrics --processes)");
+      break;
+    }
+    std::string line = "pid " + std::to_string(process.pid);
+    if (!process.command.empty()) line += " " + process.command;
+    line += " on GPU " + (process.node.empty() ? "" : process.node + ":") + std::to_string(process.gpu) + ": ";
+    if (process.utilization) line += UseText(process) + ", ";
+    lines.push_back(line + MetricText(process.memory_bytes, "bytes"));
+  }
+  return lines;
+}
+
+Result<std::string> ProcessTable(const std::vector<GpuProcess>& processes, const std::string& own,
+                                 const ListingOptions& options) {
+  const std::vector<Column> columns = {
+      {"NODE", false, !own.empty()}, {"GPU", true}, {"PID", true}, {"USER"}, {"USE", true}, {"MEMORY", true},
+      {"COMMAND", false, true, true}};
+  std::vector<std::vector<Cell>> rows;
+  for (const GpuProcess& process : processes) {
+    const std::string memory = options.csv ? std::to_string(static_cast<std::int64_t>(process.memory_bytes))
+                                           : MetricText(process.memory_bytes, "bytes");
+    rows.push_back({{process.node.empty() ? own : process.node},
+                    {std::to_string(process.gpu), Colour::kBold},
+                    {std::to_string(process.pid)},
+                    {process.user},
+                    {UseText(process)},
+                    {memory},
+                    {process.command}});
+  }
+  return RenderTable(columns, rows, options);
+}
+
+wire::LatestAnswer OnlyProcessesOf(JobId id, wire::LatestAnswer latest) {
+  for (wire::LatestGpu& gpu : latest.gpus)
+    std::erase_if(gpu.processes, [&](const wire::LatestProcess& process) { return process.id != id; });
+  std::erase_if(latest.gpus, [](const wire::LatestGpu& gpu) { return gpu.processes.empty(); });
+  latest.slices.clear();
+  latest.nodes.clear();
+  latest.jobs.clear();
+  latest.cluster.clear();
+  return latest;
+}
+
+}  // namespace divvy::cli
