@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "engine/server/server.h"
 #include "platform/emulation.h"
 #include "platform/process_tree.h"
 #include "platform/tls.h"
@@ -219,6 +220,12 @@ Result<GpuSource> OpenGpus(const GpuWishes& wishes, const Places& places) {
   source.mig = wishes.mig;
   if (!emulate.empty()) {
     DIVVY_TRY(std::vector<GpuFacts> described, LoadGpuDescription(emulate));
+    if (described.size() > Server::kMostGpus) {
+      const std::string most = std::to_string(Server::kMostGpus);
+      return InvalidArgument("--emulate " + emulate + " makes " + std::to_string(described.size()) +
+                             " GPUs, and jobs are given " + most + " of a machine at most; write " + most +
+                             " or fewer, and let other machines join for more (divvy agent --emulate)");
+    }
     // A file may name them itself.
     if (!machine.empty() && ::access(emulate.c_str(), F_OK) != 0) MakeOwn(described, machine);
     DIVVY_TRY(const std::string library, WriteEmulation(described, places.state + "/emulate"));

@@ -52,5 +52,18 @@ TEST(LockFile, IsRefusedWhileItsOwnerLivesAndHadOnceThatIsKilled) {
   ::rmdir(folder.c_str());
 }
 
+TEST(EmulatedGpus, AreNoMoreThanJobsAreGivenOfAMachine) {
+  std::string folder = ::testing::TempDir() + "gpus-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  Places places;
+  places.state = folder;
+  const auto refused = OpenGpus({"64xH100-80GB", {}, folder}, places);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "--emulate 64xH100-80GB makes 64 GPUs, and jobs are given 16 of a machine at most; write 16 or fewer, and "
+            "let other machines join for more (divvy agent --emulate)");
+  ::rmdir(folder.c_str());
+}
+
 }  // namespace
 }  // namespace divvy
