@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "cli/answer_options.h"
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/patience.h"
@@ -210,16 +211,12 @@ int DownMain(const Words& words) {
 
 std::vector<Option> StatusOptions() {
   static ListingOptions scratch;
-  std::vector<Option> table = ListingOptionTable(scratch);
-  std::erase_if(table, [](const Option& option) {
-    return option.name != "json" && option.name != "watch" && option.name != "interval";
-  });
-  return table;
+  return AnswerOptionTable(scratch);
 }
 
 int StatusMain(const Words& words) {
   ListingOptions listing;
-  const auto parsed = dialect::ParseOptions(ListingOptionTable(listing), words);
+  const auto parsed = dialect::ParseOptions(AnswerOptionTable(listing), words);
   if (!parsed) return Fail(parsed.error());
   if (!parsed->positional.empty())
     return Fail(InvalidArgument("divvy status takes no word like '" + parsed->positional.front() +

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "cli/actions.h"
+#include "cli/answer_options.h"
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/job_text.h"
@@ -419,16 +420,12 @@ int QueueMain(const Words& words) {
 
 std::vector<Option> ShowOptions() {
   static ListingOptions scratch;
-  std::vector<Option> table = ListingOptionTable(scratch);
-  std::erase_if(table, [](const Option& option) {
-    return option.name != "json" && option.name != "watch" && option.name != "interval";
-  });
-  return table;
+  return AnswerOptionTable(scratch);
 }
 
 int ShowMain(const Words& words) {
   ListingOptions listing;
-  const auto parsed = dialect::ParseOptions(ListingOptionTable(listing), words);
+  const auto parsed = dialect::ParseOptions(AnswerOptionTable(listing), words);
   if (!parsed) return Fail(parsed.error());
   if (parsed->positional.empty())
     return Fail(InvalidArgument("name a job: divvy show ID (17, 17_3, a name, or @ for your last)"));

@@ -193,8 +193,12 @@ int TerminalHeight() {
   return size.ws_row;
 }
 
-/// After either was said.
-Status OneFormat(const ListingOptions& options) { return OneForm({{"--json", options.json}, {"--csv", options.csv}}); }
+/// After any was said.
+Status OneFormat(const ListingOptions& options) {
+  if (options.json && !options.columns.empty())
+    return InvalidArgument("columns are of tables and of CSV, and JSON has every field; leave either -o or --json out");
+  return OneForm({{"--json", options.json}, {"--csv", options.csv}});
+}
 
 }  // namespace
 
@@ -245,7 +249,7 @@ std::vector<dialect::Option> ListingOptionTable(ListingOptions& options) {
                        if (!Trim(part).empty()) options.columns.emplace_back(Trim(part));
                      }
                      if (options.columns.empty()) return InvalidArgument("name at least one column");
-                     return {};
+                     return OneFormat(options);
                    },
                    {"format"},
                    false});

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/answer_options.h"
+
 namespace divvy::cli {
 namespace {
 
@@ -50,6 +52,26 @@ TEST(Table, RefusesTwoFormats) {
   EXPECT_TRUE(OneForm({{"--json", true}, {"--csv", false}, {"--html", false}}));
   EXPECT_EQ(OneForm({{"--json", true}, {"--csv", false}, {"--html", true}}).error().message,
             "--json and --html are two formats; write one of them");
+}
+
+TEST(Table, RefusesColumnsOfJson) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--json", "-o", "id"}, std::vector<std::string>{"-o", "id,name", "--json"}}) {
+    ListingOptions options;
+    const auto parsed = dialect::ParseOptions(ListingOptionTable(options), words);
+    ASSERT_FALSE(parsed);
+    EXPECT_NE(parsed.error().message.find("JSON has every field; leave either -o or --json out"), std::string::npos);
+  }
+  ListingOptions options;
+  EXPECT_TRUE(dialect::ParseOptions(ListingOptionTable(options), std::vector<std::string>{"--csv", "-o", "id"}));
+}
+
+TEST(Table, OfWhatIsNoneThereAreNoColumns) {
+  ListingOptions options;
+  EXPECT_TRUE(dialect::ParseOptions(AnswerOptionTable(options), std::vector<std::string>{"--json", "-w"}));
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"-o", "id"}, std::vector<std::string>{"--csv"}})
+    EXPECT_FALSE(dialect::ParseOptions(AnswerOptionTable(options), words));
 }
 
 TEST(Table, ShowsAllThatIsNamed) {

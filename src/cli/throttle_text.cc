@@ -59,15 +59,22 @@ std::string SlowdownText(std::uint64_t bits) {
   return text.empty() ? text : "slowed by " + text;
 }
 
-void AddSlowdowns(const wire::LatestAnswer& latest, std::vector<wire::GpuView>& gpus) {
+Slowdowns SlowdownsOf(const wire::LatestAnswer& latest) {
+  Slowdowns slowdowns;
   for (const wire::LatestGpu& seen : latest.gpus) {
     const auto bits = seen.values.find("gpu_throttle");
     if (bits == seen.values.end()) continue;
-    const std::string text = SlowdownText(BitsOf(bits->second));
-    if (text.empty()) continue;
-    for (wire::GpuView& gpu : gpus) {
-      if (gpu.node == seen.node && gpu.index == seen.gpu) gpu.reason += (gpu.reason.empty() ? "" : "; ") + text;
-    }
+    if (std::string text = SlowdownText(BitsOf(bits->second)); !text.empty())
+      slowdowns.emplace(std::pair(seen.node, seen.gpu), std::move(text));
+  }
+  return slowdowns;
+}
+
+void AddSlowdowns(const wire::LatestAnswer& latest, std::vector<wire::GpuView>& gpus) {
+  const Slowdowns slowdowns = SlowdownsOf(latest);
+  for (wire::GpuView& gpu : gpus) {
+    if (const auto slowed = slowdowns.find({gpu.node, gpu.index}); slowed != slowdowns.end())
+      gpu.reason += (gpu.reason.empty() ? "" : "; ") + slowed->second;
   }
 }
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "wire/messages.h"
@@ -20,6 +22,10 @@ std::string ThrottleShares(const std::vector<std::optional<double>>& values);
 /// "slowed by heat (driver)": those that tell of a cooler or a supply that does not suffice; empty without. A power cap
 /// is no such thing: at full work it is usual.
 std::string SlowdownText(std::uint64_t bits);
+
+/// The same of each GPU that is slowed, by machine and index.
+using Slowdowns = std::map<std::pair<std::string, std::int64_t>, std::string>;
+Slowdowns SlowdownsOf(const wire::LatestAnswer& latest);
 
 /// Says it of each GPU that is slowed, beside its reason.
 void AddSlowdowns(const wire::LatestAnswer& latest, std::vector<wire::GpuView>& gpus);

@@ -18,6 +18,7 @@
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/job_text.h"
+#include "cli/process_text.h"
 #include "cli/top_frame.h"
 #include "cli/top_screen.h"
 #include "wire/codec.h"
@@ -92,6 +93,7 @@ std::vector<Option> OptionTable(TopFlags& flags) {
 Status Look(Api& api, TopFacts& facts) {
   DIVVY_TRY(facts.status, api.Status());
   DIVVY_TRY(facts.gpus, api.Gpus());
+  facts.slowdowns = SlowdownsOf(AskLatest(api));
   wire::JobSelector select;
   select.user = "all";
   select.limit = kMostJobs;

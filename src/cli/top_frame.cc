@@ -98,10 +98,18 @@ std::string TimeLeft(const wire::JobView& job, double now) {
   return Short(*job.start_time + job.request.time_limit_s - now) + " at most";
 }
 
+/// What is amiss with it: who else uses it, what holds its clocks back.
+std::string TroubleOf(const wire::GpuView& gpu, const TopFacts& facts) {
+  std::string trouble = gpu.state == "unmanaged" ? "" : GpuTrouble(gpu);
+  const auto slowed = facts.slowdowns.find({gpu.node, gpu.index});
+  if (slowed != facts.slowdowns.end()) trouble += (trouble.empty() ? "" : "; ") + slowed->second;
+  return trouble;
+}
+
 /// Who has the GPU, in words.
-std::string OwnerText(const wire::GpuView& gpu, const JobsById& jobs, double now) {
+std::string OwnerText(const wire::GpuView& gpu, const JobsById& jobs, const TopFacts& facts) {
   // Who has it goes on there for the time being; what is wrong with it has to be seen on a narrow terminal as well.
-  std::string trouble = GpuTrouble(gpu);
+  std::string trouble = TroubleOf(gpu, facts);
   if (!trouble.empty()) trouble = "; " + trouble;
   if (!gpu.tenants.empty()) {
     std::string out;
@@ -114,14 +122,19 @@ std::string OwnerText(const wire::GpuView& gpu, const JobsById& jobs, double now
   if (gpu.state == "unmanaged") {
     for (const wire::GpuProcessView& process : gpu.processes) {
       if (!process.job && !process.is_ignored)
-        return "unmanaged: " + process.user + ", pid " + std::to_string(process.pid) + " " + process.command;
+        return "unmanaged: " + process.user + ", pid " + std::to_string(process.pid) + " " + process.command + trouble;
     }
   }
-  if (gpu.job_display_ids.empty()) return gpu.reason.empty() ? gpu.state : gpu.reason;
+  if (gpu.job_display_ids.empty()) {
+    // Beside a state such as "fenced" its reason says what is wrong.
+    const auto slowed = facts.slowdowns.find({gpu.node, gpu.index});
+    return (gpu.reason.empty() ? gpu.state : gpu.reason) +
+           (slowed == facts.slowdowns.end() ? "" : "; " + slowed->second);
+  }
   const std::string& id = gpu.job_display_ids.front();
   const auto job = jobs.find(id);
   if (job == jobs.end()) return "job " + id + trouble;
-  const std::string left = TimeLeft(*job->second, now);
+  const std::string left = TimeLeft(*job->second, facts.now);
   return id + " " + job->second->name + " (" + job->second->user + ")" + trouble + (left.empty() ? "" : ", " + left);
 }
 
@@ -148,8 +161,8 @@ TopLine GpuLine(const wire::GpuView& gpu, const std::string& name, std::size_t n
         .Gap();
   if (columns >= 100)
     line.Add(gpu.power_watts < 0 ? "" : std::to_string(gpu.power_watts) + "W", 5, Colour::kNone, true).Gap();
-  const bool is_used_beside = gpu.state == "allocated" && !GpuTrouble(gpu).empty();
-  line.Gap().Add(OwnerText(gpu, jobs, facts.now), line.room(), is_used_beside ? Colour::kYellow : GpuColour(gpu.state));
+  const bool is_amiss = (gpu.state == "allocated" || gpu.state == "free") && !TroubleOf(gpu, facts).empty();
+  line.Gap().Add(OwnerText(gpu, jobs, facts), line.room(), is_amiss ? Colour::kYellow : GpuColour(gpu.state));
   line.line().gpu = name;
   return line.Take();
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/table.h"
+#include "cli/throttle_text.h"
 #include "wire/messages.h"
 #include "wire/series_messages.h"
 
@@ -21,6 +22,7 @@ struct TopFacts {
   std::vector<wire::GpuView> gpus;
   std::vector<wire::JobView> jobs;  // Those that are not final; running ones first, then the queue in order.
   std::map<std::string, double> expected_starts;  // By display id, seconds since 1970, as far as they were asked for.
+  Slowdowns slowdowns;                            // What holds the clocks of GPUs back.
   std::string trouble;                            // Why the rest is old; empty: it is not.
   double now = 0;                                 // Seconds since 1970.
 };

@@ -68,6 +68,21 @@ std::vector<std::string> Screen(const TopFacts& facts, const TopChoice& choice, 
   return out;
 }
 
+TEST(TopFrame, SaysWhatHoldsClocksBack) {
+  wire::LatestAnswer latest;
+  latest.gpus = {{"", 0, 0, {{"gpu_throttle", 0x40 | 0x4}}, {}},
+                 {"", 1, 0, {{"gpu_throttle", 0x80}}, {}},
+                 {"", 2, 0, {{"gpu_throttle", 0x4}}, {}}};
+  TopFacts facts = Facts();
+  facts.slowdowns = SlowdownsOf(latest);
+  const std::vector<std::string> screen = Screen(facts, {}, 120);
+  EXPECT_NE(screen[0].find("17 train (ada); slowed by heat (hardware), 55m at most"), std::string::npos) << screen[0];
+  EXPECT_NE(screen[1].find("pid 4711 python; slowed by power brake"), std::string::npos) << screen[1];
+  EXPECT_TRUE(screen[2].ends_with("free")) << "a power cap is usual: " << screen[2];
+  facts.slowdowns[{"", 2}] = "slowed by heat (driver)";
+  EXPECT_TRUE(Screen(facts, {}, 120)[2].ends_with("free; slowed by heat (driver)"));
+}
+
 TEST(TopFrame, ShowsGpusWithTheirOwnersThenRunningThenWaitingJobs) {
   const std::vector<std::string> screen = Screen(Facts(), {});
   ASSERT_EQ(screen.size(), 8u);

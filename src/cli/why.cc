@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "cli/actions.h"
+#include "cli/answer_options.h"
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/job_text.h"
@@ -154,7 +155,7 @@ std::string WhyText(const wire::WhyView& why, double now) {
 
 int WhyMain(const Words& words) {
   ListingOptions listing;
-  const auto parsed = dialect::ParseOptions(ListingOptionTable(listing), words);
+  const auto parsed = dialect::ParseOptions(AnswerOptionTable(listing), words);
   if (!parsed) return Fail(parsed.error());
   if (parsed->positional.empty())
     return Fail(InvalidArgument("name a job: divvy why ID (17, 17_3, a name, or @ for your last)"));
