@@ -102,14 +102,17 @@ Return nvmlGpmSampleGet(Device device, GpmSample sample) {
   return kSuccess;
 }
 
-// The stand-in's kernels fill the GPU, so its multiprocessors are as busy as the GPU was in the last second.
+// The stand-in's kernels fill the GPU, so its multiprocessors are as busy as the GPU was in the last second, its tensor
+// cores half of that.
 Return nvmlGpmMetricsGet(GpmMetrics* metrics) {
   if (metrics == nullptr || metrics->version != kGpmVersion) return kInvalidArgument;
   if (metrics->first == nullptr || metrics->second == nullptr) return kInvalidArgument;
   for (unsigned i = 0; i < metrics->count; ++i) {
     GpmMetric& metric = metrics->metrics[i];
-    metric.result = metric.metric == kGpmSmUtilisation ? kSuccess : kNotSupported;
-    metric.value = metric.result == kSuccess ? reinterpret_cast<Counters*>(metrics->second)->busy : 0;
+    const bool is_of_tensors = metric.metric == kGpmTensorUtilisation;
+    metric.result = metric.metric == kGpmSmUtilisation || is_of_tensors ? kSuccess : kNotSupported;
+    const double busy = reinterpret_cast<Counters*>(metrics->second)->busy;
+    metric.value = metric.result != kSuccess ? 0 : is_of_tensors ? busy / 2 : busy;
     metric.short_name = metric.long_name = metric.unit = nullptr;
   }
   return kSuccess;

@@ -23,11 +23,13 @@ struct Exposed {
   Kind kind = Kind::kGauge;
 };
 
-constexpr std::array<Exposed, 15> kOfGpus = {{
+constexpr std::array<Exposed, 16> kOfGpus = {{
     {Metric::kGpuUtilization, "divvy_gpu_utilization_ratio", "ratio", "Part of the time in which a kernel ran."},
     {Metric::kGpuMemoryUtilization, "divvy_gpu_memory_utilization_ratio", "ratio",
      "Part of the time in which its memory was read or written."},
     {Metric::kGpuSmActivity, "divvy_gpu_sm_activity_ratio", "ratio", "Part of its multiprocessors that were busy."},
+    {Metric::kGpuTensorActivity, "divvy_gpu_tensor_activity_ratio", "ratio",
+     "Part of the time in which its tensor cores worked."},
     {Metric::kGpuMemoryUsed, "divvy_gpu_memory_used_bytes", "bytes", "Memory in use."},
     {Metric::kGpuPower, "divvy_gpu_power_watts", "watts", "Power drawn."},
     {Metric::kGpuTemperature, "divvy_gpu_temperature_celsius", "celsius", "Temperature."},
@@ -69,7 +71,7 @@ struct DcgmName {
   Kind kind = Kind::kGauge;
 };
 constexpr double kPerMebibyte = 1.0 / (1 << 20);
-constexpr std::array<DcgmName, 10> kDcgm = {{
+constexpr std::array<DcgmName, 11> kDcgm = {{
     {Metric::kGpuUtilization, "DCGM_FI_DEV_GPU_UTIL", 100, "GPU utilization (in %)."},
     {Metric::kGpuMemoryUtilization, "DCGM_FI_DEV_MEM_COPY_UTIL", 100, "Memory utilization (in %)."},
     {Metric::kGpuMemoryUsed, "DCGM_FI_DEV_FB_USED", kPerMebibyte, "Framebuffer memory used (in MiB)."},
@@ -79,6 +81,7 @@ constexpr std::array<DcgmName, 10> kDcgm = {{
     {Metric::kGpuMemoryClock, "DCGM_FI_DEV_MEM_CLOCK", 1e-6, "Memory clock frequency (in MHz)."},
     {Metric::kGpuXid, "DCGM_FI_DEV_XID_ERRORS", 1, "Value of the last XID error encountered."},
     {Metric::kGpuSmActivity, "DCGM_FI_PROF_SM_ACTIVE", 1, "Ratio of time in which multiprocessors were busy."},
+    {Metric::kGpuTensorActivity, "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 1, "Ratio of time the tensor pipes are active."},
     {Metric::kGpuUtilization, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", 1, "Ratio of time the graphics engine is active."},
 }};
 

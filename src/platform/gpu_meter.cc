@@ -140,13 +140,18 @@ void GpuMeter::ReadActivity(Gpu& gpu, Readings& readings) {
   if (gpu.has_before) {
     nvml::GpmMetrics metrics{};
     metrics.version = nvml::kGpmVersion;
-    metrics.count = 1;
+    metrics.count = 2;
     metrics.first = gpu.before;
     metrics.second = gpu.now;
+    constexpr std::array<Metric, 2> kWanted = {Metric::kGpuSmActivity, Metric::kGpuTensorActivity};
     metrics.metrics[0].metric = nvml::kGpmSmUtilisation;
-    const bool is_known = nvml_->get_gpm_metrics(&metrics) == nvml::kSuccess &&
-                          metrics.metrics[0].result == nvml::kSuccess && std::isfinite(metrics.metrics[0].value);
-    if (is_known) readings.push_back({Metric::kGpuSmActivity, metrics.metrics[0].value * kPercent});
+    metrics.metrics[1].metric = nvml::kGpmTensorUtilisation;
+    const bool are_told = nvml_->get_gpm_metrics(&metrics) == nvml::kSuccess;
+    for (std::size_t i = 0; are_told && i < kWanted.size(); ++i) {
+      const nvml::GpmMetric& told = metrics.metrics[i];
+      if (told.result == nvml::kSuccess && std::isfinite(told.value))
+        readings.push_back({kWanted[i], told.value * kPercent});
+    }
   }
   std::swap(gpu.before, gpu.now);
   gpu.has_before = true;

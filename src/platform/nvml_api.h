@@ -164,7 +164,8 @@ struct GpmMetrics {
   GpmMetric metrics[kMostGpmMetrics];
 };
 inline constexpr unsigned kGpmVersion = 1;
-inline constexpr unsigned kGpmSmUtilisation = 2;  // Percent of the multiprocessors that were busy.
+inline constexpr unsigned kGpmSmUtilisation = 2;      // Percent of the multiprocessors that were busy.
+inline constexpr unsigned kGpmTensorUtilisation = 5;  // Percent of the time in which tensor cores worked, of any kind.
 
 // --- MIG (since driver R450; placements can be named since R460)
 

@@ -34,8 +34,8 @@ const double* Find(const Sample& sample, Metric metric) {
 
 // A run that has its GPUs to itself uses what they do.
 void AddWholeGpus(const UseTarget& target, const Snapshot& seen, std::vector<samples::Reading>& readings) {
-  constexpr std::array<Metric, 4> kOfGpus = {Metric::kGpuUtilization, Metric::kGpuSmActivity, Metric::kGpuMemoryUsed,
-                                             Metric::kGpuPower};
+  constexpr std::array<Metric, 5> kOfGpus = {Metric::kGpuUtilization, Metric::kGpuSmActivity, Metric::kGpuMemoryUsed,
+                                             Metric::kGpuPower, Metric::kGpuTensorActivity};
   for (const Metric metric : kOfGpus) {
     double sum = 0;
     double most = 0;

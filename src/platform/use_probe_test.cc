@@ -93,6 +93,8 @@ TEST_F(UseOfEmulatedGpus, ABusyOneDrawsPowerAndItsJobUsesIt) {
   EXPECT_EQ(Value(seen, Gpu(1), Metric::kGpuPower), 550);
   EXPECT_EQ(Value(seen, Gpu(1), Metric::kGpuSmClock), 1980e6);
   EXPECT_EQ(Value(seen, Gpu(1), Metric::kGpuSmActivity), 0.8);
+  EXPECT_EQ(Value(seen, Gpu(1), Metric::kGpuTensorActivity), 0.4);
+  EXPECT_EQ(Value(seen, Job(17), Metric::kGpuTensorActivity), 0.2);  // Of two GPUs.
   EXPECT_EQ(Value(seen, Gpu(1), Metric::kGpuXid), 31);
   EXPECT_EQ(Value(seen, Job(17), Metric::kGpuUtilization), 0.4);  // Of two GPUs.
   EXPECT_EQ(Value(seen, Job(17), Metric::kGpuPower), 620);

@@ -39,6 +39,7 @@ constexpr std::array<MetricFacts, kMetrics> kFacts = {{
     {"jobs_queued", "jobs", 1, Fold::kMean, Join::kSum},
     {"jobs_running", "jobs", 1, Fold::kMean, Join::kSum},
     {"gpu_memory_most_bytes", "bytes", kMemory, Fold::kMean, Join::kMost},
+    {"gpu_tensor_activity", "ratio", kRatio, Fold::kMean, Join::kMean},
 }};
 
 }  // namespace

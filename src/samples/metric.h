@@ -38,9 +38,10 @@ enum class Metric : std::uint8_t {
   kGpusUsed = 24,  // Sum of utilisations.
   kJobsQueued = 25,
   kJobsRunning = 26,
-  kGpuMemoryMost = 27,  // Of a job on several GPUs of a machine: on the one where it uses most.
+  kGpuMemoryMost = 27,      // Of a job on several GPUs of a machine: on the one where it uses most.
+  kGpuTensorActivity = 28,  // Of the tensor cores; where the driver has it.
 };
-inline constexpr std::size_t kMetrics = 28;
+inline constexpr std::size_t kMetrics = 29;
 
 /// How many values become one.
 enum class Fold : std::uint8_t {
