@@ -125,6 +125,7 @@ TEST_F(DeliverTest, MailGoesThroughSendmail) {
                        "Subject: divvy: job 17 (a Bcc: eve@example.org) failed\n"
                        "Date: Mon, 21 Sep 2026 14:13:20 +0000\n"))
       << mail;
+  EXPECT_NE(mail.find("\nMessage-ID: <" + order_.id + "@divvy.invalid>\n"), std::string::npos) << mail;
   EXPECT_NE(mail.find("\n\njob 17 failed\n.\nafter a dot\n"), std::string::npos) << mail;
 }
 

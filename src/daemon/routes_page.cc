@@ -7,6 +7,7 @@
 #include "base/uuid.h"
 #include "daemon/routes_call.h"
 #include "daemon/routes_found.h"
+#include "daemon/routes_query.h"
 #include "daemon/routes_reports.h"
 #include "daemon/select.h"
 #include "daemon/shares_report.h"
@@ -22,17 +23,6 @@ constexpr std::int64_t kUsualSteps = 200;
 constexpr std::int64_t kMostSteps = 2'000;
 constexpr std::int64_t kUsualLines = 500;
 constexpr std::int64_t kMostLines = 5'000;
-
-/// A whole number of the query, from 1 to `most`; `otherwise` where it is not there.
-Result<std::int64_t> CountIn(const HttpRequest& request, const std::string& name, std::int64_t otherwise,
-                             std::int64_t most) {
-  const auto asked = request.query.find(name);
-  if (asked == request.query.end()) return otherwise;
-  const auto count = ParseInteger(asked->second);
-  if (!count || *count < 1 || *count > most)
-    return InvalidArgument("'" + name + "' goes from 1 to " + std::to_string(most) + ", not '" + asked->second + "'");
-  return *count;
-}
 
 /// What the job itself asks for goes before what was there when it was submitted.
 wire::EnvironmentView EnvironmentOf(const JobSpec& spec) {

@@ -6,6 +6,7 @@
 #include "daemon/metrics_page.h"
 #include "daemon/own_metrics.h"
 #include "daemon/routes_call.h"
+#include "daemon/routes_query.h"
 #include "daemon/select.h"
 #include "daemon/views_samples.h"
 #include "wire/messages_teams.h"
@@ -14,6 +15,7 @@
 namespace divvy {
 namespace {
 
+constexpr std::int64_t kUsualPoints = 400;
 constexpr Duration kLastWords = std::chrono::seconds(10);
 
 Error IsOff() {
@@ -65,9 +67,8 @@ Result<SampleBook::Question> SeriesAskedBy(const HttpRequest& request, samples::
   const auto moment = [&](std::int64_t seconds) { return seconds < 0 ? now + seconds : seconds; };
   DIVVY_TRY(const std::int64_t since, NumberOf(request, "since", 0));
   DIVVY_TRY(const std::int64_t until, NumberOf(request, "until", 0));
-  DIVVY_TRY(const std::int64_t points, NumberOf(request, "points", 400));
-  if (points < 1 || points > static_cast<std::int64_t>(samples::kMostChartPoints))
-    return InvalidArgument("'points' goes from 1 to " + std::to_string(samples::kMostChartPoints));
+  DIVVY_TRY(const std::int64_t points,
+            CountIn(request, "points", kUsualPoints, static_cast<std::int64_t>(samples::kMostChartPoints)));
   question.range = {moment(since), moment(until), static_cast<std::size_t>(points)};
   if (question.range.until != 0 && question.range.until <= question.range.since)
     return InvalidArgument("'until' is not after 'since'");

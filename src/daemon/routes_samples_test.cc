@@ -34,6 +34,15 @@ TEST(OwnMetricsRoute, TakesNumbersOfTheRunThatThereIs) {
   EXPECT_TRUE(world.AnswerHas(client, R"("own":{"loss":0.3,"step":10})")) << client.Received();
 }
 
+TEST(SeriesRoute, PointsAreAWholeNumberWithinItsBounds) {
+  World world;
+  for (const char* points : {"0", "x", "2.5", "4001", "-1"}) {
+    Client client(world.directory_ + "/socket");
+    client.Get("/v1/series?of=cluster&points=" + std::string(points));
+    EXPECT_TRUE(world.AnswerHas(client, "'points' goes from 1 to 4000, not '" + std::string(points) + "'")) << points;
+  }
+}
+
 TEST(OwnMetricsRoute, TakesLastWordsAMomentAfterTheEnd) {
   World world;
   const JobId id = world.Submit("train");
