@@ -33,9 +33,10 @@ using SteadyClock = std::chrono::steady_clock;
 
 /// Nobody reads further down, and each look takes the daemon as long as the list is.
 constexpr std::int64_t kMostJobs = 2000;
-/// An expected start is a plan of its own, milliseconds of the daemon's time: so many a look, for what is on the
-/// screen.
-constexpr std::size_t kMostStartsALook = 3;
+/// An expected start is a plan of its own: on a small cluster all that are on the screen are asked for in one look, and
+/// are of one moment; where each takes the daemon milliseconds, a few a look.
+constexpr std::size_t kLeastStartsALook = 3;
+constexpr auto kStartsTakeALook = std::chrono::milliseconds(30);
 constexpr double kStartsStayS = 20;
 constexpr int kSmallestColumns = 40;
 constexpr std::size_t kUsualColumns = 80;
@@ -198,8 +199,10 @@ class Top {
   void AskForStarts() {
     std::erase_if(asked_, [&](const auto& one) { return facts_.now - one.second > kStartsStayS; });
     std::size_t asked = 0;
+    const auto until = SteadyClock::now() + kStartsTakeALook;
     for (const std::string& id : shown_) {
-      if (asked == kMostStartsALook || asked_.contains(id)) continue;
+      if (asked >= kLeastStartsALook && SteadyClock::now() >= until) break;
+      if (asked_.contains(id)) continue;
       const auto job = std::ranges::find(facts_.jobs, id, &wire::JobView::display_id);
       if (job == facts_.jobs.end() || job->state != "queued") continue;
       ++asked;

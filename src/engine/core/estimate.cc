@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -31,12 +32,17 @@ class Estimator {
     });
     // Who is promised a start although it is barred waits for those who bar it to end.
     const bool is_dated = slot != state_.promises.end() && slot->promise.start > now_ && slot->promise.start != kNever;
-    if (slot != state_.promises.end() && (is_dated || !view_.IsBarred())) return FromPromise(*slot);
     const Supply supply(view_, ahead_, spread_);
+    if (slot != state_.promises.end() && (is_dated || !view_.IsBarred())) {
+      Estimate estimate = FromPromise(*slot);
+      if (!slot->promise.is_claim) TakeEarlier(estimate, FromSupply(supply));
+      return estimate;
+    }
     Estimate estimate = FromSupply(supply);
     estimate.latest = At(supply, Outcome::kLatest).at;
     if (estimate.latest < estimate.typical) estimate.latest = estimate.typical;
     if (spread_ != nullptr) SetEarliest(estimate, At(supply, Outcome::kEarliest).at);
+    NotBeforeItsLike(estimate);
     return estimate;
   }
 
@@ -50,6 +56,20 @@ class Estimator {
 
   void SetEarliest(Estimate& estimate, Time earliest) const {
     if (earliest > now_ + std::chrono::seconds(1) && earliest <= estimate.typical) estimate.earliest = earliest;
+  }
+
+  // Of two that ask for the same, who stands first is not said to start last.
+  void NotBeforeItsLike(Estimate& estimate) const {
+    const ClassKey& own = view_.seeker().key;
+    for (const PromiseSlot& slot : state_.promises) {
+      const ClassKey& other = state_.classes[slot.job_class].key;
+      const bool is_alike =
+          std::tie(other.ask, other.limit, other.caps, other.team) == std::tie(own.ask, own.limit, own.caps, own.team);
+      if (!is_alike || !view_.IsBefore(slot)) continue;
+      if (slot.promise.is_claim) estimate.typical = std::max(estimate.typical, slot.promise.start);
+      if (slot.promise.is_sure || slot.promise.is_claim)
+        estimate.latest = std::max(estimate.latest, slot.promise.start);
+    }
   }
 
   // --- By a promise -------------------------------------------------------------------------------------------------
@@ -121,6 +141,15 @@ class Estimator {
                                             : "reserved behind other jobs: ";
     estimate.basis = reserved + (jobs.empty() ? "in " + DurationText(promise.start - now_) : WhenTheyEnd(jobs, true));
     return estimate;
+  }
+
+  // What is promised goes by where it would fit when time limits are reached; those behind it are told of what is
+  // likelier, and it would start there before them.
+  void TakeEarlier(Estimate& estimate, const Estimate& likelier) const {
+    if (likelier.typical <= now_ || likelier.typical >= estimate.typical) return;
+    estimate.typical = likelier.typical;
+    if (estimate.earliest > estimate.typical) estimate.earliest = estimate.typical;
+    if (!estimate.is_promise) estimate.basis = likelier.basis + "; " + estimate.basis;
   }
 
   // --- By what is known of ends -------------------------------------------------------------------------------------

@@ -1,15 +1,16 @@
 // When a waiting job will start, as an interval, and what that rests on.
 //
-// A promise is the answer where there is one. Else three things have to come about, and the last of them decides: its
-// caps and limits let it, running jobs leave enough of what it needs on fitting nodes, and those ahead in line have had
-// their turn on the summed capacity of these nodes, without backfill. Later than the truth rather than earlier, if
-// nothing is submitted that goes first.
+// Three things have to come about, and the last of them decides: its caps and limits let it, running jobs leave enough
+// of what it needs on fitting nodes, and those ahead in line have had their turn on the summed capacity of these nodes,
+// without backfill. Later than the truth rather than earlier, if nothing is submitted that goes first. A promise is the
+// answer where there is one, unless it is likely that the job starts before: promises go by time limits, and those who
+// have none are told of what is likely. So of jobs that ask for the same, who stands first is not said to start last.
 //
 // Three ends of a job are told apart: typical is its prediction, or else its time limit; latest is its time limit, or
 // else what one in ten exceeds; earliest is what one in ten stays under, where anything is known of that.
 //
-// Cost: a look at every piece on fitting nodes for each of the three; members ahead one by one up to kMostStepped,
-// beyond that summed by class.
+// Cost: a look at every piece on fitting nodes for each of the three; the first kMostStepped members ahead one by one,
+// those behind them summed by class.
 #pragma once
 
 #include <functional>

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <queue>
 #include <set>
 
 namespace divvy::core {
@@ -82,12 +81,10 @@ Supply::Supply(const View& view, const Ahead& ahead, const SpreadOf* spread)
     kinds_ |= placement::ModelSet{1} << node.facts.kind;
     Close(index);
     free_units_ += UnitsLeft(StateNow(nodes_.size() - 1));
-    all_units_ += UnitsLeft(node.state);
     // The pieces of all nodes are a long way to read: those of later ones are fetched meanwhile.
     if (index + 4 < state_.nodes.size()) __builtin_prefetch(state_.nodes[index + 4].pieces.data());
     for (const RunPiece& piece : node.pieces) {
       units_.push_back(static_cast<std::int32_t>(UnitsOf(piece.shape)));
-      all_units_ += units_.back();
       at_[static_cast<std::size_t>(Outcome::kTypical)].push_back(typical.Of(piece));
       at_[static_cast<std::size_t>(Outcome::kLatest)].push_back(latest.Of(piece));
       if (spread_ != nullptr) at_[static_cast<std::size_t>(Outcome::kEarliest)].push_back(earliest.Of(piece));
@@ -343,7 +340,7 @@ void Supply::GatherWork(const Ahead& ahead) {
     const Ask& ask = state_.asks[job_class.key.ask];
     if (IsBarred(state_, ask, job_class.key)) continue;
     if (job_class.checked_epoch == state_.usable_epoch && !job_class.could_run) continue;
-    Work work{part.job_class, part.members, counts_gpus_ ? job_class.least_parts : UnitsOf(ask), {}};
+    Work work{part.job_class, part.members, counts_gpus_ ? job_class.least_parts : UnitsOf(ask), {}, 0};
     if (counts_gpus_) {
       const auto [share, is_new] = shares.try_emplace(front.shape.models, 0);
       if (is_new) share->second = ShareOf(front.shape.models);
@@ -357,106 +354,124 @@ void Supply::GatherWork(const Ahead& ahead) {
     works_.push_back(work);
     members_ += part.members;
   }
+  GatherFirst();
+}
+
+// The first of all classes in the order of the line, as many as are placed one by one.
+void Supply::GatherFirst() {
+  std::vector<Head> heads;
+  const auto line = [&](std::size_t work) -> const Line& { return state_.classes[works_[work].job_class].line; };
+  const auto key = [&](std::size_t work, Line::Position at) {
+    return state_.KeyAt(works_[work].job_class, line(work).At(at).place, view_.now());
+  };
+  for (std::size_t i = 0; i < works_.size(); ++i) {
+    const Line::Position at = line(i).begin();
+    heads.push_back({key(i, at), i, at, works_[i].members});
+  }
+  std::priority_queue<Head, std::vector<Head>, std::greater<>> next(std::greater<>(), std::move(heads));
+  while (!next.empty() && stepped_.size() < kMostStepped) {
+    Head head = next.top();
+    next.pop();
+    const std::uint64_t most = std::min<std::uint64_t>(head.left, kMostStepped - stepped_.size());
+    const std::uint64_t count = std::min<std::uint64_t>(line(head.work).At(head.at).count, most);
+    stepped_.insert(stepped_.end(), count, static_cast<std::uint32_t>(head.work));
+    works_[head.work].stepped += count;
+    if (count == head.left || stepped_.size() == kMostStepped) continue;
+    head.left -= count;
+    head.at = line(head.work).Next(head.at);
+    head.key = key(head.work, head.at);
+    next.push(std::move(head));
+  }
 }
 
 Supply::Moment Supply::Served(Outcome outcome) const {
   if (members_ == 0) return {view_.now(), {}, 0, 0};
-  return members_ <= kMostStepped ? Stepped(outcome) : Summed(outcome);
+  const bool is_whole = members_ == stepped_.size();
+  Free free(is_whole ? Chunks(outcome) : Rounded(outcome));
+  Serve(outcome, free);
+  if (!is_whole) return Summed(outcome, std::move(free));
+  const std::int64_t own = UnitsOf(ask_);
+  const Time at = own > free.left ? kNever : free.Take(own, view_.now());
+  return {at, {}, members_, free.endless};
+}
+
+Supply::Free::Free(std::vector<Chunk> all) {
+  for (const Chunk& chunk : all) left += chunk.units;
+  chunks = decltype(chunks)(std::greater<>(), std::move(all));
+}
+
+Time Supply::Free::Take(std::int64_t units, Time now) {
+  Time start = now;
+  while (units > 0 && !chunks.empty()) {
+    const Chunk chunk = chunks.top();
+    chunks.pop();
+    start = std::max(start, chunk.at);
+    const std::int64_t taken = std::min(units, chunk.units);
+    units -= taken;
+    if (chunk.units > taken) chunks.push({chunk.at, chunk.units - taken});
+  }
+  return start;
 }
 
 // Each takes what is free first, in the order of the line.
-Supply::Moment Supply::Stepped(Outcome outcome) const {
-  std::vector<Queued> queue;
-  for (std::size_t i = 0; i < works_.size(); ++i) {
-    const ClassIndex index = works_[i].job_class;
-    const Line& line = state_.classes[index].line;
-    std::uint64_t left = works_[i].members;
-    for (Line::Position at = line.begin(); left > 0; at = line.Next(at)) {
-      const Line::Stand& stand = line.At(at);
-      const Key key = state_.KeyAt(index, stand.place, view_.now());
-      const std::uint64_t count = std::min<std::uint64_t>(stand.count, left);
-      queue.insert(queue.end(), count, Queued{key, i});
-      left -= count;
-    }
-  }
-  std::sort(queue.begin(), queue.end(), [](const Queued& a, const Queued& b) { return a.key < b.key; });
-
-  std::vector<Chunk> chunks = Chunks(outcome);
-  std::int64_t left = 0;
-  for (const Chunk& chunk : chunks) left += chunk.units;
-  std::priority_queue<Chunk, std::vector<Chunk>, std::greater<>> free(std::greater<>(), std::move(chunks));
-  Moment moment{view_.now(), {}, members_, 0};
-  const auto take = [&](std::int64_t units) {
-    Time start = view_.now();
-    while (units > 0 && !free.empty()) {
-      Chunk chunk = free.top();
-      free.pop();
-      start = std::max(start, chunk.at);
-      const std::int64_t taken = std::min(units, chunk.units);
-      units -= taken;
-      if (chunk.units > taken) free.push({chunk.at, chunk.units - taken});
-    }
-    return start;
-  };
-  for (const Queued& one : queue) {
-    const std::int64_t units = works_[one.work].units;
-    const std::optional<Duration>& length = works_[one.work].length[static_cast<std::size_t>(outcome)];
-    if (units > left) {
-      moment.endless += 1;  // It cannot be dated itself; whether others pass it is not known.
+void Supply::Serve(Outcome outcome, Free& free) const {
+  for (const std::uint32_t at : stepped_) {
+    const std::int64_t units = works_[at].units;
+    const std::optional<Duration>& length = works_[at].length[static_cast<std::size_t>(outcome)];
+    if (units > free.left) {
+      free.endless += 1;  // It cannot be dated itself; whether others pass it is not known.
       continue;
     }
-    const Time start = take(units);
+    const Time start = free.Take(units, view_.now());
     if (length) {
-      free.push({AddSaturating(start, *length), units});
+      free.chunks.push({AddSaturating(start, *length), units});
       continue;
     }
-    left -= units;
-    moment.endless += 1;
+    free.left -= units;
+    free.endless += 1;
   }
-  const std::int64_t own = UnitsOf(ask_);
-  moment.at = own > left ? kNever : take(own);
-  return moment;
 }
 
-// Too many to place: what they will use of GPUs and time is worked off by what is free.
-Supply::Moment Supply::Summed(Outcome outcome) const {
-  Moment moment{kNever, {}, members_, 0};
+// The rest are too many to place: what they will use of GPUs and time is worked off by what is free then.
+Supply::Moment Supply::Summed(Outcome outcome, Free free) const {
+  Moment moment{kNever, {}, members_, free.endless};
   double work = 0;  // Unit-nanoseconds.
   double stuck = 0;
   for (const Work& one : works_) {
-    const double units = static_cast<double>(one.units) * static_cast<double>(one.members);
+    const std::uint64_t members = one.members - one.stepped;
+    const double units = static_cast<double>(one.units) * static_cast<double>(members);
     const std::optional<Duration>& length = one.length[static_cast<std::size_t>(outcome)];
     if (length) {
       work += units * static_cast<double>(length->count());
     } else {
       stuck += units;
-      moment.endless += one.members;
+      moment.endless += members;
     }
   }
-  if (stuck > static_cast<double>(all_units_)) return moment;
-  const std::map<Time, std::int64_t> freed = Rounded(outcome);
-  auto next = freed.begin();
+  const auto own = static_cast<double>(UnitsOf(ask_));
+  if (stuck + own > static_cast<double>(free.left)) return moment;
   double width = -stuck;  // What is free, but for what jobs without an end have taken by then.
-  const double own = static_cast<double>(UnitsOf(ask_));
   Time at = view_.now();
   while (true) {
-    for (; next != freed.end() && next->first <= at; ++next) width += static_cast<double>(next->second);
-    const double until = next == freed.end() ? 9e18 : static_cast<double>((next->first - at).count());
+    for (; !free.chunks.empty() && free.chunks.top().at <= at; free.chunks.pop()) {
+      width += static_cast<double>(free.chunks.top().units);
+    }
+    const bool is_last = free.chunks.empty();
+    const double until = is_last ? 9e18 : static_cast<double>((free.chunks.top().at - at).count());
     if (width >= own && width > 0 && work <= width * until) {
       moment.at = AddSaturating(at, Duration(static_cast<std::int64_t>(std::min(work / width, 9e18))));
       return moment;
     }
-    if (next == freed.end()) return moment;
+    if (is_last) return moment;
     work = std::max(work - std::max(width, 0.0) * until, 0.0);
-    at = next->first;
+    at = free.chunks.top().at;
   }
 }
 
 // By the second at first, and never coarser than a sixty-fourth of how far ahead it is.
-std::map<Time, std::int64_t> Supply::Rounded(Outcome outcome) const {
-  std::map<Time, std::int64_t> freed;
+std::vector<Supply::Chunk> Supply::Rounded(Outcome outcome) const {
+  std::vector<Chunk> freed = {{view_.now(), free_units_}};
   std::vector<std::int64_t> buckets;
-  freed[view_.now()] += free_units_;
   ForEachFreed(outcome, [&](Time at, std::int64_t units) {
     const auto seconds = static_cast<std::uint64_t>((at - view_.now()) / std::chrono::seconds(1));
     const int shift = seconds < 64 ? 0 : 58 - __builtin_clzll(seconds);
@@ -468,7 +483,7 @@ std::map<Time, std::int64_t> Supply::Rounded(Outcome outcome) const {
     if (buckets[bucket] == 0) continue;
     const std::size_t shift = bucket < 128 ? 0 : bucket / 64 - 1;
     const std::size_t seconds = ((bucket - shift * 64) + 1) << shift;
-    freed[view_.now() + std::chrono::seconds(seconds)] += buckets[bucket];
+    freed.push_back({view_.now() + std::chrono::seconds(seconds), buckets[bucket]});
   }
   return freed;
 }

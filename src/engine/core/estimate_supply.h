@@ -4,8 +4,10 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <queue>
 #include <tuple>
 #include <vector>
 
@@ -70,6 +72,7 @@ class Supply {
     std::uint64_t members = 0;
     std::int64_t units = 0;                         // Of each.
     std::array<std::optional<Duration>, 3> length;  // By outcome; nothing: not known.
+    std::uint64_t stepped = 0;                      // Members in stepped_.
   };
   /// What bookings keep from the job on one node, each until it is over: also of one ahead that the job would run into.
   struct Closed {
@@ -80,9 +83,23 @@ class Supply {
     std::vector<Stretch> stretches;
     NodeState now;  // What is left of the node for the job.
   };
-  struct Queued {
+  /// The first of a class that is not yet in stepped_.
+  struct Head {
     Key key;
     std::size_t work = 0;
+    Line::Position at;
+    std::uint64_t left = 0;  // Members from here on.
+    friend bool operator>(const Head& a, const Head& b) { return b.key < a.key; }
+  };
+  /// What is left, and when, after some have taken theirs.
+  struct Free {
+    std::priority_queue<Chunk, std::vector<Chunk>, std::greater<>> chunks;
+    std::int64_t left = 0;      // All of them.
+    std::uint64_t endless = 0;  // Of those who took, those that nobody can date.
+
+    explicit Free(std::vector<Chunk> all);
+    /// Requires: no more than is left. From when all of it is there.
+    Time Take(std::int64_t units, Time now);
   };
   /// A node gets room for more tasks.
   struct Step {
@@ -125,10 +142,11 @@ class Supply {
   std::vector<JobId> GoneBy(Outcome outcome, std::size_t node, Time moment) const;
   void GatherWork(const Ahead& ahead);
   double ShareOf(placement::ModelSet models) const;
+  void GatherFirst();
   std::vector<Chunk> Chunks(Outcome outcome) const;
-  std::map<Time, std::int64_t> Rounded(Outcome outcome) const;
-  Moment Stepped(Outcome outcome) const;
-  Moment Summed(Outcome outcome) const;
+  std::vector<Chunk> Rounded(Outcome outcome) const;
+  void Serve(Outcome outcome, Free& free) const;
+  Moment Summed(Outcome outcome, Free free) const;
 
   const View& view_;
   const Cluster::State& state_;
@@ -145,10 +163,10 @@ class Supply {
   std::array<std::vector<Time>, 3> at_;
   std::map<std::size_t, Closed> closed_;  // By place in nodes_.
   std::int64_t free_units_ = 0;
-  std::int64_t all_units_ = 0;  // Those and what runs.
   placement::ModelSet kinds_ = 0;
   std::vector<Work> works_;
   std::uint64_t members_ = 0;
+  std::vector<std::uint32_t> stepped_;  // The first members of all, in their order: places in works_.
 };
 
 }  // namespace divvy::core
