@@ -8,8 +8,7 @@
 #include "control/pool_parts.h"
 #include "control/record_parts.h"
 #include "control/settings_text.h"
-#include "engine/server/blockers.h"
-#include "engine/server/idle_gpus.h"
+#include "control/start_reason.h"
 #include "model/run_line.h"
 
 namespace divvy {
@@ -489,45 +488,8 @@ const JobRecord* Controller::ArrayOf(JobId id) const {
 }
 
 Reason Controller::WaitingReason(const JobRecord& record) const {
-  if (record.is_held) return record.reason.empty() ? "held: divvy release " + ToString(record.id) : record.reason;
-  const WaitingEntry* entry = cluster_.waiting(record.id);
-  // An element that has no record of its own yet waits as its array does.
-  if (entry == nullptr && record.array.is_set()) entry = cluster_.waiting(record.array);
-  if (entry == nullptr) return record.reason;
-  if (!entry->unmet_dependencies.empty()) return "waits for " + Join(entry->unmet_dependencies, " and ");
-  for (const GroupName& group : entry->groups) {
-    const int limit = cluster_.group_limit(group);
-    if (limit > 0 && cluster_.group_running(group) >= limit) {
-      return group + " runs " + std::to_string(limit) + " of at most " + std::to_string(limit);
-    }
-    const int most = cluster_.group_gpu_limit(group);
-    const int held = cluster_.group_gpus(group);
-    if (most > 0 && record.request.gpus_in_all() > 0 && held + record.request.gpus_in_all() > most)
-      return group + " holds " + std::to_string(held) + " of at most " + Plural(most, "GPU");
-  }
-  if (record.restarts > 0 && entry->begin != kNoTime)
-    return "waits before the next try" + (record.reason.empty() ? "" : ": " + record.reason);
-  if (entry->begin != kNoTime && entry->begin > record.queued_at) return "waits for its begin time";
-  if (std::string bar = cluster_.TeamBar(record.id); !bar.empty()) return bar;
-  if (std::string gone = WhyNoPool(pools_, cluster_, record); !gone.empty()) return gone;
-  if (const int asked = record.request.gpus_in_all(); asked > 0) {
-    const std::string idle = IdleNodesText(cluster_, *entry);
-    if (!record.request.slice.empty())
-      return "waits for a slice " + record.request.slice + (idle.empty() ? "" : "; " + idle);
-    if (record.request.is_portioned()) {
-      const std::string part =
-          record.request.portion.is_by_memory() ? PortionText(record.request.portion) : GpuCountText(record.request);
-      return "waits for " + part + (record.request.gpus > 1 ? " of GPUs" : " of a GPU") +
-             (idle.empty() ? "" : "; " + idle);
-    }
-    const auto is_its = [&](std::uint64_t booking) {
-      const auto number = ReservationOfBooking(booking);
-      return number && IsFor(reservations_.all().at(*number), record.user.name, record.team);
-    };
-    return "waits for " + Plural(asked, "GPU") + ", " + IdleGpusText(cluster_, *entry, is_its) +
-           (idle.empty() ? "" : "; " + idle);
-  }
-  return "waits for CPUs or memory";
+  IdleTexts idle(cluster_);
+  return WaitingReasonOf(*this, record, idle);
 }
 
 std::string Controller::CheckInvariants() const {

@@ -24,6 +24,7 @@ namespace divvy {
 class AgentDoor;
 class Counters;
 class FarStreams;
+class IdleTexts;
 class SampleBook;
 class NodeShares;
 class Notifier;
@@ -277,7 +278,8 @@ class Routes {
   void AnswerJobs(Call& call, const wire::JobSelector& select, bool has_labels = false);
   void AnswerNamed(Call& call, const wire::JobSelector& select);
   Finish ReadListing(Listing& listing);
-  wire::JobView LiveView(const JobRecord& record, const FindOutcome& find);
+  /// `idle`: of the same listing; null: of one job.
+  wire::JobView LiveView(const JobRecord& record, const FindOutcome& find, IdleTexts* idle = nullptr);
   /// Where a job with parts of GPUs is at this moment.
   std::string WaitsAt(const std::string& node, JobId job) const;
   std::optional<wire::ShareView> ShareOf(const JobRecord& record) const;

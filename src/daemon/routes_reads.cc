@@ -16,6 +16,7 @@
 #include "daemon/routes_found.h"
 #include "daemon/select.h"
 #include "engine/phrases.h"
+#include "engine/server/idle_gpus.h"
 #include "model/reason_words.h"
 #include "model/run_line.h"
 #include "platform/step_list_file.h"
@@ -96,8 +97,8 @@ bool TakeRun(std::int64_t run, const Result<std::vector<Batch::HistoryLine>>& hi
 }
 
 /// StateReason; of a job on a machine that is lost also whether its lease has ended there.
-Reason ReasonNow(Core& core, AgentDoor* door, const JobRecord& record) {
-  Reason reason = StateReason(core.controller(), record);
+Reason ReasonNow(Core& core, AgentDoor* door, const JobRecord& record, IdleTexts* idle = nullptr) {
+  Reason reason = StateReason(core.controller(), record, idle);
   if (!reason.ends_with(kMayGoOn) || door == nullptr || door->agents() == nullptr) return reason;
   for (const Seat& seat : SeatsOf(record)) {
     const NodeRow* row = door->book().Find(seat.node);
@@ -163,8 +164,8 @@ std::vector<JobRecord> Routes::LiveInOrder(const wire::JobSelector& select, cons
   return out;
 }
 
-wire::JobView Routes::LiveView(const JobRecord& record, const FindOutcome& find) {
-  const Reason reason = ReasonNow(core_, ports_.agents.get(), record);
+wire::JobView Routes::LiveView(const JobRecord& record, const FindOutcome& find, IdleTexts* idle) {
+  const Reason reason = ReasonNow(core_, ports_.agents.get(), record, idle);
   wire::JobView view = ViewOf(record, reason, labels_.Of(record), find);
   view.share = ShareOf(record);
   return view;
@@ -222,8 +223,9 @@ void Routes::AnswerJobs(Call& call, const wire::JobSelector& select, bool has_la
   Listing listing;
   std::map<JobId, std::uint64_t> positions;
   const FindOutcome find = LiveNames();
+  IdleTexts idle(core_.controller().cluster());
   for (const JobRecord& record : LiveInOrder(select, call.caller, positions)) {
-    listing.views.push_back(LiveView(record, find));
+    listing.views.push_back(LiveView(record, find, &idle));
     if (const auto at = positions.find(record.id); at != positions.end())
       listing.views.back().position = static_cast<std::int64_t>(at->second);
   }
@@ -278,12 +280,13 @@ void Routes::AnswerNamed(Call& call, const wire::JobSelector& select) {
   const auto ids = SelectIds(core_, labels_, select, call.caller);
   if (!ids) return call.Refuse(ids.error());
   const FindOutcome find = LiveNames();
+  IdleTexts idle(core_.controller().cluster());
   std::vector<std::pair<JobId, std::optional<wire::JobView>>> views;
   bool is_complete = true;
   for (const JobId id : *ids) {
     const auto record = core_.FindUnstored(id);
     const bool is_shown = !record || select.includes_final || !IsFinal(record->state);
-    if (is_shown) views.emplace_back(id, record ? std::optional(LiveView(*record, find)) : std::nullopt);
+    if (is_shown) views.emplace_back(id, record ? std::optional(LiveView(*record, find, &idle)) : std::nullopt);
     is_complete &= record.has_value();
   }
   ReadAsideUnless(is_complete, call, [this, views = std::move(views), wants_final = select.includes_final]() -> Finish {

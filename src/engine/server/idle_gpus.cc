@@ -4,6 +4,7 @@
 
 #include "engine/core/explain_view.h"
 #include "engine/core/placing.h"
+#include "engine/server/blockers.h"
 
 namespace divvy {
 
@@ -72,12 +73,8 @@ GpuSet AcceptedOn(const core::NodeFacts& facts, const core::Ask& ask) {
   return accepted;
 }
 
-}  // namespace
-
-std::string IdleGpusText(const Server& server, const WaitingEntry& entry,
-                         const std::function<bool(std::uint64_t booking)>& is_open) {
+std::string TextOf(const Server& server, const WaitingEntry& entry, const IdleGpus& idle) {
   const core::Cluster::State& state = server.core().state();
-  const IdleGpus idle(server, state.bookings_seen, is_open);
   const core::Ask ask = server.AskAbout(entry.request, entry.pool, entry.placement);
   int free = 0, reserved = 0, unused = 0, others = 0;
   for (NodeIndex node = 0; node < server.nodes().size(); ++node) {
@@ -97,6 +94,40 @@ std::string IdleGpusText(const Server& server, const WaitingEntry& entry,
                            request.constraint.empty() && entry.pool.empty();
   if (others > 0) text += ", " + std::to_string(others) + (is_by_model ? " of another model" : " that it cannot use");
   return text;
+}
+
+}  // namespace
+
+std::string IdleGpusText(const Server& server, const WaitingEntry& entry,
+                         const std::function<bool(std::uint64_t booking)>& is_open) {
+  return TextOf(server, entry, IdleGpus(server, server.core().state().bookings_seen, is_open));
+}
+
+IdleTexts::Texts& IdleTexts::Of(const WaitingEntry& entry) {
+  // Found without a copy of the request.
+  const auto at = texts_.find(std::tie(entry.request, entry.pool, entry.placement));
+  if (at != texts_.end()) return at->second;
+  return texts_[Wish(entry.request, entry.pool, entry.placement)];
+}
+
+const std::string& IdleTexts::OfGpus(const WaitingEntry& entry,
+                                     const std::function<bool(std::uint64_t booking)>& is_open) {
+  const core::Cluster::State& state = server_.core().state();
+  std::vector<std::uint64_t> opened;
+  for (const core::Booking& booking : state.bookings) {
+    if (is_open && is_open(booking.id)) opened.push_back(booking.id);
+  }
+  const auto [text, is_new] = Of(entry).gpus.try_emplace(opened);
+  if (!is_new) return text->second;
+  auto idle = idle_.find(opened);
+  if (idle == idle_.end()) idle = idle_.try_emplace(opened, server_, state.bookings_seen, is_open).first;
+  return text->second = TextOf(server_, entry, idle->second);
+}
+
+const std::string& IdleTexts::OfNodes(const WaitingEntry& entry) {
+  std::optional<std::string>& text = Of(entry).nodes;
+  if (!text) text = IdleNodesText(server_, entry);
+  return *text;
 }
 
 std::vector<NodePlace> PlacesOfBooking(const Server& server, std::uint64_t booking) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,30 @@ class IdleGpus {
 /// another model". Free are only those that it may use.
 std::string IdleGpusText(const Server& server, const WaitingEntry& entry,
                          const std::function<bool(std::uint64_t booking)>& is_open);
+
+/// What IdleGpusText and IdleNodesText say, for many jobs at one moment: made once for all that ask for the same.
+/// Requires: nothing changes in the server meanwhile.
+class IdleTexts {
+ public:
+  explicit IdleTexts(const Server& server) : server_(server) {}
+
+  /// `is_open`: of bookings, as above.
+  const std::string& OfGpus(const WaitingEntry& entry, const std::function<bool(std::uint64_t booking)>& is_open);
+  const std::string& OfNodes(const WaitingEntry& entry);
+
+ private:
+  /// All that the texts depend on, but for bookings.
+  using Wish = std::tuple<Request, std::string, PlacementStrategy>;
+  struct Texts {
+    std::optional<std::string> nodes;
+    std::map<std::vector<std::uint64_t>, std::string> gpus;  // By the bookings that are open.
+  };
+  Texts& Of(const WaitingEntry& entry);
+
+  const Server& server_;
+  std::map<Wish, Texts, std::less<>> texts_;
+  std::map<std::vector<std::uint64_t>, IdleGpus> idle_;  // The same.
+};
 
 /// Where a booking keeps GPUs; before it begins they may still become others. Empty: there is no such booking.
 std::vector<NodePlace> PlacesOfBooking(const Server& server, std::uint64_t booking);

@@ -82,5 +82,30 @@ TEST(IdleGpus, BesideAJobThatHasTheMachineToItselfAreItsOwn) {
   EXPECT_EQ(text(8, ""), "0 free, 6 that it cannot use");
 }
 
+TEST(IdleTexts, AreMadeOnceForAllThatAskForTheSame) {
+  Machines world;
+  const auto booking = world.server.Book(4, "n1", "ada", world.now, world.now + 1h, world.now);
+  ASSERT_TRUE(booking);
+  world.Decide();
+  IdleTexts texts(world.server);
+  const auto nobody = [](std::uint64_t) { return false; };
+  const auto owner = [&](std::uint64_t which) { return which == *booking; };
+  const auto entry = [](std::uint64_t id, int gpus, const std::string& type) {
+    WaitingEntry made = World::Job(id, gpus);
+    made.request.gpu_type = type;
+    return made;
+  };
+  for (const int gpus : {4, 8}) {
+    for (const char* type : {"", "h100"}) {
+      EXPECT_EQ(texts.OfGpus(entry(2, gpus, type), nobody), IdleGpusText(world.server, entry(2, gpus, type), nobody));
+      EXPECT_EQ(texts.OfGpus(entry(2, gpus, type), owner), IdleGpusText(world.server, entry(2, gpus, type), owner));
+    }
+  }
+  EXPECT_EQ(&texts.OfGpus(entry(2, 4, ""), nobody), &texts.OfGpus(entry(3, 4, ""), nobody));
+  EXPECT_NE(texts.OfGpus(entry(2, 4, ""), nobody), texts.OfGpus(entry(3, 4, ""), owner));
+  EXPECT_EQ(&texts.OfNodes(entry(2, 4, "")), &texts.OfNodes(entry(3, 4, "")));
+  EXPECT_NE(&texts.OfNodes(entry(2, 4, "")), &texts.OfNodes(entry(2, 4, "h100")));
+}
+
 }  // namespace
 }  // namespace divvy
