@@ -281,9 +281,7 @@ class Routes {
   /// `idle`: of the same listing; null: of one job.
   wire::JobView LiveView(const JobRecord& record, const FindOutcome& find, IdleTexts* idle = nullptr);
   /// Where a job with parts of GPUs is at this moment.
-  std::string WaitsAt(const std::string& node, JobId job) const;
   std::optional<wire::ShareView> ShareOf(const JobRecord& record) const;
-  std::string TenantsInTheWay(const JobRecord& record) const;
   void AnswerDetail(Call& call, const Found& found);
   static Error CannotRead(const std::string& what, int error);
   static void AnswerPiece(Call& call, std::string text, std::int64_t next);

@@ -15,7 +15,7 @@
 #include "daemon/routes_call.h"
 #include "daemon/routes_found.h"
 #include "daemon/select.h"
-#include "engine/phrases.h"
+#include "daemon/start_waits.h"
 #include "engine/server/idle_gpus.h"
 #include "model/reason_words.h"
 #include "model/run_line.h"
@@ -169,34 +169,6 @@ wire::JobView Routes::LiveView(const JobRecord& record, const FindOutcome& find,
   wire::JobView view = ViewOf(record, reason, labels_.Of(record), find);
   view.share = ShareOf(record);
   return view;
-}
-
-// "job 7 is", "jobs 7 and 9 are": with parts of GPUs that the job is to have whole.
-std::string Routes::TenantsInTheWay(const JobRecord& record) const {
-  if (!ports_.shares || record.request.is_portioned()) return "";
-  std::vector<std::string> names;
-  for (const Seat& seat : SeatsOf(record)) {
-    const wire::KeeperState* state = ports_.shares->Find(seat.node);
-    if (state == nullptr) continue;
-    for (const wire::KeptTenant& tenant : state->tenants) {
-      const bool is_there = std::ranges::any_of(tenant.shares, [&](const wire::KeptShare& share) {
-        return seat.gpus.Contains(static_cast<GpuIndex>(share.gpu));
-      });
-      if (!is_there || tenant.state == wire::ShareState::kParked) continue;
-      const JobRecord* known = core_.controller().Find(tenant.job);
-      names.push_back(known == nullptr ? ToString(tenant.job) : PublicId(*known));
-    }
-  }
-  if (names.empty()) return "";
-  return (names.size() == 1 ? "job " : "jobs ") + AndList(names) + (names.size() == 1 ? " is" : " are");
-}
-
-// What its machine's keeper says, where it is about to start there.
-std::string Routes::WaitsAt(const std::string& node, JobId job) const {
-  const wire::KeeperState* state = ports_.shares ? ports_.shares->Find(node) : nullptr;
-  if (state == nullptr) return "";
-  const auto wait = std::ranges::find(state->waits, job, &wire::KeptWait::job);
-  return wait == state->waits.end() ? "" : wait->why;
 }
 
 std::optional<wire::ShareView> Routes::ShareOf(const JobRecord& record) const {
@@ -503,14 +475,8 @@ void Routes::Why(Call& call) {
       other.text = std::move(closed);
     }
   }
-  if (record->state == JobState::kStarting) {
-    for (const Seat& seat : SeatsOf(*record)) {
-      if (const std::string wait = WaitsAt(seat.node, record->id); !wait.empty())
-        view.summary += " It waits there: " + wait + ".";
-    }
-    if (const std::string tenants = TenantsInTheWay(*record); !tenants.empty())
-      view.summary += " It waits until its GPUs are empty: " + tenants + " there, and moved away first.";
-  }
+  if (record->state == JobState::kStarting && ports_.shares)
+    view.summary += StartWaitsText(*record, *ports_.shares, LiveNames());
   view.speeds = controller.SpeedsOf(*record);
   call.Answer(view);
 }

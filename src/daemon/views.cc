@@ -448,7 +448,11 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
     for (const wire::KeptWait& wait : state->waits) {
       // It is emptied for a job that has all of it.
       if (wait.bound == Duration(0) || std::ranges::find(view.jobs, wait.job) == view.jobs.end()) continue;
-      view.reason += (view.reason.empty() ? "" : "; ") + ("job " + ToString(wait.job)) + " waits: " + wait.why;
+      view.reason += (view.reason.empty() ? "" : "; ") +
+                     WithPublicIds("job " + ToString(wait.job) + " waits: " + wait.why, [&](JobId id) {
+                       const JobRecord* record = controller.Find(id);
+                       return record == nullptr ? std::nullopt : std::optional(*record);
+                     });
     }
   }
   if (absence.empty()) Observe(controller, node, holders, now, view);  // What was seen last is long past.
