@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kMostCurves = 8;  // As many as there are colours.
 constexpr int kSteps = 48;              // As wide as a line of a table can bear.
 constexpr int kStepsOfFile = 240;
+constexpr std::size_t kMostWithShares = 4;  // Two curves each.
 
 std::string NameOf(const std::string& group) { return group.empty() ? "-" : group; }
 
@@ -24,12 +25,28 @@ double Mean(const wire::SharesReport& report, const wire::SharesRow& row) {
   return row.gpu_hours * 3600 / std::max(1.0, report.until - report.since);
 }
 
+/// Of those steps of which it is known; nothing: of none.
+std::optional<double> MeanOf(const std::vector<std::optional<double>>& steps) {
+  double sum = 0;
+  int known = 0;
+  for (const std::optional<double>& step : steps) {
+    if (step) sum += *step, known += 1;
+  }
+  return known == 0 ? std::nullopt : std::optional(sum / known);
+}
+
+// Others than teams have no share.
+bool HasShares(std::string_view title) { return title == TitleOf("team"); }
+bool HasShares(const wire::SharesReport& report) { return HasShares(TitleOf(report.by)); }
+
 std::vector<Column> Columns(std::string_view title) {
-  return {{title, false, true, true},
-          {"GPU-HOURS", true, true, false},
-          {"MEAN", true, true, false},
-          {"MOST", true, true, false},
-          {"OVER TIME", false, true, true}};
+  std::vector<Column> columns = {{title, false, true, true},
+                                 {"GPU-HOURS", true, true, false},
+                                 {"MEAN", true, true, false},
+                                 {"MOST", true, true, false}};
+  if (HasShares(title)) columns.push_back({"SHARE", true, true, false});
+  columns.push_back({"OVER TIME", false, true, true});
+  return columns;
 }
 
 std::vector<std::vector<Cell>> Rows(const wire::SharesReport& report, const Numbers& numbers) {
@@ -43,15 +60,22 @@ std::vector<std::vector<Cell>> Rows(const wire::SharesReport& report, const Numb
     rows.push_back({{NameOf(row.group), Colour::kBold},
                     {numbers.Hours(row.gpu_hours), Colour::kNone},
                     {Fixed(Mean(report, row), 2), Colour::kNone},
-                    {Fixed(Most(row), 2), Colour::kNone},
-                    {Sparkline(values, 0, std::max(top, 1e-9), IsAsciiLocale()), Colour::kNone}});
+                    {Fixed(Most(row), 2), Colour::kNone}});
+    if (HasShares(report)) {
+      const auto share = MeanOf(row.share);
+      rows.back().push_back({share ? Fixed(*share, 2) : "-", Colour::kNone});
+    }
+    rows.back().push_back({Sparkline(values, 0, std::max(top, 1e-9), IsAsciiLocale()), Colour::kNone});
   }
   return rows;
 }
 
 /// A line for each group in each step: what a program draws.
 std::vector<Column> StepColumns(std::string_view title) {
-  return {{"TIME", true, true, false}, {title, false, true, false}, {"GPUS", true, true, false}};
+  std::vector<Column> columns = {{"TIME", true, true, false}, {title, false, true, false}, {"GPUS", true, true, false}};
+  if (!HasShares(title)) return columns;
+  for (const char* what : {"SHARE", "QUOTA", "LIMIT"}) columns.push_back({what, true, true, false});
+  return columns;
 }
 
 std::vector<std::vector<Cell>> StepRows(const wire::SharesReport& report) {
@@ -62,6 +86,11 @@ std::vector<std::vector<Cell>> StepRows(const wire::SharesReport& report) {
       rows.push_back({{Fixed(time, 0), Colour::kNone},
                       {NameOf(row.group), Colour::kNone},
                       {Fixed(row.gpus[i], 6), Colour::kNone}});
+      if (!HasShares(report)) continue;
+      for (const auto* steps : {&row.share, &row.quota, &row.limit}) {
+        const auto value = i < steps->size() ? (*steps)[i] : std::nullopt;
+        rows.back().push_back({value ? Fixed(*value, 3) : "", Colour::kNone});
+      }
     }
   }
   return rows;
@@ -69,7 +98,8 @@ std::vector<std::vector<Cell>> StepRows(const wire::SharesReport& report) {
 
 std::string NoteOf(const wire::SharesReport& report) {
   return StretchText(report.since, report.until) + ", " + InWords(report.step_s) +
-         " a step. MEAN and MOST: GPUs held, a part of a GPU as the part; most in the mean of a step.";
+         " a step. MEAN and MOST: GPUs held, a part of a GPU as the part; most in the mean of a step." +
+         (HasShares(report) ? " SHARE: fair share in the mean, as it was then." : "");
 }
 
 HtmlReport HtmlOf(const wire::SharesReport& report, std::vector<Column> columns) {
@@ -78,6 +108,15 @@ HtmlReport HtmlOf(const wire::SharesReport& report, std::vector<Column> columns)
     simulate::PlotSeries series{NameOf(report.rows[k].group), {}};
     for (std::size_t i = 0; i < report.rows[k].gpus.size(); ++i)
       series.points.emplace_back(report.since + static_cast<double>(i) * report.step_s, report.rows[k].gpus[i]);
+    plot.series.push_back(std::move(series));
+  }
+  for (const wire::SharesRow& row : report.rows) {
+    if (report.rows.size() > kMostWithShares || row.share.empty()) continue;
+    simulate::PlotSeries series{NameOf(row.group) + ": fair share", {}};
+    for (std::size_t i = 0; i < row.share.size(); ++i) {
+      if (row.share[i])
+        series.points.emplace_back(report.since + static_cast<double>(i) * report.step_s, *row.share[i]);
+    }
     plot.series.push_back(std::move(series));
   }
   HtmlReport html{"GPUs held over time by " + report.by,

@@ -25,6 +25,7 @@ class SamplesWorld : public AgentsWorld {
       snapshot.samples.push_back(
           {{Of::kJob, "whoever", -1, -1, static_cast<std::uint64_t>(job)}, {{Metric::kCpuCores, 1, ""}}});
     snapshot.samples.push_back({{Of::kCluster, "", -1, -1, 0}, {{Metric::kGpusTotal, 1000, ""}}});
+    snapshot.samples.push_back({{Of::kTeam, "vision", -1, -1, 0}, {{Metric::kTeamShare, 1000, ""}}});
     sent_.Add(std::move(snapshot), agent_->session->is_watched());
     Settle();
   }

@@ -7,6 +7,8 @@ namespace {
 
 constexpr std::size_t kFewJobs = 2'000;
 constexpr samples::Second kCountEvery = 10;
+/// In the order of the tree; each is some 10 KiB of memory.
+constexpr std::size_t kMostTeams = 1'000;
 
 }  // namespace
 
@@ -36,7 +38,27 @@ samples::Snapshot ClusterSampler::Look(const Controller& controller, const Sampl
                      {samples::Metric::kGpusUsed, book.GpusUsed(now)},
                      {samples::Metric::kJobsQueued, queued_},
                      {samples::Metric::kJobsRunning, static_cast<double>(cluster.running_jobs().size())}};
+  AddTeams(controller, snapshot);
   return snapshot;
+}
+
+void ClusterSampler::AddTeams(const Controller& controller, samples::Snapshot& snapshot) {
+  const Server& cluster = controller.cluster();
+  std::size_t left = kMostTeams;
+  for (const TeamRow* row : controller.teams().InOrder()) {
+    const core::TeamIndex index = cluster.TeamOf(row->name);
+    if (index == core::kRootTeam || left-- == 0) break;
+    samples::Sample& sample = snapshot.samples.emplace_back();
+    sample.subject.of = samples::Of::kTeam;
+    sample.subject.node = row->name;
+    const double share = static_cast<double>(cluster.teams().FairShare(index)) / GpuShare::kWhole;
+    sample.readings = {{samples::Metric::kTeamShare, share}};
+    const auto add = [&](samples::Metric metric, const std::optional<std::int64_t>& milli) {
+      if (milli) sample.readings.push_back({metric, static_cast<double>(*milli) / 1000});
+    };
+    add(samples::Metric::kTeamQuota, row->quota_milli);
+    add(samples::Metric::kTeamLimit, row->limit_milli);
+  }
 }
 
 }  // namespace divvy

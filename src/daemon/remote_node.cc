@@ -320,7 +320,7 @@ Status RemoteNode::OnSamples(std::string_view bytes) {
     snapshot.at = std::min(snapshot.at + shift, now);
     std::erase_if(snapshot.samples, [&](const samples::Sample& sample) {
       const samples::Subject& subject = sample.subject;
-      return subject.of == samples::Of::kCluster ||
+      return subject.of == samples::Of::kCluster || subject.of == samples::Of::kTeam ||
              (subject.of == samples::Of::kJob && !known_.contains(JobId(subject.job)));
     });
     for (samples::Sample& sample : snapshot.samples) sample.subject.node = name_;

@@ -474,7 +474,8 @@ std::string Routes::OpenApiText() {
       "Waiting and GPU-hours by user, team, name, model, pool or hour, and how even they are", nullptr,
       &kJsonType<FairnessReport>);
   add("GET", "/v1/reports/shares",
-      "Who held how many GPUs over time: `by` (as in the report of usage, but hours), `since`, `until`, `points`",
+      "Who held how many GPUs over time: `by` (as in the report of usage, but hours), `since`, `until`, `points`; by "
+      "team also what each might hold then",
       nullptr, &kJsonType<SharesReport>);
   add("GET", "/v1/jobs/{id}/waste",
       "What the last run of a job lost of its GPUs, ended or not, and what it should have asked for", nullptr,

@@ -1,6 +1,7 @@
 // What the page shows beside what the command line does: a job's environment, what a valohai.yaml becomes, and who held
 // how many GPUs over time.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/text.h"
@@ -111,13 +112,29 @@ void Routes::Shares(Call& call) {
   if (!stretch) return call.Refuse(stretch.error());
   const auto points = CountIn(call.request, "points", kUsualSteps, kMostSteps);
   if (!points) return call.Refuse(points.error());
-  ReportRuns(call, *by, *stretch, PastRuns::kCount,
-             [by = *by, stretch = *stretch, points = static_cast<std::size_t>(*points)](
-                 const std::vector<ReportedRun>& runs, bool is_cut) {
-               wire::SharesReport report = ReportShares(runs, by, stretch, points);
-               report.is_cut = is_cut;
-               return wire::Encode(report);
-             });
+  const auto steps = static_cast<std::size_t>(*points);
+  const auto answer = [this, by = *by, stretch = *stretch, steps](Call& asked, const SampleBook::Answer& kept) {
+    ReportRuns(asked, by, stretch, PastRuns::kCount,
+               [by, stretch, steps, kept](const std::vector<ReportedRun>& runs, bool is_cut) {
+                 wire::SharesReport report = ReportShares(runs, by, stretch, steps);
+                 AddTeamShares(kept, report);
+                 report.is_cut = is_cut;
+                 return wire::Encode(report);
+               });
+  };
+  if (*by != ReportBy::kTeam || !ports_.samples) return answer(call, {});
+  SampleBook::Question question;
+  question.of = samples::Of::kTeam;
+  question.range.since = static_cast<samples::Second>(ToSeconds(stretch->since));
+  question.range.until = static_cast<samples::Second>(std::ceil(ToSeconds(stretch->until)));
+  question.range.points = std::min(steps, samples::kMostChartPoints);
+  auto shared = std::make_shared<Call>(std::move(call));
+  ports_.samples->Ask(std::move(question), static_cast<samples::Second>(ToSeconds(core_.Now())),
+                      [answer, shared](Result<SampleBook::Answer> kept) -> std::function<void()> {
+                        // Without them the report is one of who held what.
+                        if (!kept) return [answer, shared] { answer(*shared, {}); };
+                        return [answer, shared, kept = *std::move(kept)] { answer(*shared, kept); };
+                      });
 }
 
 }  // namespace divvy

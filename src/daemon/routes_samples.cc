@@ -51,7 +51,8 @@ Result<SampleBook::Question> SeriesAskedBy(const HttpRequest& request, samples::
   };
   const std::string of = text("of");
   const auto known = samples::OfByName(of);
-  if (!known) return InvalidArgument("'of' is gpu, slice, node, job or cluster, not '" + of.substr(0, 80) + "'");
+  if (!known || *known == samples::Of::kTeam)
+    return InvalidArgument("'of' is gpu, slice, node, job or cluster, not '" + of.substr(0, 80) + "'");
   question.of = *known;
   if (!text("node").empty()) question.node = text("node");
   DIVVY_TRY(const std::int64_t gpu, NumberOf(request, "gpu", -1));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
 
 namespace divvy {
 namespace {
@@ -26,7 +27,41 @@ void AddTo(std::vector<double>& steps, const Span& span, double step_s, double g
   }
 }
 
+/// The mean of what is known from `from` until `to`, in seconds since the first point began; nothing: nothing is.
+std::optional<double> MeanOver(const std::vector<samples::Point>& points, double step_s, double from, double to) {
+  double sum = 0, known = 0;
+  const double first = std::max(0.0, std::floor(from / step_s));
+  for (auto i = static_cast<std::size_t>(first); i < points.size() && static_cast<double>(i) * step_s < to; ++i) {
+    const double begin = std::max(from, static_cast<double>(i) * step_s);
+    const double end = std::min(to, static_cast<double>(i + 1) * step_s);
+    if (!IsPoint(points[i]) || end <= begin) continue;
+    sum += static_cast<double>(points[i].mean) * (end - begin);
+    known += end - begin;
+  }
+  if (known == 0) return std::nullopt;
+  return std::round(sum / known * 1000) / 1000;
+}
+
 }  // namespace
+
+void AddTeamShares(const SampleBook::Answer& kept, wire::SharesReport& report) {
+  for (const SampleBook::Series& series : kept.series) {
+    const auto row = std::ranges::find(report.rows, series.subject.node, &wire::SharesRow::group);
+    if (row == report.rows.end() || row->group.empty()) continue;
+    for (const samples::Curve& curve : series.curves) {
+      auto* const out = curve.metric == samples::Metric::kTeamShare   ? &row->share
+                        : curve.metric == samples::Metric::kTeamQuota ? &row->quota
+                        : curve.metric == samples::Metric::kTeamLimit ? &row->limit
+                                                                      : nullptr;
+      if (out == nullptr) continue;
+      const double ahead = report.since - static_cast<double>(kept.begin);
+      for (std::size_t i = 0; i < row->gpus.size(); ++i) {
+        const double from = ahead + static_cast<double>(i) * report.step_s;
+        out->push_back(MeanOver(curve.points, static_cast<double>(kept.step), from, from + report.step_s));
+      }
+    }
+  }
+}
 
 wire::SharesReport ReportShares(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch,
                                 std::size_t points) {

@@ -31,6 +31,29 @@ TEST(SharesReport, SharesOutEachRunOverTheStepsThatItTouches) {
   EXPECT_EQ(report.rows[1].gpus, (std::vector<double>{0, 0, 1, 2}));
 }
 
+TEST(SharesReport, SaysWhatTeamsMightHoldAsItWasThen) {
+  auto report = ReportShares({Ran("vision", 4, 0, 40), Ran("", 2, 0, 40)}, ReportBy::kTeam, {At(0), At(40)}, 4);
+  SampleBook::Answer kept;
+  kept.step = 1200;  // Half of it is of before the stretch.
+  kept.begin = static_cast<samples::Second>(ToSeconds(At(-10)));
+  samples::Subject vision;
+  vision.of = samples::Of::kTeam;
+  vision.node = "vision";
+  const auto point = samples::PointOf;
+  kept.series.push_back({vision,
+                         {{samples::Metric::kTeamShare, "", {point(2), point(6), point(4)}},
+                          {samples::Metric::kTeamQuota, "", {samples::NoPoint(), samples::NoPoint(), point(3)}}}});
+  vision.node = "speech";  // It held nothing.
+  kept.series.push_back({vision, {{samples::Metric::kTeamShare, "", {point(1), point(1), point(1)}}}});
+  AddTeamShares(kept, report);
+  using Steps = std::vector<std::optional<double>>;
+  ASSERT_EQ(report.rows.size(), 2u);
+  EXPECT_EQ(report.rows[0].share, (Steps{2, 6, 6, 4}));
+  EXPECT_EQ(report.rows[0].quota, (Steps{std::nullopt, std::nullopt, std::nullopt, 3}));
+  EXPECT_TRUE(report.rows[0].limit.empty());
+  EXPECT_TRUE(report.rows[1].share.empty()) << "those of no team have none";
+}
+
 TEST(SharesReport, ItsHoursAreThoseOfTheReportOfUsage) {
   const std::vector<ReportedRun> runs = {Ran("a", 3, -50, 17), Ran("a", 0.25, 3, 4), Ran("b", 8, 1, -1),
                                          Ran("", 1, 50, 80), Ran("c", 5, -20, -10)};

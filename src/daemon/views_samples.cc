@@ -109,6 +109,8 @@ wire::LatestAnswer LatestViewOf(const SampleBook& book, Time now, bool has_many,
       case Of::kCluster:
         answer.cluster = ValuesOf(newest.readings);
         break;
+      case Of::kTeam:  // For the report of shares alone.
+        break;
     }
   }
   for (const auto& [key, job] : jobs) {

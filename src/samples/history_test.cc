@@ -212,9 +212,9 @@ TEST(Chart, PartsOfAJobAreSummedOrAveraged) {
 }
 
 TEST(Subject, TextComesBack) {
-  for (const Subject& subject :
-       {Subject{Of::kGpu, "n1", 3, -1, 0}, Subject{Of::kSlice, "a/b", 3, 1, 0}, Subject{Of::kNode, "n1", -1, -1, 0},
-        Subject{Of::kJob, "n1", -1, -1, 17}, Subject{Of::kCluster, "", -1, -1, 0}}) {
+  for (const Subject& subject : {Subject{Of::kGpu, "n1", 3, -1, 0}, Subject{Of::kSlice, "a/b", 3, 1, 0},
+                                 Subject{Of::kNode, "n1", -1, -1, 0}, Subject{Of::kJob, "n1", -1, -1, 17},
+                                 Subject{Of::kCluster, "", -1, -1, 0}, Subject{Of::kTeam, "vision", -1, -1, 0}}) {
     EXPECT_EQ(SubjectFromText(ToText(subject)), subject) << ToText(subject);
   }
   for (const char* text : {"", "gpu", "gpu/", "gpu/x/n1", "gpu/-1/n1", "job/0/n1", "cluster/x", "tpu/1/n1"})

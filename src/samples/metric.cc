@@ -40,6 +40,9 @@ constexpr std::array<MetricFacts, kMetrics> kFacts = {{
     {"jobs_running", "jobs", 1, Fold::kMean, Join::kSum},
     {"gpu_memory_most_bytes", "bytes", kMemory, Fold::kMean, Join::kMost},
     {"gpu_tensor_activity", "ratio", kRatio, Fold::kMean, Join::kMean},
+    {"team_share", "gpus", 0.01, Fold::kMean, Join::kSum},
+    {"team_quota", "gpus", 0.01, Fold::kMean, Join::kSum},
+    {"team_limit", "gpus", 0.01, Fold::kMean, Join::kSum},
 }};
 
 }  // namespace

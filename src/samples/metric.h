@@ -40,8 +40,11 @@ enum class Metric : std::uint8_t {
   kJobsRunning = 26,
   kGpuMemoryMost = 27,      // Of a job on several GPUs of a machine: on the one where it uses most.
   kGpuTensorActivity = 28,  // Of the tensor cores; where the driver has it.
+  kTeamShare = 29,          // The GPUs that are a team's by its weight and what it wants.
+  kTeamQuota = 30,
+  kTeamLimit = 31,
 };
-inline constexpr std::size_t kMetrics = 29;
+inline constexpr std::size_t kMetrics = 32;
 
 /// How many values become one.
 enum class Fold : std::uint8_t {

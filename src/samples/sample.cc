@@ -10,7 +10,7 @@
 namespace divvy::samples {
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames = {"gpu", "slice", "node", "job", "cluster"};
+constexpr std::array<std::string_view, 6> kNames = {"gpu", "slice", "node", "job", "cluster", "team"};
 
 // Takes a number and the slash behind it off the front.
 std::optional<std::int64_t> TakeNumber(std::string_view& text) {

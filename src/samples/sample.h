@@ -15,16 +15,16 @@ namespace divvy::samples {
 /// Whole seconds since 1970, as everything here counts time.
 using Second = std::int64_t;
 
-enum class Of : std::uint8_t { kGpu, kSlice, kNode, kJob, kCluster };
+enum class Of : std::uint8_t { kGpu, kSlice, kNode, kJob, kCluster, kTeam };
 
 /// "gpu"; and back.
 std::string_view Name(Of of);
 std::optional<Of> OfByName(std::string_view name);
 
-/// A GPU of a machine, a MIG instance of one, a machine, a job's part on a machine, or all together.
+/// A GPU of a machine, a MIG instance of one, a machine, a job's part on a machine, all together, or a team.
 struct Subject {
   Of of = Of::kGpu;
-  std::string node;       // Empty: of the cluster.
+  std::string node;       // Empty: of the cluster. Of kTeam: the team's name.
   int gpu = -1;           // Of kGpu and kSlice.
   int instance = -1;      // Of kSlice: by the driver's number.
   std::uint64_t job = 0;  // Of kJob.
@@ -32,7 +32,8 @@ struct Subject {
   friend auto operator<=>(const Subject&, const Subject&) = default;
 };
 
-/// "gpu/3/n1", "slice/3/1/n1", "node/n1", "job/17/n1", "cluster": as kept on disk. A name may hold anything.
+/// "gpu/3/n1", "slice/3/1/n1", "node/n1", "job/17/n1", "cluster", "team/vision": as kept on disk. A name may hold
+/// anything.
 std::string ToText(const Subject& subject);
 /// Nothing for what ToText never writes.
 std::optional<Subject> SubjectFromText(std::string_view text);

@@ -98,6 +98,11 @@ struct SharesRow {
   std::string group;         // A user or a team; empty: of no team.
   double gpu_hours = 0;      // In the stretch, as in the report of usage.
   std::vector<double> gpus;  // Held in each step, in the mean; a part of a GPU counts as the part.
+  // Of a team, what it might hold in each step, in the mean, as it was then. Null: not known, or there was none. All
+  // empty: nothing is known of the whole stretch.
+  std::vector<std::optional<double>> share;
+  std::vector<std::optional<double>> quota;
+  std::vector<std::optional<double>> limit;
 };
 struct SharesReport {
   double since = 0;

@@ -21,7 +21,7 @@ BOOST_DESCRIBE_STRUCT(ValohaiStepView, (),
                       (name, image, description, environment, time_limit_s, commands, parameters, inputs, variables))
 BOOST_DESCRIBE_STRUCT(ValohaiTaskView, (), (name, step, type, parameters))
 BOOST_DESCRIBE_STRUCT(ValohaiAnswer, (), (problems, steps, tasks, spec, refusal))
-BOOST_DESCRIBE_STRUCT(SharesRow, (), (group, gpu_hours, gpus))
+BOOST_DESCRIBE_STRUCT(SharesRow, (), (group, gpu_hours, gpus, share, quota, limit))
 BOOST_DESCRIBE_STRUCT(SharesReport, (), (since, until, by, step_s, is_cut, rows))
 
 }  // namespace divvy::wire

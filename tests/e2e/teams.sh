@@ -97,4 +97,12 @@ refused "no quota, and with quotas on that is no access" divvy submit --team emp
 divvy teams set empty --quota 0 >/dev/null
 refused "team empty is blocked: its quota is 0" divvy submit --team empty -- true
 divvy report predictions | grep -q "^all" || fail "$(divvy report predictions)"
+
+# What a team might hold is shown as it was: another quota changes what comes, and not what was.
+quotas() { divvy report shares --by team --since 10min --csv | awk -F, '$2 == "vision" && $5 != "" { print $5 }' | uniq | tr '\n' ' '; }
+wait_for "a quota to be kept" eval '[[ $(quotas) == "2.000 " ]]'
+divvy teams set vision --quota 1 >/dev/null
+# The step in which it changed has something between the two.
+wait_for "both quotas" eval '[[ $(quotas) == [12].*" 1.000 " ]]'
+divvy report shares --by team --since 10min | grep -q '^TEAM.* SHARE ' || fail "$(divvy report shares --by team --since 10min)"
 echo "teams: all as they should be"

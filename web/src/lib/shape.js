@@ -128,7 +128,9 @@ export const wasteReportOf = (value) => {
 export const efficiencyOf = (value) => ({ rows: unique(listOf(shaped(value, { rows: [] }).rows, { group: '', utilization: 0, gpu_hours: 0, memory_peak_bytes: 0, cpu_cores: 0, cpu_use: null }), 'group') });
 export const sharesOf = (value) => {
   const report = shaped(value, { since: 0, until: 0, step_s: 1, rows: [] });
-  return { ...report, rows: unique(listOf(report.rows, { group: '', gpu_hours: 0, gpus: [] }), 'group').map((row) => ({ ...row, gpus: row.gpus.map((one) => (Number.isFinite(one) ? one : null)) })) };
+  const steps = (list) => list.map((one) => (Number.isFinite(one) ? one : null));
+  const rows = unique(listOf(report.rows, { group: '', gpu_hours: 0, gpus: [], share: [], quota: [], limit: [] }), 'group');
+  return { ...report, rows: rows.map((row) => ({ ...row, gpus: steps(row.gpus), share: steps(row.share), quota: steps(row.quota), limit: steps(row.limit) })) };
 };
 export const environmentOf = (value) => unique(listOf(shaped(value, { variables: [] }).variables, { name: '', value: '', is_asked: false }), 'name');
 const kParameter = { name: '', type: '', is_optional: false, is_multiple: false, min: null, max: null, choices: [], description: '' };
