@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "cli/api.h"
 #include "cli/foreground.h"
+#include "cli/patience.h"
 #include "dialect/quantities.h"
 #include "dialect/slurm.h"
 #include "wire/codec.h"
@@ -55,6 +56,7 @@ std::string HostName() {
 
 int Fail(const Error& error) {
   const bool is_coloured = ::isatty(STDERR_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
+  Patience::ClearLine();
   std::fprintf(stderr, "%sdivvy:%s %s\n", is_coloured ? "\033[31m" : "", is_coloured ? "\033[0m" : "",
                error.message.c_str());
   switch (error.code) {
@@ -86,6 +88,7 @@ dialect::Option QuietOption(bool& is_quiet) {
 }
 
 void Note(std::string_view message) {
+  Patience::ClearLine();
   std::fprintf(stderr, "divvy: note: %.*s\n", static_cast<int>(message.size()), message.data());
 }
 
@@ -189,6 +192,7 @@ Result<wire::SubmitAnswer> SubmitJob(JobSpec spec) {
   DIVVY_CHECK(dialect::CheckComplete(spec));
   DIVVY_TRY(Api api, Api::Connect());
   DIVVY_CHECK(FinishSpec(spec, api));
+  const Patience patience("the daemon is at it");
   DIVVY_TRY(wire::SubmitAnswer answer, api.Submit(spec));
   for (const std::string& note : answer.notes) Note(note);
   return answer;

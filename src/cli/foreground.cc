@@ -20,6 +20,7 @@
 #include "cli/command.h"
 #include "cli/foreground.h"
 #include "cli/job_text.h"
+#include "cli/patience.h"
 
 namespace divvy::cli {
 namespace {
@@ -213,6 +214,7 @@ void TellPresence(const std::string& id, bool is_away, bool has_pty, const std::
 }
 
 void TellDaemonWentAs(const std::string& program, const std::string& id, bool is_raw) {
+  Patience::ClearLine();
   std::fprintf(stderr, "%s: the daemon went away; job %s is kept, and this waits for the next daemon (divvy up)%s",
                program.c_str(), id.c_str(), is_raw ? "\r\n" : "\n");
 }

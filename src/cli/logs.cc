@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/job_text.h"
 #include "cli/log_file.h"
+#include "cli/patience.h"
 #include "model/job_record.h"
 #include "model/run_line.h"
 
@@ -84,7 +85,11 @@ constexpr std::size_t kFullPiece = std::size_t{256} << 10;
 /// How many bytes that were. `name`: of the job. `until_now`: not what it writes while this prints.
 std::size_t PrintNew(LogFile& file, const std::string& name, bool until_now = false) {
   std::size_t printed = 0;
+  // On a terminal the text itself says that it goes on.
+  std::optional<Patience> patience;
+  if (until_now) patience.emplace("reading the log of job " + name);
   for (std::string text = file.Next(); !text.empty(); text = file.Next()) {
+    if (::isatty(STDOUT_FILENO) == 1) patience.reset();
     if (file.dropped() > 0) std::fflush(stdout);
     NoteDropped(file, name);
     std::fwrite(text.data(), 1, text.size(), stdout);
@@ -277,6 +282,7 @@ int WaitMain(const Words& words) {
   if (!ids) return Fail(ids.error());
   int code = 0;
   for (const std::string& id : *ids) {
+    const Patience patience("waiting for job " + id + " to end");
     const auto end = api->Wait(id, {}, [&] { TellDaemonWent(id); });
     if (!end) return Fail(end.error());
     const int own = end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;

@@ -11,7 +11,8 @@
 namespace divvy::cli {
 
 /// While it lives: after two seconds "moving ... 3 s" on standard error, each second anew, and gone at its end. Says
-/// nothing where that is no terminal.
+/// nothing where that is no terminal. Of several that live, the one that began last speaks: it knows best what is going
+/// on. They end in the reverse order.
 class Patience {
  public:
   explicit Patience(std::string what);
@@ -21,8 +22,12 @@ class Patience {
   Patience(const Patience&) = delete;
   Patience& operator=(const Patience&) = delete;
 
+  /// Before anything else is written to standard error: takes its line away, until it has something new to say.
+  static void ClearLine();
+
  private:
   void Run();
+  void Clear();
 
   std::string what_;
   std::FILE* to_ = nullptr;  // Null: it is silent.
@@ -30,6 +35,8 @@ class Patience {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool is_over_ = false;
+  bool is_shown_ = false;
+  Patience* outer_ = nullptr;  // That spoke before.
   std::thread thread_;
 };
 

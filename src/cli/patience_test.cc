@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <thread>
 
 namespace divvy::cli {
 namespace {
@@ -28,6 +29,25 @@ TEST(Patience, SaysThatItIsUnderWayAndTakesItBack) {
   for (ssize_t n = 0; (n = ::read(ends[0], text, sizeof text)) > 0;) rest.append(text, static_cast<std::size_t>(n));
   EXPECT_TRUE(rest.ends_with("\r\033[K")) << rest;
   ::close(ends[0]);
+}
+
+TEST(Patience, WhoBeganLastSpeaksAndMakesWayForALine) {
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* const to = ::open_memstream(&text, &size);
+  {
+    const Patience outer("reading", to, std::chrono::milliseconds(300));
+    std::optional<Patience> inner(std::in_place, "moving", to, std::chrono::milliseconds(5));
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    Patience::ClearLine();
+    std::fputs("a note", to);
+    inner.reset();
+  }
+  std::fclose(to);
+  const std::string said(text, size);
+  std::free(text);
+  EXPECT_NE(said.find("\r\033[Ka note"), std::string::npos) << said;
+  EXPECT_EQ(said.substr(0, said.find("a note")).find("reading"), std::string::npos) << said;
 }
 
 TEST(Patience, WhatIsQuickIsSilent) {

@@ -5,6 +5,7 @@
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/job_text.h"
+#include "cli/patience.h"
 #include "cli/simulate_replay.h"
 #include "dialect/quantities.h"
 #include "model/job_record.h"
@@ -62,7 +63,9 @@ int SimulateHistory(const SimulateFlags& flags) {
     if (!span) return Fail(span.error());
     select.since = NowSeconds() - ToSeconds(*span);
   }
+  std::optional<Patience> patience(std::in_place, "reading the history");
   const auto jobs = api->Jobs(select);
+  patience.reset();
   if (!jobs) return Fail(jobs.error());
   simulate::Workload workload = WorkloadOf(*jobs);
   if (workload.jobs.empty()) return Fail(NotFound("no job has ended here in that time; there is nothing to run again"));

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/patience.h"
 #include "simulate/experiment.h"
 #include "simulate/report_html.h"
 #include "simulate/trace_formats.h"
@@ -164,7 +165,9 @@ int ReplayAndShow(Workload workload, const TraceCluster& cluster, const std::str
 int SimulateTrace(const std::string& format, const SimulateFlags& flags) {
   if (flags.jobs.empty())
     return Fail(InvalidArgument("divvy simulate " + format + " needs --jobs FILE; divvy help simulate says more"));
+  std::optional<Patience> patience(std::in_place, "reading the trace");
   auto workload = simulate::ReadWorkload(format, flags.jobs);
+  patience.reset();
   if (!workload) return Fail(workload.error());
   if (!workload->knows_runtimes)
     return Fail(FailedPrecondition("traces of format " + format +

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/patience.h"
 #include "platform/launch_descriptor.h"
 #include "platform/spawn.h"
 
@@ -75,7 +76,9 @@ Status StartDetached(std::vector<std::string> arguments, const std::string& who)
     ::close(ready[0]);
     return Internal("cannot start " + who + ": " + pid.error().message);
   }
+  std::optional<Patience> patience(std::in_place, "starting " + who);
   const auto said = AwaitReady(ready[0], who);
+  patience.reset();
   ::close(ready[0]);
   if (!said) return said.error();
   if (*said == "ready\n") return {};

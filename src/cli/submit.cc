@@ -12,6 +12,7 @@
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/foreground.h"
+#include "cli/patience.h"
 #include "cli/steps.h"
 #include "dialect/components.h"
 #include "dialect/portion_options.h"
@@ -272,7 +273,9 @@ int SubmitMain(const std::vector<std::string>& words) {
   std::fflush(stdout);
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
+  std::optional<Patience> patience(std::in_place, "waiting for job " + id + " to end");
   const auto end = api->Wait(id, {}, [&] { TellDaemonWent(id); });
+  patience.reset();
   if (!end) return Fail(end.error());
   return end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;
 }

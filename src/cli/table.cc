@@ -16,6 +16,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/patience.h"
 #include "cli/tenant_lines.h"
 
 namespace divvy::cli {
@@ -385,7 +386,9 @@ Result<std::string> RenderTable(const std::vector<Column>& columns, const std::v
 
 int ShowListing(const ListingOptions& options, const std::function<Result<std::string>()>& draw) {
   if (!options.is_watched) {
+    std::optional<Patience> patience(std::in_place, "the daemon is at it");
     auto text = draw();
+    patience.reset();
     if (!text) return Fail(text.error());
     std::fwrite(text->data(), 1, text->size(), stdout);
     return 0;

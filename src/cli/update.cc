@@ -7,6 +7,7 @@
 #include "cli/actions.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/patience.h"
 #include "dialect/quantities.h"
 #include "model/job_record.h"
 
@@ -234,7 +235,10 @@ int UpdateMain(const Words& words) {
   if (parsed->saw_dashes) (update.script ? update.arguments : update.command) = parsed->after_dashes;
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
-  return ReportActions(api->Update(update));
+  std::optional<Patience> patience(std::in_place, "the daemon is at it");
+  const auto results = api->Update(update);
+  patience.reset();
+  return ReportActions(results);
 }
 
 }  // namespace divvy::cli
