@@ -67,6 +67,13 @@ test('teams: one team, and the jobs of none, each with its name', async () => {
   await until('both', async () => /no team [\d.]+, vision [\d.]+|vision [\d.]+, no team [\d.]+/.test(await labelOf('[aria-label^="GPUs held over time"]')));
 });
 
+test('teams: what one might hold stands beside what it held, as it was then', async () => {
+  await show('teams');
+  await page.locator('select[aria-label="Whose"]').selectOption('vision');
+  await until('the lines', async () => /held [\d.]+.*quota 2.*fair share [\d.]+/.test(await labelOf('[aria-label^="GPUs held over time"]')));
+  await until('where they are from', async () => (await page.locator('main').innerText()).includes('Quota, limit and fair share are those of then.'));
+});
+
 test('a shared GPU shows its use', async () => {
   await show('overview');
   await until('the cell to agree', async () => {
