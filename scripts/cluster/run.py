@@ -175,14 +175,17 @@ def absences(checks, lab, cluster, short, seconds):
     host.join()
     checks.check("an exit code outlives a partition", cluster.end(job, 120)["exit_code"] == 9)
     os.unlink(flag)
-    # 200 jobs over the controller's absence.
+    # 200 jobs over the controller's absence, all of which run when it begins: a GPU each as far as there are some, the others without.
     count = 40 if short else 200
     jobs = {}
     slots = sum(lab.gpus for _ in lab.agents)
-    for number in range(min(count, slots)):
-        jobs[cluster.submit("--gpus", "1", "--gpu-type", "a100", "--", "sh", "-c",
+    for number in range(count):
+        has_gpu = number < slots
+        where = ("--gpus", "1", "--gpu-type", "a100") if has_gpu else ("--nodelist", list(lab.agents)[number % len(lab.agents)])
+        jobs[cluster.submit(*where, "--", "sh", "-c", f"until [ -e {flag} ]; do sleep 1; done; "
                             f"sleep {random.uniform(0, seconds):.2f}; exit {number % 100}")] = number % 100
-    wait_for("their start", lambda: all(cluster.state(one) not in ("queued", "starting") for one in jobs), 120)
+    wait_for("their start", lambda: all(cluster.state(one) == "running" for one in jobs), 120)
+    open(flag, "w").close()
     kill(lab.daemon_pid())
     time.sleep(seconds)
     lab.up()
@@ -268,14 +271,14 @@ def main():
     parser.add_argument("--histories", type=int)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--agents", type=int, help="machines (8; 4 with --short)")
-    parser.add_argument("--gpus", type=int, help="of each (25, so that 200 jobs of one run at once; 8 with --short)")
+    parser.add_argument("--gpus", type=int, help="of each (16; 8 with --short)")
     parser.add_argument("--absence", type=int, help="seconds for which the controller is dead (300; 10 with --short)")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--only", action="store_true", help="the histories alone")
     asked = parser.parse_args()
     histories = asked.histories if asked.histories is not None else (6 if asked.short else 100)
     agents = asked.agents or (4 if asked.short else 8)
-    gpus = asked.gpus or (8 if asked.short else 25)
+    gpus = asked.gpus or (8 if asked.short else 16)
     absence = asked.absence or (10 if asked.short else 300)
     lab = Lab(agents, gpus, asked.keep)
     checks = Checks(lab)

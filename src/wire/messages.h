@@ -73,7 +73,7 @@ struct TenantView {
   double compute_limit = 0;         // and at most.
   bool is_compute_known = false;    // False: nobody measures its time, or it is not there yet.
   std::int64_t paper_gpu = 0;       // Where the plan has it; another GPU than this one where it was spread or moved.
-  std::string mechanism;            // "enforced by interposer", "driver", "MIG", "MPS", "advisory".
+  std::string mechanism;            // "enforced by interposer", "MIG", "MPS", "advisory".
   bool is_movable = false;
   std::string note;  // What is to be said of it: what it borrows, waits for, why it cannot be moved, what went wrong.
 };
