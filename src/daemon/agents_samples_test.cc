@@ -1,5 +1,8 @@
 // What an agent's machine uses, on its way to the controller.
 #include "daemon/agent_samples.h"
+
+#include <algorithm>
+
 #include "daemon/agents_test_pair.h"
 #include "samples/block.h"
 
@@ -61,6 +64,21 @@ TEST_F(SamplesWorld, AreOfThatMachineAndItsOwnJobsAlone) {
   ASSERT_EQ(last.size(), 2U);
   EXPECT_EQ(last[0].subject, (samples::Subject{Of::kGpu, "n1", 0, -1, 0}));
   EXPECT_EQ(last[1].subject, (samples::Subject{Of::kJob, "n1", -1, -1, 5}));
+}
+
+// Batches come every ten seconds, and a run may be shorter than that.
+TEST_F(SamplesWorld, OfARunThatIsOverWhenTheyComeAreItsOwn) {
+  Launch(5);
+  Settle();
+  for (int i = 0; i < 4; ++i) PassSecond();
+  fleet_.ports["n1"]->Execute(ForgetOrder{JobId(5), 1, "n1"}, nullptr);
+  for (int i = 0; i < 6; ++i) PassSecond();
+  ASSERT_EQ(samples_.size(), 10U);
+  const auto is_of_job = [](const samples::Snapshot& seen) {
+    return std::ranges::any_of(seen.samples, [](const auto& one) { return one.subject.of == Of::kJob; });
+  };
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(is_of_job(samples_[static_cast<std::size_t>(i)])) << i;
+  EXPECT_FALSE(is_of_job(samples_.back())) << "it was over by then";
 }
 
 TEST_F(SamplesWorld, OfACutComeWhenTheAgentIsBack) {

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "daemon/agent_orders.h"
+#include "daemon/agent_samples.h"
 #include "daemon/log.h"
 #include "model/step_list.h"
 #include "samples/block.h"
@@ -20,6 +21,8 @@ void NameSeats(JobRecord& record, const std::string& own_name) {
   }
 }
 
+/// So long agents keep samples of each second that they could not send.
+constexpr Duration kSamplesKept = std::chrono::seconds(AgentSamples::kMostKept);
 /// Handed to the connection at once; the rest waits here, where it is counted.
 constexpr std::size_t kInFlight = std::size_t{256} << 10;
 /// Questions that are with the agent: a slow line carries so many answers at once, and orders between them.
@@ -49,7 +52,10 @@ void RemoteNode::Execute(const Order& order, std::shared_ptr<const JobSpec> spec
   }
   if (const auto* forget = std::get_if<ForgetOrder>(&order)) {
     const auto known = known_.find(forget->job);
-    if (known != known_.end() && known->second == forget->attempt) known_.erase(known);
+    if (known != known_.end() && known->second == forget->attempt) {
+      known_.erase(known);
+      ended_.insert_or_assign(forget->job, ports_.now());
+    }
   }
   if (!session_) return;
   const auto* limit = std::get_if<TimeLimitOrder>(&order);
@@ -316,20 +322,28 @@ Status RemoteNode::OnSamples(std::string_view bytes) {
   DIVVY_TRY(std::vector<samples::Snapshot> seen, samples::DecodeSnapshots(bytes));
   const auto shift = static_cast<samples::Second>(std::llround(ToSeconds(ahead_)));
   const auto now = static_cast<samples::Second>(ToSeconds(ports_.now()));
+  std::erase_if(ended_, [&](const auto& run) { return AddSaturating(run.second, kSamplesKept) < ports_.now(); });
   for (samples::Snapshot& snapshot : seen) {
     snapshot.at = std::min(snapshot.at + shift, now);
     std::erase_if(snapshot.samples, [&](const samples::Sample& sample) {
       const samples::Subject& subject = sample.subject;
       return subject.of == samples::Of::kCluster || subject.of == samples::Of::kTeam ||
-             (subject.of == samples::Of::kJob && !known_.contains(JobId(subject.job)));
+             (subject.of == samples::Of::kJob && !HadRun(JobId(subject.job), snapshot.at));
     });
     for (samples::Sample& sample : snapshot.samples) sample.subject.node = name_;
     for (samples::ProcessUse& process : snapshot.processes) {
-      if (!known_.contains(JobId(process.job))) process.job = 0;
+      if (!HadRun(JobId(process.job), snapshot.at)) process.job = 0;
     }
   }
   ports_.on_samples(seen);
   return {};
+}
+
+// What was seen of a run comes up to ten seconds later, after a cut as much later as agents keep it.
+bool RemoteNode::HadRun(JobId job, samples::Second at) const {
+  if (known_.contains(job)) return true;
+  const auto ended = ended_.find(job);
+  return ended != ended_.end() && at <= static_cast<samples::Second>(std::ceil(ToSeconds(ended->second)));
 }
 
 // A node may speak for its own runs only, whatever it says.

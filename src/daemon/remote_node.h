@@ -136,12 +136,15 @@ class RemoteNode final : public OrderPort {
   /// What the node's clock shows as ours.
   Time OursOf(Time theirs) const;
   bool IsKnown(JobId job, std::uint32_t attempt) const;
+  /// Whether a job had a run there at that moment of our clock, which may be over by now.
+  bool HadRun(JobId job, samples::Second at) const;
 
   std::string name_;
   std::uint64_t epoch_;
   FleetPort& fleet_;
   Ports ports_;
   std::map<JobId, std::uint32_t> known_;  // Attempt of the runs that the agent has, or was ordered, for all we know.
+  std::map<JobId, Time> ended_;           // Runs that were over there lately, and when we said so.
   std::optional<Session> session_;
   std::unique_ptr<ByteStream> stream_;
   FrameReader reader_;

@@ -379,6 +379,21 @@ test('processes of a job on its GPUs, with what each uses', async () => {
   daemon.divvy('cancel', id);
 });
 
+test('a step that runs says which rank has which GPU', async () => {
+  daemon.divvy('cancel', '--all', '--grace', '0');
+  await until('room', () => daemon.json('queue').length === 0);
+  const id = daemon.submit('--gpus', '2', '--deadline', 'now+1h', '--', 'sh', '-c', `${process.env.DIVVY} run --tasks 2 --gpus-per-task 1 -- sleep 60; true`);
+  await until('its step', () => (daemon.json('show', id).steps[0]?.task_map.length ?? 0) === 2);
+  const told = daemon.json('show', id).steps[0].task_map;
+  await show(`job/${id}`);
+  const rows = page.locator('[role=table][aria-label="Ranks of steps"] .rows [role=row]');
+  await until('two ranks', async () => (await rows.count()) === 2, 30);
+  const shown = await rows.evaluateAll((all) => all.map((one) => [...one.querySelectorAll('[role=cell]')].map((cell) => cell.textContent.trim())));
+  assert.deepEqual(shown.map((cells) => cells.slice(0, 3)), told.map((task) => [`${id}.0`, String(task.rank), task.gpus.join(',')]));
+  await page.waitForSelector('dt:text-is("Deadline")');
+  daemon.divvy('cancel', id, '--now');
+});
+
 test('what holds clocks back is said in words, and heat beside the GPU', async () => {
   const slowed = { time: 1, gpus: [{ node: '', gpu: 2, time: 1, values: { gpu_throttle: 0x24 } }], slices: [], nodes: [], jobs: [], cluster: {} };
   const other = await openPage(browser);

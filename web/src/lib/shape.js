@@ -19,7 +19,7 @@ export function shaped(value, shape) {
 export const listOf = (value, shape) => (Array.isArray(value) ? value.filter(isObject).map((one) => shaped(one, shape)) : []);
 
 const kPortion = { request: 0, memory: 0, compute: 0 };
-const kRequest = { gpus: 0, nodes: 1, gpus_most: 0, others: [], portion: kPortion, slice: '', gpu_type: '', gpu_memory_bytes: 0, cpus: 0, memory_bytes: 0, time_limit_s: 0, topology: '', constraint: '' };
+const kRequest = { gpus: 0, nodes: 1, gpus_most: 0, others: [], portion: kPortion, slice: '', gpu_type: '', gpu_memory_bytes: 0, cpus: 0, memory_bytes: 0, time_limit_s: 0, end_by: null, topology: '', constraint: '' };
 const kJob = { id: 0, display_id: '', name: '', user: '', state: '', gpus: [], seats: [], submit_time: 0, reason: '', team: '', pool: '', node: '', count: 1, position: 0, dependencies: [], request: kRequest };
 const kMaybe = { start_time: null, end_time: null, eligible_time: null, exit_code: null };
 const kGpu = { index: 0, uuid: '', model: '', state: '', reason: '', jobs: [], job_display_ids: [], memory_used_bytes: 0, memory_total_bytes: 0, utilisation_percent: -1, temperature_celsius: -1, power_watts: -1, numa_node: -1, pci_address: '', node: '', links: [], slices: [], processes: [], tenants: [], free: 0 };
@@ -32,7 +32,9 @@ const kReservation = { number: 0, name: '', gpus: 0, user: '', team: '', duratio
 const kHolder = { id: 0, display_id: '', name: '', user: '', node: '', gpus: [], until: null };
 const kWhy = { summary: '', position: 0, ahead_gpus: 0, predicted_start: null, prediction_basis: '', command: '', blockers: [] };
 const kDetail = { command: '', script: '', directory: '', output: '', error: '', history: [], notes: [], labels: {}, parameters: {}, elements: {}, steps: [], gpu_uuids: [], pid: 0, speeds: '', isolation: '', comment: '', project: '', group: '', account: '', array_indices: '', restarts: 0, priority: 0, cpu_time_s: 0, memory_peak_bytes: 0, dialect: '', deadline: null };
-const kStep = { number: 0, name: '', state: '', tasks: 1, start_time: null, end_time: null };
+const kStep = { number: 0, name: '', state: '', tasks: 1, start_time: null, end_time: null, task_map: [] };
+const kStepTask = { rank: 0, node: '', gpus: [], cores: '' };
+const stepsOf = (list) => listOf(list, kStep).map((step) => ({ ...step, task_map: listOf(step.task_map, kStepTask).map((task) => ({ ...task, gpus: numbers(task.gpus) })) }));
 const texts = (list) => list.filter((one) => typeof one === 'string');
 const numbers = (list) => list.filter((one) => typeof one === 'number');
 const record = (value) => Object.fromEntries(Object.entries(value).filter(([, one]) => ['string', 'number'].includes(typeof one)));
@@ -59,7 +61,7 @@ export function detailOf(value) {
     labels: record(job.labels),
     parameters: record(job.parameters),
     elements: record(job.elements),
-    steps: listOf(job.steps, kStep),
+    steps: stepsOf(job.steps),
   };
 }
 export const whyOf = (value) => {
