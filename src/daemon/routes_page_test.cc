@@ -72,8 +72,9 @@ TEST_F(RoutesPage, AValohaiYamlIsReadAndAStepOfItBecomesAJob) {
 }
 
 TEST_F(RoutesPage, SharesOverTimeRefuseWhatTheyCannotDraw) {
-  EXPECT_TRUE(Has(Get("/v1/reports/shares?by=team&points=3"), R"("by":"team","step_s":201600)"));
-  EXPECT_TRUE(Has(Get("/v1/reports/shares?by=hour"), "time is the other direction"));
+  EXPECT_TRUE(Has(Get("/v1/reports/shares?by=user&points=3"), R"("by":"user","step_s":201600)"));
+  EXPECT_TRUE(Has(Get("/v1/reports/shares?by=hour"),
+                  "'by' is user, team, name, model, pool or node in this report, not 'hour'"));
   EXPECT_TRUE(Has(Get("/v1/reports/shares?points=0"), "'points' goes from 1 to 2000"));
   EXPECT_TRUE(Has(Get("/v1/reports/shares?points=x"), "'points' goes from 1 to 2000"));
 }

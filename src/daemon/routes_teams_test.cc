@@ -68,7 +68,8 @@ TEST_F(RoutesTeams, PredictionsAreReportedFromTheHistory) {
     world_.Exit(job);
     world_.Settle();
   }
-  EXPECT_TRUE(Gets("/v1/reports/predictions", R"("rows":[{"user":"","predicted":2,"unpredicted":1,"median_ratio":1)"));
+  EXPECT_TRUE(Gets("/v1/reports/predictions",
+                   R"("rows":[{"group":"","user":"","is_all":true,"predicted":2,"unpredicted":1,"median_ratio":1)"));
 }
 
 TEST_F(RoutesTeams, UsageIsReportedOfWhatRunsAndOfWhatEnded) {
@@ -80,8 +81,11 @@ TEST_F(RoutesTeams, UsageIsReportedOfWhatRunsAndOfWhatEnded) {
   world_.Settle();
   EXPECT_TRUE(Gets("/v1/reports/usage?by=name", R"("rows":[{"group":"train","jobs":1,"running":0,"failed":0,)"));
   EXPECT_TRUE(Gets("/v1/reports/fairness", R"("slowdown_median":1)"));
-  EXPECT_TRUE(Gets("/v1/reports/usage?by=colour", "'by' is user, team, name, model, pool, node or hour, not 'colour'"));
-  EXPECT_TRUE(Gets("/v1/reports/fairness?by=hour", "'by' is user or team"));
+  EXPECT_TRUE(Gets("/v1/reports/usage?by=colour",
+                   "'by' is user, team, name, model, pool, node or hour in this report, not 'colour'"));
+  EXPECT_TRUE(Gets("/v1/reports/fairness?by=hour", R"("by":"hour")"));
+  EXPECT_TRUE(
+      Gets("/v1/reports/fairness?by=node", "'by' is user, team, name, model, pool or hour in this report, not 'node'"));
   EXPECT_TRUE(Gets("/v1/reports/usage?since=yesterday", "'since' is seconds since 1970, not 'yesterday'"));
   EXPECT_TRUE(Gets("/v1/reports/usage?since=9e9", "'since' is not before 'until'"));
 }

@@ -49,6 +49,7 @@ void WasteWatch::Add(const Look& look, const WasteRules& rules) {
   const Second gap = look.at - newest_;
   const double seconds = newest_ == 0 || gap > kLongestGap ? 0 : static_cast<double>(gap);
   if (first_ == 0) first_ = look.at;
+  if (seen_since_ <= resumed_at_) seen_since_ = look.at;
   newest_ = look.at;
   streaks_.resize(look.gpus.size());
   const double worth = shape_.part * shape_.gpus / static_cast<double>(look.gpus.size());
@@ -138,11 +139,11 @@ bool WasteWatch::IsIdle(const Streak& streak, const WasteRules& rules) const {
 }
 
 bool WasteWatch::KnowsEnough(const WasteRules& rules, bool only_idle) const {
-  if (first_ == 0) return false;
+  if (first_ == 0 || seen_since_ <= resumed_at_) return false;
   const auto works = [&](const Streak& streak) { return streak.known_at > resumed_at_ && streak.zero_since == 0; };
   if (only_idle && !streaks_.empty() && std::ranges::all_of(streaks_, works)) return true;
   const Duration longest = only_idle ? rules.idle_after : std::max(rules.idle_after, rules.window);
-  return newest_ - std::max({first_, resumed_at_, started_ + SecondsOf(rules.grace)}) > SecondsOf(longest);
+  return newest_ - std::max(seen_since_, started_ + SecondsOf(rules.grace)) > SecondsOf(longest);
 }
 
 std::vector<Waste> WasteWatch::Findings(const WasteRules& rules) const {

@@ -134,6 +134,7 @@ class WasteWatch {
   Second started_ = 0;
   Second first_ = 0;       // The first look; 0: there was none.
   Second resumed_at_ = 0;  // The last of the looks that were kept; 0: there were none.
+  Second seen_since_ = 0;  // The first look after these, or of all.
   Second newest_ = 0;
   std::vector<Streak> streaks_;
   std::array<Bucket, kBuckets> buckets_;

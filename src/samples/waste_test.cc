@@ -243,6 +243,21 @@ TEST_F(WasteTest, WhatWasKeptIsNoProofOfWork) {
   EXPECT_TRUE(watch.KnowsEnough(rules_, true));
 }
 
+TEST_F(WasteTest, AfterARestartTimeCountsFromTheFirstLook) {
+  // Between the last look that was kept and the first that is had now lies more than it takes to be idle.
+  rules_.idle_after = std::chrono::seconds(30);
+  WasteWatch watch = One();
+  Use(watch, 60, {0.5});
+  watch.Resume({1, 0.5, 0, 40 * kGib, 0});
+  WasteWatch::Look look;
+  look.at = now_ += 40;
+  look.gpus.push_back({0.0, 40 * kGib});
+  watch.Add(look, rules_);
+  EXPECT_FALSE(watch.KnowsEnough(rules_, true));
+  Use(watch, 1, {0});
+  EXPECT_TRUE(watch.KnowsEnough(rules_, true));
+}
+
 TEST_F(WasteTest, RulesCanBeTakenBack) {
   rules_.underused = 0;
   rules_.small_memory = 0;

@@ -112,8 +112,8 @@ expect "1" "$(srun --jobid="$gang" -N1 -n1 --overlap sh -c 'echo $SLURM_NNODES' 
 # Which rank is where, with which GPU and cores: for people and for programs.
 srun --jobid="$gang" -N2 -n2 --gpus-per-task=1 --overlap --cpu-bind=cores sh -c "until [ -e $machines/mapped ]; do sleep 0.02; done" </dev/null &
 mapped=$!
-ranks() { divvy show "$gang" | sed -n 's/^ *rank /rank /p' | tr -s ' '; }
-ranks_are_two() { [ "$(ranks | wc -l)" = 2 ]; }
+ranks() { divvy show "$gang" | sed -n 's/^ *rank /rank /p' | tr -s ' ' | grep GPU; }
+ranks_are_two() { [ "$(ranks | grep -c GPU)" = 2 ]; }
 wait_for "its map" ranks_are_two
 expect "$(field "$gang" gpus | tr -d '[]')" "$(ranks | sed -n 's/^rank 0 n1 GPU \([0-9]*\) cores [0-9]*$/\1/p')" "rank 0: $(ranks)"
 ranks | grep -qx 'rank 1 n2 GPU 0 cores [0-9]*' || fail "rank 1: $(ranks)"
