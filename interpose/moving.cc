@@ -126,6 +126,13 @@ cuda::Return CopyIn(Arena& arena) {
 
 namespace {
 
+bool HasAway(const Arena& arena) {
+  for (const Region* region = arena.first; region != nullptr; region = region->next) {
+    if (!region->is_present) return true;
+  }
+  return false;
+}
+
 /// Those that are off the device; all or nothing. Requires: they are on the host, and no others.
 Moved BringIn(Arena& arena, unsigned device) {
   Moved moved;
@@ -162,9 +169,13 @@ cuda::Return UnbackAll(Region* first, const Region* end, unsigned device) {
   std::uint64_t bytes = 0;
   for (Region* region = first; region != end; region = region->next) {
     if (!region->is_present) continue;
-    if (result == cuda::kSuccess) result = Unback(*region);
-    if (region->is_present) FreeHost(*region);
-    else bytes += region->size;
+    const cuda::Return one = result == cuda::kSuccess ? Unback(*region) : result;
+    if (!region->is_present) {
+      bytes += region->size;  // It is off, whatever else the driver has to say.
+      continue;
+    }
+    result = one;
+    FreeHost(*region);
   }
   GiveBack(device, bytes);
   return result;
@@ -205,19 +216,13 @@ Moved Evacuate(unsigned device) {
 bool IsAnyAway(unsigned device) {
   Arena& arena = ArenaOf(device);
   const Locked locked(arena.mutex);
-  for (const Region* region = arena.first; region != nullptr; region = region->next) {
-    if (!region->is_present) return true;
-  }
-  return false;
+  return HasAway(arena);
 }
 
 Moved Return(unsigned device) {
   Arena& arena = ArenaOf(device);
   const Locked locked(arena.mutex);
-  bool is_all_here = true;
-  for (const Region* region = arena.first; region != nullptr; region = region->next)
-    is_all_here = is_all_here && region->is_present;
-  if (is_all_here) return {};
+  if (!HasAway(arena)) return {};
   const ContextOf current(device);
   if (!current.is_current()) return Failed(cuda::kInvalidContext, "the process has no context on the device any more");
   const RelaxedCapture relaxed;

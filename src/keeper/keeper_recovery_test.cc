@@ -196,13 +196,19 @@ TEST(KeeperRecovery, AMoveThatWasCutOffIsBroughtToAnEnd) {
   }
 }
 
+/// Moved to the other GPU by the driver, and its library has not brought the memory back yet.
+struct OnItsWayUp : Moved {
+  OnItsWayUp() {
+    process->mutes_when_emptied = true;
+    wire::KeeperRequest request;
+    request.move = wire::KeeperMove{JobId(1), {1 - at}};
+    node->Send(request);
+    EXPECT_TRUE(Eventually([&] { return driver_state() == 0 && !FileText("maps").empty(); }));
+  }
+};
+
 TEST(KeeperRecovery, WhatTheNodeSaysAgainOpensNoGateBeforeTheMemoryIsBack) {
-  Moved world;
-  world.process->mutes_when_emptied = true;
-  wire::KeeperRequest request;
-  request.move = wire::KeeperMove{JobId(1), {1 - world.at}};
-  world.node->Send(request);
-  ASSERT_TRUE(Eventually([&] { return world.driver_state() == 0 && !world.FileText("maps").empty(); }));
+  OnItsWayUp world;
   world.process->stays_away = true;
   world.Kill();
   world.process->is_mute = false;
@@ -235,12 +241,7 @@ TEST(KeeperRecovery, WhatIsOnTheHostCountsForEveryKeeperThatComesAfter) {
 }
 
 TEST(KeeperRecovery, WhatCouldNotComeBackYetStillCounts) {
-  Moved world;
-  world.process->mutes_when_emptied = true;
-  wire::KeeperRequest request;
-  request.move = wire::KeeperMove{JobId(1), {1 - world.at}};
-  world.node->Send(request);
-  ASSERT_TRUE(Eventually([&] { return world.driver_state() == 0 && !world.FileText("maps").empty(); }));
+  OnItsWayUp world;
   world.process->mutes_when_emptied = false;
   world.Kill();
   world.process->is_mute = false;
