@@ -116,6 +116,9 @@ DeliveryResult ToMail(const DeliveryOrder& order, Time now) {
   run.environment = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/", "LANG=C.UTF-8"};
   run.input = MailText(order, now);
   run.time_limit = LimitOf(order);
+  // A mail server's sendmail queues the letter, and a process that it leaves behind sends it (exim4 by default):
+  // without that the letter lies there until the server looks at its queue, half an hour later.
+  run.may_leave_processes = true;
   if (::access(order.sendmail.c_str(), X_OK) != 0)
     return {false, true, 0,
             "there is no " + order.sendmail + " (sendmail in [notify] of divvy.toml) to send mail with"};

@@ -1,6 +1,8 @@
 #include "daemon/deliver.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -36,7 +38,7 @@ class DeliverTest : public testing::Test {
   /// In a process of its own, as it is: it may become somebody else, and kills what is below it.
   DeliveryResult Deliver() {
     int ends[2];
-    EXPECT_EQ(::pipe(ends), 0);
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     const pid_t child = ::fork();
     if (child == 0) {
       const std::string answer = wire::Encode(divvy::Deliver(order_, TimeFromSeconds(1'790'000'000)));
@@ -127,6 +129,32 @@ TEST_F(DeliverTest, MailGoesThroughSendmail) {
       << mail;
   EXPECT_NE(mail.find("\nMessage-ID: <" + order_.id + "@divvy.invalid>\n"), std::string::npos) << mail;
   EXPECT_NE(mail.find("\n\njob 17 failed\n.\nafter a dot\n"), std::string::npos) << mail;
+}
+
+TEST_F(DeliverTest, WhatSendmailLeavesBehindSendsTheLetter) {
+  order_.channel = "mail";
+  order_.target = "ada@example.org";
+  order_.sendmail = folder_ + "/sendmail";
+  // It goes on only after sendmail and who ran it have ended, as a mail server's process may.
+  std::ofstream(order_.sendmail) << "#!/bin/sh\n"
+                                    "cat >"
+                                 << folder_ << "/queued\nsetsid sh -c 'read line <" << folder_ << "/gate; mv "
+                                 << folder_ << "/queued " << folder_ << "/sent; echo >" << folder_
+                                 << "/done' </dev/null >/dev/null 2>&1 &\n";
+  ::chmod(order_.sendmail.c_str(), 0755);
+  for (const char* pipe : {"/gate", "/done"}) ASSERT_EQ(::mkfifo((folder_ + pipe).c_str(), 0666), 0);
+  const DeliveryResult result = Deliver();
+  EXPECT_TRUE(result.is_done) << result.message;
+  ASSERT_TRUE(Read("sent").empty());
+  // Not blocking: where nobody is left to read, this fails.
+  const int gate = ::open((folder_ + "/gate").c_str(), O_RDWR | O_NONBLOCK);
+  const int done = ::open((folder_ + "/done").c_str(), O_RDWR | O_NONBLOCK);
+  ASSERT_EQ(::write(gate, "\n", 1), 1);
+  pollfd waited{done, POLLIN, 0};
+  EXPECT_EQ(::poll(&waited, 1, 10'000), 1) << "what sendmail left behind was killed";
+  EXPECT_NE(Read("sent").find("To: ada@example.org"), std::string::npos);
+  ::close(gate);
+  ::close(done);
 }
 
 TEST_F(DeliverTest, ASubjectThatIsNotPlainIsEncoded) {

@@ -145,7 +145,7 @@ Result<HookEnd> RunHook(const HookRun& run) {
     }
   }
   talk.Drain();
-  EndAll();
+  if (end.was_too_slow || !run.may_leave_processes) EndAll();
   end.code = end.was_too_slow ? 128 + SIGKILL : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   return end;
 }

@@ -1,5 +1,5 @@
 // One program run to its end: with an input, an environment of its own and a limit of time. Blocking, for a process of
-// one thread that does nothing else: what the program leaves behind is killed.
+// one thread that does nothing else: what the program leaves behind is killed, unless that may stay.
 #pragma once
 
 #include <string>
@@ -16,6 +16,7 @@ struct HookRun {
   std::string directory;                 // "/" where it cannot be entered.
   std::string input;
   Duration time_limit = std::chrono::seconds(30);
+  bool may_leave_processes = false;  // What still runs once it has ended goes on: nothing does after `time_limit`.
 };
 struct HookEnd {
   int code = 0;  // As a shell has it: 128 + signal.
