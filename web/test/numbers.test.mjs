@@ -278,12 +278,19 @@ test('usage, efficiency, waste, fairness and predictions', async () => {
         if (seen) near(row.Used.replace(' %', ''), 100 * seen.utilization, 3, 'used');
       }
     });
+  }
+  for (const by of ['user', 'team', 'name', 'model', 'pool', 'node', 'hour', 'job']) {
+    await page.click(`[aria-label="Waste by what"] button:text-is("${by}")`);
+    await page.waitForSelector(`[role=table][aria-label="GPU-hours lost by ${by}"]`);
+    const title = by[0].toUpperCase() + by.slice(1);
     await agree(`waste by ${by}`, async () => {
       const said = daemon.json('report', 'waste', '--by', by);
       const rows = await table(`GPU-hours lost by ${by}`);
       assert.equal(rows.length, said.rows.length);
       for (const group of said.rows) {
         const row = rows.find((one) => one[title] === (group.group || '—'));
+        assert.ok(row, `${group.group} is not among ${rows.map((one) => one[title])}`);
+        if (by === 'job') assert.deepEqual([row.Name, row.User, row.State], [group.job.name, group.job.user, group.job.state]);
         near(row['GPU-hours'], group.gpu_hours, 0.1, 'GPU-hours');
         near(row.Lost, group.lost_gpu_hours, 0.1, 'lost');
         near(row['At 0 %'], group.idle_gpu_hours, 0.1, 'idle');

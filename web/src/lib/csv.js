@@ -3,6 +3,7 @@
 /** A cell that a spreadsheet takes for text, whatever it begins with. */
 function cell(value) {
   let text = value === undefined || value === null ? '' : String(value);
+  if (/^-?\d{1,3}(,\d{3})+(\.\d+)?$/.test(text)) text = text.replaceAll(',', '');  // A number, its thousands set apart for people.
   if (/^[=+\-@\t\r]/.test(text) && !/^-?\d+(\.\d+)?$/.test(text)) text = "'" + text;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -25,6 +25,7 @@ export function lasting(seconds) {
 
 const kTime = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
 const kDay = new Intl.DateTimeFormat('en-GB', { day: '2-digit', month: 'short', hour: '2-digit', minute: '2-digit' });
+const kHour = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
 const kFull = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
 const dayOf = (date) => date.toDateString();
 
@@ -56,6 +57,15 @@ export function bytes(count) {
 export const percent = (ratio) => (ratio === undefined || ratio === null || ratio < 0 ? '' : `${Math.round(ratio * 100)} %`);
 export const number = (value, digits = 1) =>
   value === undefined || value === null ? '' : Number(value.toFixed(digits)).toLocaleString('en-GB');
+/** Two digits behind the point, as money has them: 1234.5 -> "1,234.50". */
+export const money = (value) =>
+  value === undefined || value === null ? '' : value.toLocaleString('en-GB', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+/** An hour of a report, "2026-03-01T16" in UTC, in the reader's time: "today, 17:00", "01 Mar, 17:00". */
+export function hourText(group) {
+  const date = new Date(`${group}:00:00Z`);
+  if (Number.isNaN(date.getTime())) return group;
+  return dayOf(date) === dayOf(new Date()) ? `today, ${kHour.format(date)}` : kDay.format(date);
+}
 
 /** [0, 1, 2, 5] -> "0-2,5" */
 export function ranges(numbers) {
