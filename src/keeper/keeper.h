@@ -174,6 +174,8 @@ class Keeper {
   // keeper_moves.cc
   void Relocate(Kept& kept, std::uint64_t order, Passage passage, const std::vector<GpuIndex>& to);
   void StartRelocation(Kept& kept, Passage passage, RelocationPlan plan, const std::vector<int>& to);
+  /// The pages of its processes name the GPUs of its record.
+  void SetPlaces(Kept& kept);
   void WatchLeaving(TenantId id);
   std::string WhyNoHostRoom(const Kept& kept) const;
   void EndRelocation(TenantId id, Passage passage, const std::vector<int>& to, sharing::Done done);

@@ -170,6 +170,12 @@ void Keeper::StartRelocation(Kept& kept, Passage passage, RelocationPlan plan, c
   if (passage == Passage::kParking) WatchLeaving(id);
 }
 
+void Keeper::SetPlaces(Kept& kept) {
+  const std::vector<std::string> uuids = UuidsOf(kept.record.gpus);
+  for (unsigned device = 0; device < kept.tenant->devices().size(); ++device)
+    kept.tenant->SetPlace(device, uuids[device], static_cast<GpuIndex>(kept.record.gpus[device]));
+}
+
 void Keeper::WatchLeaving(TenantId id) {
   const Kept* kept = Find(id);
   if (kept == nullptr || kept->relocation == nullptr || kept->record.passage != Passage::kParking) return;
@@ -191,6 +197,8 @@ void Keeper::EndRelocation(TenantId id, Passage passage, const std::vector<int>&
   record.is_parked =
       done.outcome == Outcome::kParked || (done.outcome == Outcome::kDone && passage == Passage::kParking);
   if (arrives) record.gpus = to;
+  // One without a process has passed no step that would have told its page.
+  if (!record.is_parked) SetPlaces(*kept);
   kept->awaits_dialling = record.is_parked && passage == Passage::kWaking && kept->tenant->missing() != 0;
   record.passage = Passage::kNone;
   record.has_restored = false;

@@ -24,6 +24,23 @@ TEST(KeeperMoves, ATenantIsMovedWithItsData) {
   EXPECT_EQ(world.node->State().moves, 1u);
 }
 
+// A program that reads its data for minutes before it begins with CUDA is moved before anything of it is known here: it
+// has to find the GPU that it was moved to, which its page names.
+TEST(KeeperMoves, ATenantWithoutProcessesBeginsWhereItWasMovedTo) {
+  KeeperWorld world(2, true);
+  const wire::KeeperAdded added = world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
+  const int at = world.node->StateOf(1).shares.at(0).gpu;
+  ASSERT_EQ(world.Command(1, "move", {1 - at}), "");
+  ASSERT_EQ(world.node->StateOf(1).shares.at(0).gpu, 1 - at);
+  FakeProcess process(added.folder);
+  ASSERT_TRUE(Eventually([&] { return process.is_up(); }));
+  EXPECT_EQ(process.page->devices[0].uuid, UuidOf(1 - at));
+  EXPECT_EQ(process.page->devices[0].gpu, static_cast<std::uint32_t>(1 - at));
+  // And back, with a process.
+  ASSERT_EQ(world.Command(1, "move", {at}), "");
+  EXPECT_EQ(process.page->devices[0].uuid, UuidOf(at));
+}
+
 TEST(KeeperMoves, WhatCannotLeaveStaysAndSaysWhy) {
   Moved world;
   world.process->fails_evacuations = 1;
