@@ -3,6 +3,7 @@
 // judged as at submission. Thread CPU time and wall time: the first is what other work on the machine does not change.
 //
 //   explain_bench [--nodes N] [--jobs N] [--shapes N] [--asked N] [--order small-first|fifo|fair|shortest] [--gangs]
+//                 [--users N]   N users, each of whom may hold half as many GPUs as would be their part
 #include <time.h>
 
 #include <algorithm>
@@ -50,6 +51,7 @@ struct Options {
   int asked = 300;
   Order order = Order::kSmallFirst;
   bool gangs = false;
+  int users = 0;
 };
 
 struct Times {
@@ -125,6 +127,11 @@ World MakeWorld(const Options& options) {
   }
   const std::vector<std::int64_t> capacity(4, std::int64_t{options.nodes} * 2 * placement::kGpuParts);
   cluster.SetScorer(placement::MakeScorer("default", placement::CountShapes(shapes), 1e4, capacity));
+  std::vector<CapIndex> caps;
+  for (int i = 0; i < options.users; ++i) {
+    const std::int64_t gpus = std::max(1, options.nodes * 4 / options.users);
+    caps.push_back(cluster.AddCap("user u" + std::to_string(i), 0, gpus * placement::kGpuParts));
+  }
   for (int i = 0; i < options.jobs; ++i) {
     if (i % 100 == 0) world.now += std::chrono::milliseconds(1);
     Job job;
@@ -134,6 +141,7 @@ World MakeWorld(const Options& options) {
     job.queued_at = world.now;
     job.limit = shape % 2 == 0 ? std::chrono::hours(1 + shape % 24) : std::chrono::hours(0);
     job.predicted = std::chrono::minutes(10 + shape % 700);
+    if (!caps.empty()) job.caps = {caps[static_cast<std::size_t>(shape) % caps.size()]};
     cluster.Put(job, world.now);
   }
   cluster.Decide(world.now);
@@ -228,6 +236,7 @@ int main(int argc, char** argv) {
     else if (name == "--jobs") options.jobs = number();
     else if (name == "--shapes") options.shapes = number();
     else if (name == "--asked") options.asked = number();
+    else if (name == "--users") options.users = number();
     else if (name == "--gangs") options.gangs = true;
     else if (name == "--order" && i + 1 < argc) {
       const std::string order = argv[++i];

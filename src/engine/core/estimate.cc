@@ -8,16 +8,12 @@
 
 #include "base/duration_text.h"
 #include "base/text.h"
-#include "engine/core/caps.h"
 #include "engine/core/estimate_supply.h"
 #include "engine/core/placing.h"
 #include "engine/phrases.h"
 
 namespace divvy::core {
 namespace {
-
-/// Ends of running jobs that are looked at to see when a cap or a limit has room.
-constexpr std::size_t kMostEnds = 20'000;
 
 class Estimator {
  public:
@@ -34,8 +30,12 @@ class Estimator {
     const bool is_dated = slot != state_.promises.end() && slot->promise.start > now_ && slot->promise.start != kNever;
     const Supply supply(view_, ahead_, spread_);
     if (slot != state_.promises.end() && (is_dated || !view_.IsBarred())) {
-      Estimate estimate = FromPromise(*slot);
-      if (!slot->promise.is_claim) TakeEarlier(estimate, FromSupply(supply));
+      const bool is_open = supply.may_be_passed() && !slot->promise.is_claim;
+      Estimate estimate = FromPromise(*slot, is_open);
+      if (slot->promise.is_claim) return estimate;
+      const Estimate likelier = FromSupply(supply);
+      if (is_open) PutOff(estimate, likelier, At(supply, Outcome::kLatest).at);
+      TakeEarlier(estimate, likelier);
       return estimate;
     }
     Estimate estimate = FromSupply(supply);
@@ -100,8 +100,9 @@ class Estimator {
     return jobs;
   }
 
-  // Only the first promise is a bound: a job before another may start early and push that one back.
-  Estimate FromPromise(const PromiseSlot& slot) {
+  // Only the first promise is a bound: a job before another may start early and push that one back. `is_open`: so may
+  // one that a limit keeps back, which has no promise.
+  Estimate FromPromise(const PromiseSlot& slot, bool is_open) {
     const Promise& promise = slot.promise;
     Estimate estimate;
     if (promise.is_claim) {
@@ -120,7 +121,7 @@ class Estimator {
     const auto of_kind = [&](const PromiseSlot& one) { return one.wants_gpu == slot.wants_gpu; };
     const auto first = std::find_if(state_.promises.begin(), state_.promises.end(), of_kind);
     const bool is_first = first != state_.promises.end() && first->promise.entry == promise.entry;
-    const bool is_bound = promise.is_sure && is_first;
+    const bool is_bound = promise.is_sure && is_first && !is_open;
     const std::vector<JobId> jobs = JobsOn(promise, true);
     // Somebody else is promised it first: then the ends of those who run now say little.
     const bool is_alone = std::none_of(promise.pieces.begin(), promise.pieces.end(), [&](const Piece& piece) {
@@ -143,6 +144,15 @@ class Estimator {
     return estimate;
   }
 
+  // Those before it whom a limit keeps back go first once it lets them.
+  void PutOff(Estimate& estimate, const Estimate& likelier, Time latest) const {
+    if (likelier.typical > estimate.typical) {
+      estimate.typical = likelier.typical;
+      estimate.basis = likelier.basis;
+    }
+    estimate.latest = std::max({estimate.typical, estimate.latest, latest});
+  }
+
   // What is promised goes by where it would fit when time limits are reached; those behind it are told of what is
   // likelier, and it would start there before them.
   void TakeEarlier(Estimate& estimate, const Estimate& likelier) const {
@@ -159,88 +169,14 @@ class Estimator {
     const auto later = [&](Supply::Moment moment, Rests on) {
       if (moment.at > answer.at) answer = {moment.at, on, std::move(moment)};
     };
-    later(supply.Served(outcome), Rests::kLine);
+    const Supply::Turn turn = supply.Served(outcome);
+    later(turn.supply, Rests::kLine);
     if (answer.at != kNever) later(supply.Fits(outcome, answer.at), Rests::kEnds);
-    if (view_.IsBarred()) later(Unbarred(supply.ends(outcome)), Rests::kBarrier);
+    later(turn.limits, Rests::kBarrier);
+    // What its limits leave is kept for one that cannot be dated.
+    if (answer.at <= now_ && view_.IsBarred()) later({}, Rests::kBarrier);
     if (answer.at <= now_) later(Unkept(), Rests::kKept);
     return answer;
-  }
-
-  // From when no cap and no limit keeps it back.
-  Supply::Moment Unbarred(const EndTimes& ends) const {
-    Supply::Moment moment{now_, {}, 0, 0};
-    const ClassKey& own = view_.seeker().key;
-    const std::int64_t parts = LeastGpuParts(view_.seeker().ask);
-    for (const CapIndex index : own.caps) {
-      const Cap& cap = state_.caps[index];
-      const CapUse kept = view_.KeptOf(index);
-      if (RefusesJobs(cap, kept)) {
-        moment.at = std::max(moment.at, WhenLess(ends, cap.running + kept.jobs - cap.limit + 1,
-                                                 [&](const JobClass& other, std::int64_t) -> std::int64_t {
-                                                   return IsCountedIn(other.key, index) ? 1 : 0;
-                                                 }));
-      }
-      if (RefusesGpus(cap, parts, kept)) {
-        moment.at = std::max(moment.at, WhenLess(ends, cap.parts + kept.parts + parts - cap.parts_limit,
-                                                 [&](const JobClass& other, std::int64_t held) {
-                                                   return IsCountedIn(other.key, index) ? held : 0;
-                                                 }));
-      }
-    }
-    if (!state_.teams.has_rules()) return moment;
-    const auto is_within = [&](TeamIndex team, TeamIndex above) {
-      for (; team != kRootTeam; team = state_.teams.spec(team).parent) {
-        if (team == above) return true;
-      }
-      return false;
-    };
-    const auto wait = [&](TeamIndex team, std::int64_t excess, bool is_firm_only) {
-      const auto counts = [&](const JobClass& other, std::int64_t held) {
-        const bool is_counted = is_within(other.key.team, team) && (other.is_firm() || !is_firm_only);
-        return is_counted ? held : 0;
-      };
-      moment.at = std::max(moment.at, WhenLess(ends, excess, counts));
-    };
-    const KeptOfTeams kept = view_.KeptOfItsTeams();
-    const auto of = [](const TeamUse& use, TeamIndex team) { return team < use.size() ? use[team] : 0; };
-    for (TeamIndex team = own.team; team != kRootTeam; team = state_.teams.spec(team).parent) {
-      const TeamSpec& spec = state_.teams.spec(team);
-      if (spec.limit_parts != kNoBound) {
-        wait(team, state_.teams.running(team) + of(kept.all, team) + parts - spec.limit_parts, false);
-      }
-      if (spec.quota_parts != kNoBound && own.preemptible == Preemptible::kNever) {
-        wait(team, state_.teams.firm(team) + of(kept.firm, team) + parts - spec.quota_parts, true);
-      }
-    }
-    return moment;
-  }
-
-  // From when so much of what `counts` counts has ended, of what runs and of what is promised to start before.
-  template <typename Counts>
-  Time WhenLess(const EndTimes& ends, std::int64_t excess, Counts counts) const {
-    if (excess <= 0) return now_;
-    std::vector<std::pair<Time, std::int64_t>> found;
-    std::size_t looked = 0;
-    for (const auto& [end, job] : state_.ends) {
-      if (++looked > kMostEnds) break;
-      const Run& run = state_.running.at(job);
-      const Time at = ends.Of(run);
-      const std::int64_t count = at == kNever ? 0 : counts(state_.classes[run.job_class], state_.PartsOf(run));
-      if (count > 0) found.emplace_back(at, count);
-    }
-    for (const PromiseSlot& slot : state_.promises) {
-      if (slot.promise.start == kNever || !view_.IsBefore(slot)) continue;
-      const JobClass& job_class = state_.classes[slot.job_class];
-      const std::optional<Duration> length = ends.Length(slot.promise.entry, job_class.key);
-      const std::int64_t count = length ? counts(job_class, job_class.least_parts) : 0;
-      if (count > 0) found.emplace_back(AddSaturating(slot.promise.start, *length), count);
-    }
-    std::sort(found.begin(), found.end());
-    for (const auto& [at, count] : found) {
-      excess -= count;
-      if (excess <= 0) return at;
-    }
-    return kNever;
   }
 
   // There is room, but it is kept for others.
@@ -262,32 +198,15 @@ class Estimator {
     return moment;
   }
 
-  // Why it can never start, whoever else ends; null: it may.
-  const char* WhyNotEver() const {
-    constexpr const char* kLimit = "never: it asks for more than a limit allows at once";
-    const ClassKey& own = view_.seeker().key;
-    const std::int64_t parts = LeastGpuParts(view_.seeker().ask);
-    const bool is_beyond_a_cap = std::any_of(own.caps.begin(), own.caps.end(), [&](CapIndex index) {
-      return state_.caps[index].parts_limit > 0 && parts > state_.caps[index].parts_limit;
-    });
-    if (is_beyond_a_cap) return kLimit;
-    for (TeamIndex team = own.team; team != kRootTeam; team = state_.teams.spec(team).parent) {
-      const TeamSpec& spec = state_.teams.spec(team);
-      if (spec.limit_parts != kNoBound && parts > spec.limit_parts) return kLimit;
-      if (spec.quota_parts != kNoBound && parts > spec.quota_parts && own.preemptible == Preemptible::kNever) {
-        return "never: it cannot be taken back, and asks for more than a team's quota";
-      }
-    }
-    return nullptr;
-  }
-
   // --- Words --------------------------------------------------------------------------------------------------------
 
   Estimate FromSupply(const Supply& supply) const {
     const Answer answer = At(supply, Outcome::kTypical);
     Estimate estimate;
     estimate.typical = answer.at;
-    if (const char* never = answer.at == kNever ? WhyNotEver() : nullptr) {
+    const ClassKey& own = view_.seeker().key;
+    const char* never = WhyNeverAllowed(state_, own, LeastGpuParts(view_.seeker().ask));
+    if (answer.at == kNever && never != nullptr) {
       estimate.basis = never;
       return estimate;
     }
@@ -301,8 +220,7 @@ class Estimator {
         }
         break;
       case Rests::kBarrier:
-        if (answer.at != kNever) estimate.basis = "when enough of those end that its caps and limits count";
-        else estimate.basis = "no time can be given: the jobs that its caps and limits count have no known end";
+        estimate.basis = LimitText(answer);
         break;
       case Rests::kEnds:
         estimate.basis = answer.at == kNever          ? WhyNever(answer.moment)
@@ -347,6 +265,17 @@ class Estimator {
     return {jobs.begin(), jobs.end()};
   }
 
+  static std::string JobsAhead(std::uint64_t jobs) {
+    return jobs == 1 ? "the job ahead of it" : "the " + std::to_string(jobs) + " jobs ahead of it";
+  }
+
+  static std::string LimitText(const Answer& answer) {
+    if (answer.at == kNever) return "no time can be given: the jobs that its caps and limits count have no known end";
+    if (answer.moment.behind == 0) return "when enough of those end that its caps and limits count";
+    return "after " + JobsAhead(answer.moment.behind) +
+           " that its caps and limits count too, going by predictions and time limits";
+  }
+
   std::string LineText(const Answer& answer) const {
     const Supply::Moment& moment = answer.moment;
     if (answer.at == kNever) {
@@ -357,8 +286,7 @@ class Estimator {
       return "no time can be given: " + Plural(static_cast<std::int64_t>(moment.endless), "job") + " ahead of it" +
              HaveNoEnd(static_cast<std::size_t>(moment.endless));
     }
-    const std::string jobs = moment.behind == 1 ? "the job" : "the " + std::to_string(moment.behind) + " jobs";
-    return "after " + jobs + " ahead of it, going by predictions and time limits";
+    return "after " + JobsAhead(moment.behind) + ", going by predictions and time limits";
   }
 
   // "when job 12 and job 14 end, by prediction".

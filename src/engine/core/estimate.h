@@ -2,9 +2,11 @@
 //
 // Three things have to come about, and the last of them decides: its caps and limits let it, running jobs leave enough
 // of what it needs on fitting nodes, and those ahead in line have had their turn on the summed capacity of these nodes,
-// without backfill. Later than the truth rather than earlier, if nothing is submitted that goes first. A promise is the
-// answer where there is one, unless it is likely that the job starts before: promises go by time limits, and those who
-// have none are told of what is likely. So of jobs that ask for the same, who stands first is not said to start last.
+// without backfill. Who has a turn takes room of its caps and limits too, until its expected end; until they let it, it
+// holds up only whom the same ones count. Later than the truth rather than earlier, if nothing is submitted that goes
+// first. A promise is the answer where there is one, unless it is likely that the job starts before (promises go by
+// time limits, and those who have none are told of what is likely), or that one goes first whom a limit keeps back. So
+// of jobs that ask for the same, who stands first is not said to start last.
 //
 // Three ends of a job are told apart: typical is its prediction, or else its time limit; latest is its time limit, or
 // else what one in ten exceeds; earliest is what one in ten stays under, where anything is known of that.

@@ -1,5 +1,5 @@
 // Expected starts of one queue, seen at one moment, do not contradict each other: of two jobs that ask for the same,
-// who stands first is not said to start last.
+// who stands first is not said to start last; and no more are said to run together than a cap allows.
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/core/caps.h"
 #include "engine/core/explain.h"
 #include "engine/core/queue_order.h"
 #include "engine/core/state.h"
@@ -25,6 +26,7 @@ struct Kind {
   bool has_predictions = true;  // Else nothing is predicted.
   bool has_gangs = false;
   bool has_caps = false;
+  bool is_one_kind_capped = false;  // Those under the cap are all alike.
   bool has_spread = false;
 };
 
@@ -55,6 +57,12 @@ Cluster MakeQueue(std::uint64_t seed, const Kind& kind, Time& now) {
     job.user = static_cast<UserIndex>(draws.Below(2));
     if (kind.has_caps && draws.Below(3) == 0) job.caps = {cap};
     if (draws.Below(10) == 0) job.count = static_cast<std::uint32_t>(1 + draws.Below(4));
+    if (kind.is_one_kind_capped && !job.caps.empty()) {
+      const Time queued = job.queued_at;
+      job =
+          MakeJob(cluster, static_cast<std::uint64_t>(i), GpuAsk(1 + static_cast<int>(seed % 3)), queued, minutes(60));
+      job.caps = {cap};
+    }
     cluster.Put(job, now);
     if (draws.Below(6) == 0 && !running.empty()) {
       const auto at = running.begin() + draws.Below(static_cast<int>(running.size()));
@@ -104,6 +112,37 @@ void Check(std::uint64_t seed, const Kind& kind) {
 
 void CheckAll(const Kind& kind) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) Check(seed, kind);
+}
+
+// As many as the cap allows, from when they run or are said to start until they reach their time limit.
+void CheckCap(std::uint64_t seed, const Kind& kind) {
+  Time now = At(0);
+  Cluster cluster = MakeQueue(seed, kind, now);
+  const CapIndex index{0};
+  const Cluster::State& state = cluster.state();
+  std::multimap<Time, int> changes;
+  for (const auto& [id, run] : state.running) {
+    if (IsCountedIn(state.classes[run.job_class].key, index)) changes.emplace(run.end, -1);
+  }
+  for (const auto& [id, waiting] : state.waiting) {
+    if (!IsCountedIn(state.classes[waiting.job_class].key, index)) continue;
+    const Time start = Explain(cluster, id, now).start.typical;
+    if (start == kNever) continue;
+    changes.emplace(start, 1);
+    changes.emplace_hint(changes.lower_bound(start + minutes(60)), start + minutes(60), -1);  // Before who starts then.
+  }
+  int together = state.caps[index].running;
+  for (const auto& [at, change] : changes) {
+    together += change;
+    EXPECT_LE(together, state.caps[index].limit) << "seed " << seed << " at " << Text(at);
+  }
+}
+
+TEST(EstimateOrder, NoMoreTogetherThanACapAllows) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    CheckCap(seed, {.has_caps = true, .is_one_kind_capped = true});
+    CheckCap(seed, {.has_predictions = false, .has_caps = true, .is_one_kind_capped = true});
+  }
 }
 
 TEST(EstimateOrder, HoldsByLimits) { CheckAll({.has_predictions = false}); }

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <queue>
 #include <set>
 
 namespace divvy::core {
 namespace {
 
 constexpr std::size_t kMostWaitedFor = 16;
+/// A long line, and limits, look at the ends of all pieces before a time: of more pieces these are rounded.
+constexpr std::size_t kMostExact = 4'000;
 
 void Note(std::vector<JobId>& jobs, JobId job) {
   if (jobs.size() < kMostWaitedFor && std::find(jobs.begin(), jobs.end(), job) == jobs.end()) jobs.push_back(job);
@@ -60,7 +63,7 @@ std::optional<Duration> EndTimes::Length(JobId entry, const ClassKey& key) const
 }
 
 Supply::Supply(const View& view, const Ahead& ahead, const SpreadOf* spread)
-    : view_(view), state_(view.state()), ask_(view.seeker().ask), spread_(spread) {
+    : view_(view), state_(view.state()), ask_(view.seeker().ask), spread_(spread), limits_(view.state()) {
   if (TakesOneAlternative(ask_)) {
     for (std::size_t i = 0; i < ask_.groups.front().alternatives.size(); ++i) alike_.push_back(Narrowed(ask_, i));
   }
@@ -322,8 +325,8 @@ double Supply::ShareOf(placement::ModelSet models) const {
   return here == 0 ? 0 : here / (here + there);
 }
 
-std::vector<Supply::Chunk> Supply::Chunks(Outcome outcome) const {
-  std::vector<Chunk> chunks;
+std::vector<Stock::Chunk> Supply::Chunks(Outcome outcome) const {
+  std::vector<Stock::Chunk> chunks;
   chunks.reserve(units_.size() + 1);
   chunks.push_back({view_.now(), free_units_});
   ForEachFreed(outcome, [&](Time at, std::int64_t units) { chunks.push_back({at, units}); });
@@ -333,27 +336,48 @@ std::vector<Supply::Chunk> Supply::Chunks(Outcome outcome) const {
 void Supply::GatherWork(const Ahead& ahead) {
   std::map<placement::ModelSet, double> shares;
   const bool asks_spread = spread_ != nullptr && ahead.parts.size() <= kMostAsked;
+  const ClassKey& own = view_.seeker().key;
+  for (const Ahead::Part& part : ahead.parts) {
+    const JobClass& job_class = state_.classes[part.job_class];
+    limits_.Expect(job_class.key, job_class.least_parts, part.members);
+  }
+  limits_.Expect(own, LeastGpuParts(ask_), 1);
+  own_uses_ = limits_.UsesOf(own, LeastGpuParts(ask_));
   for (const Ahead::Part& part : ahead.parts) {
     const Front& front = state_.fronts[part.job_class];
-    if (front.wants_gpu != counts_gpus_ || (counts_gpus_ && (front.shape.models & kinds_) == 0)) continue;
     const JobClass& job_class = state_.classes[part.job_class];
     const Ask& ask = state_.asks[job_class.key.ask];
-    if (IsBarred(state_, ask, job_class.key)) continue;
+    const bool goes_here = front.wants_gpu == counts_gpus_ && (!counts_gpus_ || (front.shape.models & kinds_) != 0);
+    if (!goes_here && own_uses_.empty()) continue;
     if (job_class.checked_epoch == state_.usable_epoch && !job_class.could_run) continue;
-    Work work{part.job_class, part.members, counts_gpus_ ? job_class.least_parts : UnitsOf(ask), {}, 0};
-    if (counts_gpus_) {
+    Work work{part.job_class, part.members, 0, {}, 0, 0, limits_.UsesOf(job_class.key, job_class.least_parts)};
+    const bool is_alike = Share(work.uses, own_uses_);
+    if (!goes_here && !is_alike) continue;
+    if (goes_here) work.units = counts_gpus_ ? job_class.least_parts : UnitsOf(ask);
+    if (goes_here && counts_gpus_) {
       const auto [share, is_new] = shares.try_emplace(front.shape.models, 0);
       if (is_new) share->second = ShareOf(front.shape.models);
       work.units = static_cast<std::int64_t>(static_cast<double>(work.units) * share->second);
+    }
+    may_be_passed_ |= work.units > 0 && !work.uses.empty() && IsBarred(state_, ask, job_class.key) &&
+                      WhyNeverAllowed(state_, job_class.key, job_class.least_parts) == nullptr;
+    work.is_bound_apart = std::any_of(work.uses.begin(), work.uses.end(), [&](const Limits::Use& use) {
+      return !Share({&use, 1}, own_uses_);
+    });
+    for (const PromiseSlot& slot : state_.promises) {
+      work.promised += slot.job_class == part.job_class && view_.IsBefore(slot) ? 1 : 0;
     }
     const JobId head = asks_spread ? job_class.line.At(job_class.line.begin()).place.id : JobId();
     for (const Outcome outcome : {Outcome::kEarliest, Outcome::kTypical, Outcome::kLatest}) {
       const EndTimes ends(state_.rules, view_.now(), outcome, asks_spread ? spread_ : nullptr);
       work.length[static_cast<std::size_t>(outcome)] = ends.Length(head, job_class.key);
     }
-    works_.push_back(work);
     members_ += part.members;
+    ahead_here_ += goes_here ? part.members : 0;
+    ahead_alike_ += is_alike ? part.members : 0;
+    works_.push_back(std::move(work));
   }
+  limits_.FindHolders();
   GatherFirst();
 }
 
@@ -384,93 +408,98 @@ void Supply::GatherFirst() {
   }
 }
 
-Supply::Moment Supply::Served(Outcome outcome) const {
-  if (members_ == 0) return {view_.now(), {}, 0, 0};
+Supply::Turn Supply::Served(Outcome outcome) const {
+  Turn turn{{view_.now(), {}, ahead_here_}, {view_.now(), {}, ahead_alike_}};
+  if (members_ == 0 && own_uses_.empty()) return turn;
   const bool is_whole = members_ == stepped_.size();
-  Free free(is_whole ? Chunks(outcome) : Rounded(outcome));
-  Serve(outcome, free);
-  if (!is_whole) return Summed(outcome, std::move(free));
+  const bool is_exact = units_.size() <= kMostExact || (is_whole && limits_.size() == 0);
+  Stock free(is_exact ? Chunks(outcome) : Rounded(outcome));
+  std::vector<Stock> limits = limits_.Stocks(ends(outcome), view_.now());
+  turn.supply.endless = Serve(outcome, free, limits);
+  for (const Limits::Use& use : own_uses_) {
+    Stock& limit = limits[use.limit];
+    const auto amount_of = [&](const Work& work) {
+      const auto its = std::ranges::find(work.uses, use.limit, &Limits::Use::limit);
+      return its == work.uses.end() ? 0 : its->amount;
+    };
+    const Time at = is_whole ? limit.From(use.amount) : Summed(outcome, std::move(limit), use.amount, amount_of);
+    turn.limits.at = std::max(turn.limits.at, at);
+  }
+  if (ahead_here_ == 0) return turn;
   const std::int64_t own = UnitsOf(ask_);
-  const Time at = own > free.left ? kNever : free.Take(own, view_.now());
-  return {at, {}, members_, free.endless};
-}
-
-Supply::Free::Free(std::vector<Chunk> all) {
-  for (const Chunk& chunk : all) left += chunk.units;
-  chunks = decltype(chunks)(std::greater<>(), std::move(all));
-}
-
-Time Supply::Free::Take(std::int64_t units, Time now) {
-  Time start = now;
-  while (units > 0 && !chunks.empty()) {
-    const Chunk chunk = chunks.top();
-    chunks.pop();
-    start = std::max(start, chunk.at);
-    const std::int64_t taken = std::min(units, chunk.units);
-    units -= taken;
-    if (chunk.units > taken) chunks.push({chunk.at, chunk.units - taken});
+  turn.supply.at =
+      std::max(view_.now(), is_whole ? free.From(own) : Summed(outcome, std::move(free), own, &Work::units));
+  if (is_whole) return turn;
+  for (const Work& work : works_) {
+    if (!work.length[static_cast<std::size_t>(outcome)]) turn.supply.endless += work.members - work.stepped;
   }
-  return start;
+  return turn;
 }
 
-// Each takes what is free first, in the order of the line.
-void Supply::Serve(Outcome outcome, Free& free) const {
-  for (const std::uint32_t at : stepped_) {
-    const std::int64_t units = works_[at].units;
-    const std::optional<Duration>& length = works_[at].length[static_cast<std::size_t>(outcome)];
-    if (units > free.left) {
-      free.endless += 1;  // It cannot be dated itself; whether others pass it is not known.
-      continue;
-    }
-    const Time start = free.Take(units, view_.now());
-    if (length) {
-      free.chunks.push({AddSaturating(start, *length), units});
-      continue;
-    }
-    free.left -= units;
-    free.endless += 1;
-  }
+// Each takes what is free first, in the order of the line. How many cannot be dated, or their ends.
+std::uint64_t Supply::Serve(Outcome outcome, Stock& free, std::vector<Stock>& limits) const {
+  std::uint64_t endless = 0;
+  for (const std::uint32_t at : stepped_) endless += Takes(works_[at], outcome, free, limits) ? 0 : 1;
+  return endless;
 }
 
-// The rest are too many to place: what they will use of GPUs and time is worked off by what is free then.
-Supply::Moment Supply::Summed(Outcome outcome, Free free) const {
-  Moment moment{kNever, {}, members_, free.endless};
+// False: it cannot be dated, or its end cannot.
+bool Supply::Takes(const Work& work, Outcome outcome, Stock& free, std::vector<Stock>& limits) const {
+  Time allowed = view_.now();
+  for (const Limits::Use& use : work.uses) allowed = std::max(allowed, limits[use.limit].From(use.amount));
+  if (allowed == kNever) return false;  // It holds up nobody.
+  const Time fits = work.units > 0 ? free.From(work.units) : allowed;
+  const Time start = std::max(allowed, fits);
+  // Whether others pass one that cannot be dated is not known; what it was promised of limits is kept for it.
+  if (start == kNever && work.promised == 0) return false;
+  for (const Limits::Use& use : work.uses) limits[use.limit].TakeLast(use.amount, start);
+  if (start == kNever) return false;
+  if (fits >= allowed) free.TakeFirst(work.units);
+  else free.TakeLast(work.units, start);
+  const std::optional<Duration>& length = work.length[static_cast<std::size_t>(outcome)];
+  if (!length) return false;
+  const Time end = AddSaturating(start, *length);
+  for (const Limits::Use& use : work.uses) limits[use.limit].GiveBack(end, use.amount);
+  if (work.units > 0) free.GiveBack(end, work.units);
+  return true;
+}
+
+// The rest are too many to place: what they will use, and for how long, is worked off by what is there then.
+template <typename AmountOf>
+Time Supply::Summed(Outcome outcome, Stock stock, std::int64_t own_amount, AmountOf amount_of) const {
   double work = 0;  // Unit-nanoseconds.
   double stuck = 0;
   for (const Work& one : works_) {
-    const std::uint64_t members = one.members - one.stepped;
-    const double units = static_cast<double>(one.units) * static_cast<double>(members);
+    if (one.is_bound_apart) continue;
+    const auto members = static_cast<double>(one.members - one.stepped);
+    const double units = static_cast<double>(std::invoke(amount_of, one)) * members;
     const std::optional<Duration>& length = one.length[static_cast<std::size_t>(outcome)];
-    if (length) {
-      work += units * static_cast<double>(length->count());
-    } else {
-      stuck += units;
-      moment.endless += members;
-    }
+    if (length) work += units * static_cast<double>(length->count());
+    else stuck += units;
   }
-  const auto own = static_cast<double>(UnitsOf(ask_));
-  if (stuck + own > static_cast<double>(free.left)) return moment;
-  double width = -stuck;  // What is free, but for what jobs without an end have taken by then.
+  const auto own = static_cast<double>(own_amount);
+  if (stuck + own > static_cast<double>(stock.left())) return kNever;
+  double width = -stuck;  // What is there, but for what jobs without an end have taken by then.
   Time at = view_.now();
   while (true) {
-    for (; !free.chunks.empty() && free.chunks.top().at <= at; free.chunks.pop()) {
-      width += static_cast<double>(free.chunks.top().units);
+    std::optional<Stock::Chunk> first = stock.First();
+    for (; first && first->at <= at; first = stock.First()) {
+      width += static_cast<double>(first->amount);
+      stock.DropFirst();
     }
-    const bool is_last = free.chunks.empty();
-    const double until = is_last ? 9e18 : static_cast<double>((free.chunks.top().at - at).count());
+    const double until = first ? static_cast<double>((first->at - at).count()) : 9e18;
     if (width >= own && width > 0 && work <= width * until) {
-      moment.at = AddSaturating(at, Duration(static_cast<std::int64_t>(std::min(work / width, 9e18))));
-      return moment;
+      return AddSaturating(at, Duration(static_cast<std::int64_t>(std::min(work / width, 9e18))));
     }
-    if (is_last) return moment;
+    if (!first) return kNever;
     work = std::max(work - std::max(width, 0.0) * until, 0.0);
-    at = free.chunks.top().at;
+    at = first->at;
   }
 }
 
 // By the second at first, and never coarser than a sixty-fourth of how far ahead it is.
-std::vector<Supply::Chunk> Supply::Rounded(Outcome outcome) const {
-  std::vector<Chunk> freed = {{view_.now(), free_units_}};
+std::vector<Stock::Chunk> Supply::Rounded(Outcome outcome) const {
+  std::vector<Stock::Chunk> freed = {{view_.now(), free_units_}};
   std::vector<std::int64_t> buckets;
   ForEachFreed(outcome, [&](Time at, std::int64_t units) {
     const auto seconds = static_cast<std::uint64_t>((at - view_.now()) / std::chrono::seconds(1));

@@ -1,5 +1,6 @@
 // What running jobs will leave, and when, on the nodes that could serve one job: the two questions that an estimate
-// asks of it are from when a node has room for it, and when those ahead of it have had their turn.
+// asks of it are from when a node has room for it, and when those ahead of it have had their turn. Who has a turn takes
+// of the nodes, and of what its caps and its team's bounds leave, until its expected end.
 #pragma once
 
 #include <array>
@@ -7,11 +8,12 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <queue>
 #include <tuple>
 #include <vector>
 
 #include "engine/core/estimate.h"
+#include "engine/core/estimate_limits.h"
+#include "engine/core/estimate_stock.h"
 #include "engine/core/explain_ahead.h"
 #include "engine/core/explain_view.h"
 
@@ -55,24 +57,26 @@ class Supply {
   /// From when a node, or as many as it takes, has room for it, as far as running jobs go. Where that is no later than
   /// `soon` it may be any time up to it: the search ends there.
   Moment Fits(Outcome outcome, Time soon) const;
-  /// From when there is enough in sum, those ahead served.
-  Moment Served(Outcome outcome) const;
-
-  EndTimes ends(Outcome outcome) const { return {state_.rules, view_.now(), outcome, spread_}; }
+  struct Turn {
+    Moment supply;  // From when there is enough in sum,
+    Moment limits;  // and from when its caps and its team's bounds let it.
+  };
+  /// Those ahead served.
+  Turn Served(Outcome outcome) const;
+  /// Somebody ahead whom a limit keeps back will want something of these nodes once it lets them.
+  bool may_be_passed() const { return may_be_passed_; }
 
  private:
-  struct Chunk {
-    Time at = kNever;
-    std::int64_t units = 0;
-    friend bool operator>(const Chunk& a, const Chunk& b) { return a.at > b.at; }
-  };
-  /// What members ahead of one class will take of these nodes.
+  /// What members ahead of one class will take of these nodes, and of limits.
   struct Work {
     ClassIndex job_class = 0;
     std::uint64_t members = 0;
-    std::int64_t units = 0;                         // Of each.
+    std::int64_t units = 0;                         // Of each; 0: it goes elsewhere.
     std::array<std::optional<Duration>, 3> length;  // By outcome; nothing: not known.
     std::uint64_t stepped = 0;                      // Members in stepped_.
+    std::uint64_t promised = 0;                     // Members that have a promise.
+    std::vector<Limits::Use> uses;
+    bool is_bound_apart = false;  // By a limit that does not bind the job itself: others pass it.
   };
   /// What bookings keep from the job on one node, each until it is over: also of one ahead that the job would run into.
   struct Closed {
@@ -91,16 +95,6 @@ class Supply {
     std::uint64_t left = 0;  // Members from here on.
     friend bool operator>(const Head& a, const Head& b) { return b.key < a.key; }
   };
-  /// What is left, and when, after some have taken theirs.
-  struct Free {
-    std::priority_queue<Chunk, std::vector<Chunk>, std::greater<>> chunks;
-    std::int64_t left = 0;      // All of them.
-    std::uint64_t endless = 0;  // Of those who took, those that nobody can date.
-
-    explicit Free(std::vector<Chunk> all);
-    /// Requires: no more than is left. From when all of it is there.
-    Time Take(std::int64_t units, Time now);
-  };
   /// A node gets room for more tasks.
   struct Step {
     Time at = kNever;
@@ -113,6 +107,7 @@ class Supply {
     }
   };
 
+  EndTimes ends(Outcome outcome) const { return {state_.rules, view_.now(), outcome, spread_}; }
   const std::vector<Time>& at(Outcome outcome) const { return at_[static_cast<std::size_t>(outcome)]; }
   std::int64_t UnitsOf(const Shape& shape) const;
   std::int64_t UnitsOf(const Ask& ask) const;
@@ -143,10 +138,12 @@ class Supply {
   void GatherWork(const Ahead& ahead);
   double ShareOf(placement::ModelSet models) const;
   void GatherFirst();
-  std::vector<Chunk> Chunks(Outcome outcome) const;
-  std::vector<Chunk> Rounded(Outcome outcome) const;
-  void Serve(Outcome outcome, Free& free) const;
-  Moment Summed(Outcome outcome, Free free) const;
+  std::vector<Stock::Chunk> Chunks(Outcome outcome) const;
+  std::vector<Stock::Chunk> Rounded(Outcome outcome) const;
+  std::uint64_t Serve(Outcome outcome, Stock& free, std::vector<Stock>& limits) const;
+  bool Takes(const Work& work, Outcome outcome, Stock& free, std::vector<Stock>& limits) const;
+  template <typename AmountOf>
+  Time Summed(Outcome outcome, Stock stock, std::int64_t own, AmountOf amount_of) const;
 
   const View& view_;
   const Cluster::State& state_;
@@ -164,8 +161,13 @@ class Supply {
   std::map<std::size_t, Closed> closed_;  // By place in nodes_.
   std::int64_t free_units_ = 0;
   placement::ModelSet kinds_ = 0;
+  Limits limits_;
+  std::vector<Limits::Use> own_uses_;
   std::vector<Work> works_;
+  bool may_be_passed_ = false;
   std::uint64_t members_ = 0;
+  std::uint64_t ahead_here_ = 0;        // Of these, those that want something of the nodes,
+  std::uint64_t ahead_alike_ = 0;       // and those that a limit of the job itself counts.
   std::vector<std::uint32_t> stepped_;  // The first members of all, in their order: places in works_.
 };
 
