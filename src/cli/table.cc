@@ -1,7 +1,5 @@
 #include "cli/table.h"
 
-#include <langinfo.h>
-#include <locale.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -82,36 +80,6 @@ Result<std::vector<std::size_t>> Chosen(const std::vector<Column>& columns, cons
 
 volatile std::sig_atomic_t interrupted = 0;
 void OnInterrupt(int) { interrupted = 1; }
-
-}  // namespace
-
-// UTF-8 continuation bytes take none.
-std::size_t Width(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
-std::string Cut(std::string_view text, std::size_t width, bool is_ascii) {
-  std::size_t seen = 0, at = 0;
-  while (at < text.size()) {
-    if ((static_cast<unsigned char>(text[at]) & 0xC0) != 0x80 && seen++ == width - 1) break;
-    ++at;
-  }
-  return std::string(text.substr(0, at)) + (is_ascii ? ">" : "…");
-}
-
-bool IsAsciiLocale() {
-  static const bool is_ascii = [] {
-    const locale_t locale = ::newlocale(LC_CTYPE_MASK, "", nullptr);
-    if (locale == nullptr) return false;  // One that is not installed: most likely some UTF-8.
-    const bool is_utf8 = std::string_view(::nl_langinfo_l(CODESET, locale)) == "UTF-8";
-    ::freelocale(locale);
-    return !is_utf8;
-  }();
-  return is_ascii;
-}
-
-namespace {
 
 /// Where a line's text begins: behind its spaces, or behind its label and the spaces after it.
 std::size_t TextColumn(std::string_view line) {

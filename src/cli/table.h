@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/text_width.h"
 #include "dialect/options.h"
 
 namespace divvy::cli {
@@ -33,13 +34,6 @@ bool UsesColour();
 std::string Paint(Colour colour, std::string_view text);
 /// Columns of stdout; 0 when it is not a terminal.
 int TerminalWidth();
-/// The caller's locale (LC_ALL, LC_CTYPE, LANG) has no more than ASCII: nothing is drawn with blocks or cut with "…".
-bool IsAsciiLocale();
-/// Columns on a terminal that a text takes.
-std::size_t Width(std::string_view text);
-/// Its first `width` columns, the last of them an ellipsis (in ASCII ">"). Requires: width > 0.
-std::string Cut(std::string_view text, std::size_t width, bool is_ascii = IsAsciiLocale());
-
 /// Lines that are wider than `width` are folded between words, and go on below the text that stands behind their label
 /// (two spaces or more after it). 0: as they are. What is to be copied, commands and paths behind such labels, stays
 /// whole.

@@ -21,11 +21,6 @@ std::string Tenths(std::int64_t bytes) {
   return std::to_string(count / 10) + (count % 10 == 0 ? "" : "." + std::to_string(count % 10));
 }
 
-std::string Padded(std::string text, std::size_t width, bool is_right_aligned = false) {
-  const std::string padding(width - std::min(width, Width(text)), ' ');
-  return is_right_aligned ? padding + text : text + padding;
-}
-
 struct Widths {
   std::size_t id = 0, name = 0, user = 0, state = 0, share = 0, time = 0, memory = 0;
   /// All columns and the spaces between them.
@@ -90,13 +85,13 @@ std::vector<std::string> TenantLines(const std::vector<wire::TenantView>& tenant
   std::vector<std::string> out;
   for (const wire::TenantView& tenant : tenants) {
     const TenantText text = TextOf(tenant);
-    const bool is_cut = columns > 0 && Width(tenant.name) > widths.name;
-    std::string line = std::string(kIndent, ' ') + Paint(Colour::kBold, Padded(tenant.display_id, widths.id, true)) +
-                       "  " + Padded(is_cut ? Cut(tenant.name, widths.name) : tenant.name, widths.name) + "  " +
-                       Padded(tenant.user, widths.user) + "  " +
-                       Paint(TenantColour(tenant.state), Padded(tenant.state, widths.state)) + "  " +
-                       Padded(tenant.share, widths.share) + "  " + Padded(text.time, widths.time, true) + "  " +
-                       Padded(text.memory, widths.memory, true);
+    const bool is_whole = columns == 0 && Width(tenant.name) > widths.name;
+    std::string line = std::string(kIndent, ' ') + Paint(Colour::kBold, Fitted(tenant.display_id, widths.id, true)) +
+                       "  " + (is_whole ? tenant.name : Fitted(tenant.name, widths.name)) + "  " +
+                       Fitted(tenant.user, widths.user) + "  " +
+                       Paint(TenantColour(tenant.state), Fitted(tenant.state, widths.state)) + "  " +
+                       Fitted(tenant.share, widths.share) + "  " + Fitted(text.time, widths.time, true) + "  " +
+                       Fitted(text.memory, widths.memory, true);
     if (has_one_line && !text.notes.empty()) line += "  " + Paint(Colour::kDim, text.notes);
     line += "\n";
     if (!has_one_line && !text.notes.empty()) line += Wrapped(text.notes, kIndent + widths.id + 2, columns);

@@ -7,6 +7,7 @@
 
 #include "base/duration_text.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "cli/job_text.h"
 #include "cli/places.h"
 #include "dialect/quantities.h"
@@ -18,6 +19,18 @@ constexpr std::array<std::string_view, 8> kSteps = {"▁", "▂", "▃", "▄", 
 constexpr std::string_view kAsciiSteps = "_.:-=+*#";
 constexpr std::array<std::string_view, kTopSorts> kSortNames = {"queue", "GPUs", "time", "user", "name"};
 
+/// A question mark for each column of what a terminal without UTF-8 cannot show.
+std::string InAscii(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = FirstCharacter(text).length;
+    if (length == 1 && static_cast<unsigned char>(text.front()) < 0x80) out += text.front();
+    else out.append(Width(text.substr(0, length)), '?');
+    text.remove_prefix(length);
+  }
+  return out;
+}
+
 /// A line that is filled from the left, column by column.
 class Filler {
  public:
@@ -27,11 +40,10 @@ class Filler {
   Filler& Add(std::string_view text, std::size_t width = 0, Colour colour = Colour::kNone, bool is_right = false) {
     width = std::min(width == 0 ? Width(text) : width, room_);
     if (width == 0) return *this;
-    std::string shown = Width(text) > width ? Cut(text, width, is_ascii_) : std::string(text);
-    const std::string blank(width - Width(shown), ' ');
-    shown = is_right ? blank + shown : shown + blank;
     room_ -= width;
-    line_.spans.push_back({std::move(shown), colour});
+    const std::string plain = is_ascii_ ? InAscii(text) : "";
+    if (is_ascii_) text = plain;
+    line_.spans.push_back({Fitted(text, width, is_right, is_ascii_), colour});
     return *this;
   }
   Filler& Gap(std::size_t width = 1) { return Add(std::string(width, ' ')); }
@@ -415,6 +427,20 @@ TopLine TopTitle(const TopFacts& facts, const TopChoice& choice) {
                             (status.jobs_held > 0 ? "  " + std::to_string(status.jobs_held) + " held" : "") +
                             "  policy " + status.policy,
                         Colour::kNone});
+  return line;
+}
+
+TopLine TopKeys(std::size_t columns) {
+  constexpr std::array<std::string_view, 10> kKeys = {"q quit",   "? help",     "w why",    "l logs", "h hold",
+                                                      "c cancel", "p priority", "/ filter", "s sort", "t tree"};
+  std::string text;
+  for (const std::string_view key : kKeys) {
+    const std::string with = text + (text.empty() ? " " : "  ") + std::string(key);
+    if (Width(with) > columns) break;
+    text = with;
+  }
+  TopLine line;
+  line.spans.push_back({text, Colour::kDim});
   return line;
 }
 

@@ -74,6 +74,9 @@ TopLine TopTitle(const TopFacts& facts, const TopChoice& choice);
 std::vector<TopLine> TopLines(const TopFacts& facts, const TopHistory& history, const TopChoice& choice,
                               std::size_t columns);
 
+/// The line at the bottom: as many of the keys as `columns` have room for, "? help" among them.
+TopLine TopKeys(std::size_t columns);
+
 /// "▁▃▇": one character a value of 0..100; a blank where nothing is known. ASCII: " .:-=+*#".
 std::string Sparkline(const std::deque<int>& percents, std::size_t width, bool is_ascii);
 /// "████░░░░" of a share of 0..1.

@@ -101,6 +101,9 @@ TEST(TopFrame, FitsAnyWidthAndTakesPlainCharactersWhereThereAreNoOthers) {
   facts.jobs[0].name = std::string(300, 'x');
   facts.gpus[2].reason = std::string(300, 'y');
   for (const std::size_t columns : {40u, 60u, 79u, 80u, 100u, 200u}) Screen(facts, {}, columns);
+  facts.jobs[1].name = "学習" + std::string(300, 'x');
+  facts.jobs[2].user = "🚀🚀🚀🚀🚀🚀";
+  for (const std::size_t columns : {40u, 41u, 60u, 80u, 200u}) Screen(facts, {}, columns);
   TopChoice plain;
   plain.is_ascii = true;
   for (const std::string& line : Screen(facts, plain)) {
@@ -178,6 +181,12 @@ TEST(TopFrame, TheTitleSaysWhatIsTakenAndWhatIsWrong) {
   facts.status.gpus_free = 0;
   facts.trouble.clear();
   EXPECT_TRUE(TextOf(TopTitle(facts, {})).starts_with("divvy  1 of 3 GPUs taken  1 unmanaged  1 fenced  1 running"));
+}
+
+TEST(TopFrame, NamesTheKeysThereIsRoomForWhole) {
+  EXPECT_EQ(TextOf(TopKeys(80)), " q quit  ? help  w why  l logs  h hold  c cancel  p priority  / filter  s sort");
+  EXPECT_EQ(TextOf(TopKeys(40)), " q quit  ? help  w why  l logs  h hold");
+  EXPECT_TRUE(TextOf(TopKeys(200)).ends_with("  t tree"));
 }
 
 TEST(TopFrame, SparklinesEndWithTheLatestAndLeaveUnknownBlank) {

@@ -69,7 +69,7 @@ std::vector<Holders> Merged(const std::vector<wire::HolderView>& views, double n
 std::string HolderLines(const std::vector<wire::HolderView>& views, bool has_more, double now) {
   using Row = std::array<std::string, 5>;
   std::vector<Row> rows;
-  Row widest;
+  std::array<std::size_t, 5> widest = {};
   const std::vector<Holders> holders = Merged(views, now);
   for (std::size_t i = 0; i < std::min(holders.size(), kMostHolders); ++i) {
     const auto& gpus = holders[i].view.gpus;
@@ -78,15 +78,14 @@ std::string HolderLines(const std::vector<wire::HolderView>& views, bool has_mor
     if (!node.empty()) held += (held.empty() ? "on " : " of ") + node;
     rows.push_back({holders[i].Id(), holders[i].view.name, holders[i].view.user, std::move(held), holders[i].until});
     for (std::size_t k = 0; k < widest.size(); ++k) {
-      if (rows.back()[k].size() > widest[k].size()) widest[k] = rows.back()[k];
+      widest[k] = std::max(widest[k], Width(rows.back()[k]));
     }
   }
   std::string out;
   for (const Row& row : rows) {
     std::string line = "   ";
     for (std::size_t k = 0; k < row.size(); ++k) {
-      if (widest[k].empty()) continue;
-      line += ' ' + row[k] + std::string(widest[k].size() - row[k].size() + 1, ' ');
+      if (widest[k] > 0) line += ' ' + Fitted(row[k], widest[k]) + ' ';
     }
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + "\n";

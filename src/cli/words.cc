@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "cli/text_width.h"
 
 namespace divvy::cli {
 
@@ -36,7 +37,7 @@ std::string WrapText(std::string_view text, std::string_view indent, std::size_t
   std::string line(indent);
   bool is_line_empty = true;
   for (std::string_view word : SplitWords(text)) {
-    if (!is_line_empty && line.size() + 1 + word.size() > width) {
+    if (!is_line_empty && Width(line) + 1 + Width(word) > width) {
       out += line + "\n";
       line = indent;
       is_line_empty = true;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "dialect/quoted.h"
 
 namespace divvy::dialect {
@@ -15,22 +16,6 @@ bool IsOfNames(std::string_view section) {
 
 bool IsBareKeyCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-}
-
-/// `code` as UTF-8; "" if it is no character.
-std::string Utf8(std::uint32_t code) {
-  if (code >= 0x110000 || (code >= 0xD800 && code < 0xE000)) return "";
-  std::string out;
-  const auto add = [&out](std::uint32_t bits) { out += static_cast<char>(static_cast<unsigned char>(bits)); };
-  if (code < 0x80) {
-    add(code);
-    return out;
-  }
-  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-  constexpr std::uint32_t kLead[] = {0, 0xC0, 0xE0, 0xF0};
-  add(kLead[more] | code >> (6 * more));
-  for (int i = more - 1; i >= 0; --i) add(0x80 | (code >> (6 * i) & 0x3F));
-  return out;
 }
 
 class DocumentReader {

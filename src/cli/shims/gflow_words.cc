@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/text_width.h"
 
 extern char** environ;
 
@@ -28,11 +29,6 @@ std::vector<char*> Argv(std::vector<std::string>& words) {
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   return argv;
-}
-
-std::size_t WidthOf(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 }  // namespace
@@ -128,14 +124,14 @@ std::string AlignRows(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], WidthOf(row[i]));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Width(row[i]));
   }
   std::string out;
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       line += row[i];
-      if (i + 1 < row.size()) line.append(widths[i] - WidthOf(row[i]) + 2, ' ');
+      if (i + 1 < row.size()) line.append(widths[i] - Width(row[i]) + 2, ' ');
     }
     while (line.ends_with(' ')) line.pop_back();
     out += line + "\n";

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "base/text.h"
+#include "cli/text_width.h"
 
 namespace divvy::cli::slurm {
 
@@ -34,8 +35,8 @@ struct Shown {
 
 inline std::string FitTo(std::string_view text, std::size_t width, bool is_right_aligned) {
   if (width == 0) return std::string(text);
-  std::string cut(text.substr(0, width));
-  const std::string space(width - cut.size(), ' ');
+  const std::string cut(Beginning(text, width));
+  const std::string space(width - Width(cut), ' ');
   return is_right_aligned ? space + cut : cut + space;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "base/text.h"
+#include "cli/text_width.h"
 
 namespace divvy::cli::slurm {
 namespace {
@@ -22,9 +23,9 @@ std::string LineOf(const std::vector<TableColumn>& columns, const std::vector<st
 
 std::string TableCell(std::string_view text, int width) {
   const auto room = static_cast<std::size_t>(std::abs(width));
-  std::string cut(text.substr(0, room));
-  if (text.size() > room && room > 0) cut.back() = '+';
-  const std::string space(room - cut.size(), ' ');
+  std::string cut(text);
+  if (Width(text) > room) cut = room > 0 ? std::string(Beginning(text, room - 1)) + "+" : "";
+  const std::string space(room - Width(cut), ' ');
   return width < 0 ? cut + space : space + cut;
 }
 
