@@ -11,15 +11,19 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/job_text.h"
 #include "cli/process_text.h"
 #include "cli/top_frame.h"
+#include "cli/top_question.h"
 #include "cli/top_screen.h"
 #include "wire/codec.h"
 #include "wire/series_messages.h"
@@ -40,9 +44,6 @@ constexpr auto kStartsTakeALook = std::chrono::milliseconds(30);
 constexpr double kStartsStayS = 20;
 constexpr int kSmallestColumns = 40;
 constexpr std::size_t kUsualColumns = 80;
-
-constexpr std::string_view kKeys =
-    " q quit  w why  l logs  h hold  c cancel  p priority  / filter  s sort  t tree  ? help";
 
 struct TopFlags {
   double interval_s = 1;
@@ -169,8 +170,9 @@ class Top {
       Draw();
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next_ - SteadyClock::now());
       const TopEvent event = screen_->Wait(static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1000)));
-      if (event.key == TopKey::kCharacter && event.character == 'q') return 0;
-      if (event.key != TopKey::kNone) OnEvent(event);
+      if (question_) OnAnswer(event);
+      else if (event.key == TopKey::kCharacter && event.character == 'q') return 0;
+      else if (event.key != TopKey::kNone) OnEvent(event);
       if (SteadyClock::now() >= next_) Refresh();
     }
   }
@@ -235,10 +237,14 @@ class Top {
       if (!lines_[i].job.empty()) shown_.push_back(lines_[i].job);
     }
     rows.resize(room + 1);
-    TopLine bottom;
-    bottom.spans.push_back(said_.empty() ? Cell{std::string(kKeys), Colour::kDim} : Cell{" " + said_, Colour::kYellow});
-    rows.push_back(std::move(bottom));
-    screen_->Draw(rows, lines_.empty() ? rows.size() : cursor_ - first_ + 1);
+    std::optional<std::size_t> typing;
+    if (question_) {
+      rows.push_back(question_->Shown(columns, choice_.is_ascii));
+      typing = question_->Cursor(columns);
+    } else {
+      rows.push_back(said_.empty() ? TopKeys(columns) : TopLine{{{" " + said_, Colour::kYellow}}, "", "", false});
+    }
+    screen_->Draw(rows, lines_.empty() ? rows.size() : cursor_ - first_ + 1, typing);
   }
 
   /// Lines between the title and the bottom line.
@@ -279,16 +285,32 @@ class Top {
       case TopKey::kCharacter:
         return OnCharacter(event.character);
       case TopKey::kNone:
+      case TopKey::kBackspace:
       case TopKey::kResize:
         return;
     }
   }
 
-  void OnCharacter(char key) {
+  /// The screen goes on below; nothing else is done until it is answered.
+  void Ask(TopQuestion question, std::function<void(const std::string&)> then) {
+    question_ = std::move(question);
+    then_ = std::move(then);
+  }
+
+  void OnAnswer(const TopEvent& event) {
+    const TopQuestion::State state = question_->On(event);
+    if (state == TopQuestion::State::kOpen) return;
+    const std::string typed = question_->typed();
+    question_.reset();
+    const auto then = std::exchange(then_, nullptr);
+    if (state == TopQuestion::State::kAnswered) then(typed);
+  }
+
+  void OnCharacter(char32_t key) {
     switch (key) {
       case '/':
-        choice_.filter = screen_->Ask("Show jobs with: ");
-        return;
+        return Ask(TopQuestion::Line("Show jobs with: ", "Enter shows them, Escape leaves it"),
+                   [this](const std::string& typed) { choice_.filter = typed; });
       case 's':
         choice_.sort = static_cast<TopSort>((static_cast<std::size_t>(choice_.sort) + 1) % kTopSorts);
         return;
@@ -318,7 +340,7 @@ class Top {
       case 'p':
         break;
       default:
-        said_ = std::string("no key '") + key + "'; ? says which there are";
+        said_ = "no key '" + OneLine(Utf8(key)) + "'; ? says which there are";
         return;
     }
     if (selected_.empty()) {
@@ -328,27 +350,29 @@ class Top {
     OnJob(key, selected_);
   }
 
-  void OnJob(char key, const std::string& id) {
+  void OnJob(char32_t key, const std::string& id) {
     const auto job = std::ranges::find(facts_.jobs, id, &wire::JobView::display_id);
     if (job == facts_.jobs.end()) return;
     // "17_[4-99]" is the array's rest: what is done to it is done to the array's number.
     const std::string name = job->count > 1 ? ToString(job->id) : id;
     if (key == 'w') return screen_->Aside([&] { RunDivvy({"why", name}, true); });
     if (key == 'l') return screen_->Aside([&] { RunDivvy({"logs", "-f", name}, true); });
-    if (key == 'p') return SetPriority(name);
+    if (key == 'p') return AskForPriority(name);
     wire::ActionRequest request;
     request.select.ids = {name};
     if (key == 'c') {
-      if (const std::string sure = screen_->Ask("Cancel " + name + " (" + job->name + ")? y: ");
-          sure != "y" && sure != "yes")
-        return;
-      return Say(api_.Cancel(request));
+      return Ask(TopQuestion::YesOrNo("Cancel " + name + " (", job->name, ")?"),
+                 [this, request](const std::string&) { Say(api_.Cancel(request)); });
     }
     Say(job->state == "held" ? api_.Release(request) : api_.Hold(request));
   }
 
-  void SetPriority(const std::string& name) {
-    const std::string typed = screen_->Ask("Priority of " + name + " (0 is usual): ");
+  void AskForPriority(const std::string& name) {
+    Ask(TopQuestion::Line("Priority of " + name + " (0 is usual): ", "Enter sets it, Escape leaves it"),
+        [this, name](const std::string& typed) { SetPriority(name, typed); });
+  }
+
+  void SetPriority(const std::string& name, const std::string& typed) {
     if (typed.empty()) return;
     wire::JobUpdate update;
     update.select.ids = {name};
@@ -380,8 +404,10 @@ class Top {
   std::size_t cursor_ = 0;  // Line that is selected,
   std::string selected_;    // and its job.
   std::vector<std::string> shown_;
-  std::map<std::string, double> asked_;  // When a job's expected start was asked for.
-  std::string said_;                     // At the bottom, until the next key.
+  std::map<std::string, double> asked_;           // When a job's expected start was asked for.
+  std::string said_;                              // At the bottom, until the next key.
+  std::optional<TopQuestion> question_;           // In its place, until it is answered,
+  std::function<void(const std::string&)> then_;  // and what is done then.
   SteadyClock::time_point next_;
 };
 

@@ -1,6 +1,7 @@
 #include "cli/top_screen.h"
 
 #define NCURSES_NOMACROS 1  // They are called move and erase.
+#define NCURSES_WIDECHAR 1  // Characters as they are typed, not their bytes.
 #include <langinfo.h>
 #include <ncurses.h>
 #include <unistd.h>
@@ -15,7 +16,7 @@ namespace divvy::cli {
 namespace {
 
 constexpr int kEscapeKey = 27;
-constexpr std::size_t kLongestAnswer = 100;
+constexpr int kDeleteKey = 127;
 
 attr_t AttributeOf(Colour colour, bool has_colour) {
   if (colour == Colour::kBold) return A_BOLD;
@@ -51,6 +52,33 @@ TopEvent MouseEvent() {
   return {TopKey::kClick, 0, static_cast<std::size_t>(std::max(event.y, 0))};
 }
 
+TopEvent FunctionKey(wint_t key) {
+  switch (key) {
+    case KEY_UP:
+      return {TopKey::kUp, 0, 0};
+    case KEY_DOWN:
+      return {TopKey::kDown, 0, 0};
+    case KEY_PPAGE:
+      return {TopKey::kPageUp, 0, 0};
+    case KEY_NPAGE:
+      return {TopKey::kPageDown, 0, 0};
+    case KEY_HOME:
+      return {TopKey::kHome, 0, 0};
+    case KEY_END:
+      return {TopKey::kEnd, 0, 0};
+    case KEY_RESIZE:
+      return {TopKey::kResize, 0, 0};
+    case KEY_MOUSE:
+      return MouseEvent();
+    case KEY_ENTER:
+      return {TopKey::kEnter, 0, 0};
+    case KEY_BACKSPACE:
+      return {TopKey::kBackspace, 0, 0};
+    default:
+      return {};
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TopScreen>> TopScreen::Take() {
@@ -78,7 +106,7 @@ TopScreen::~TopScreen() { ::endwin(); }
 std::size_t TopScreen::rows() const { return static_cast<std::size_t>(std::max(LINES, 1)); }
 std::size_t TopScreen::columns() const { return static_cast<std::size_t>(std::max(COLS, 1)); }
 
-void TopScreen::Draw(const std::vector<TopLine>& rows, std::size_t selected) {
+void TopScreen::Draw(const std::vector<TopLine>& rows, std::size_t selected, std::optional<std::size_t> cursor) {
   ::erase();
   for (std::size_t row = 0; row < rows.size() && row < this->rows(); ++row) {
     const attr_t mark = row == selected ? A_REVERSE : A_NORMAL;
@@ -94,69 +122,29 @@ void TopScreen::Draw(const std::vector<TopLine>& rows, std::size_t selected) {
     if (mark != A_NORMAL) ::addstr(std::string(room, ' ').c_str());
   }
   ::attrset(A_NORMAL);
+  ::curs_set(cursor ? 1 : 0);
+  if (cursor) ::move(LINES - 1, static_cast<int>(*cursor));
   ::refresh();
 }
 
 TopEvent TopScreen::Wait(int most_ms) {
   ::timeout(most_ms);
-  const int key = ::getch();
+  wint_t key = 0;
+  const int got = ::get_wch(&key);
+  if (got == ERR) return {};
+  if (got == KEY_CODE_YES) return FunctionKey(key);
   switch (key) {
-    case ERR:
-      return {};
-    case KEY_UP:
-      return {TopKey::kUp, 0, 0};
-    case KEY_DOWN:
-      return {TopKey::kDown, 0, 0};
-    case KEY_PPAGE:
-      return {TopKey::kPageUp, 0, 0};
-    case KEY_NPAGE:
-      return {TopKey::kPageDown, 0, 0};
-    case KEY_HOME:
-      return {TopKey::kHome, 0, 0};
-    case KEY_END:
-      return {TopKey::kEnd, 0, 0};
-    case KEY_RESIZE:
-      return {TopKey::kResize, 0, 0};
-    case KEY_MOUSE:
-      return MouseEvent();
-    case KEY_ENTER:
     case '\r':
     case '\n':
       return {TopKey::kEnter, 0, 0};
     case kEscapeKey:
       return {TopKey::kEscape, 0, 0};
+    case '\b':
+    case kDeleteKey:
+      return {TopKey::kBackspace, 0, 0};
     default:
-      break;
+      return {TopKey::kCharacter, static_cast<char32_t>(key), 0};
   }
-  if (key < 0 || key > 127) return {};
-  return {TopKey::kCharacter, static_cast<char>(key), 0};
-}
-
-std::string TopScreen::Ask(const std::string& question) {
-  std::string typed;
-  ::curs_set(1);
-  while (true) {
-    ::move(LINES - 1, 0);
-    ::clrtoeol();
-    ::attrset(A_BOLD);
-    ::addstr((question + typed).c_str());
-    ::attrset(A_NORMAL);
-    ::refresh();
-    ::timeout(-1);
-    const int key = ::getch();
-    if (key == kEscapeKey || key == ERR) {
-      typed.clear();
-      break;
-    }
-    if (key == '\n' || key == '\r' || key == KEY_ENTER) break;
-    if (key == KEY_BACKSPACE || key == 127 || key == '\b') {
-      if (!typed.empty()) typed.pop_back();
-    } else if (key >= ' ' && key < 127 && typed.size() < kLongestAnswer) {
-      typed += static_cast<char>(key);
-    }
-  }
-  ::curs_set(0);
-  return typed;
 }
 
 void TopScreen::Aside(const std::function<void()>& work) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,11 +13,25 @@
 
 namespace divvy::cli {
 
-enum class TopKey { kNone, kCharacter, kUp, kDown, kPageUp, kPageDown, kHome, kEnd, kEnter, kEscape, kResize, kClick };
+enum class TopKey {
+  kNone,
+  kCharacter,
+  kUp,
+  kDown,
+  kPageUp,
+  kPageDown,
+  kHome,
+  kEnd,
+  kEnter,
+  kEscape,
+  kBackspace,
+  kResize,
+  kClick
+};
 
 struct TopEvent {
   TopKey key = TopKey::kNone;  // kNone: nothing came in that time.
-  char character = 0;
+  char32_t character = 0;
   std::size_t row = 0;  // Of a click.
 };
 
@@ -32,11 +47,10 @@ class TopScreen {
   std::size_t columns() const;
   bool is_ascii() const { return is_ascii_; }
 
-  /// `selected`: the row to be marked; rows.size(): none. Only what differs from before is sent.
-  void Draw(const std::vector<TopLine>& rows, std::size_t selected);
+  /// `selected`: the row to be marked; rows.size(): none. `cursor`: its column in the last row; nothing: it is hidden.
+  /// Only what differs from before is sent.
+  void Draw(const std::vector<TopLine>& rows, std::size_t selected, std::optional<std::size_t> cursor);
   TopEvent Wait(int most_ms);
-  /// A line at the bottom: what is typed, or nothing if it was given up.
-  std::string Ask(const std::string& question);
   /// The terminal as it was, for as long as `work` lasts.
   void Aside(const std::function<void()>& work);
 

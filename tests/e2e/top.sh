@@ -8,7 +8,10 @@ divvy up --quiet --emulate 16xH100-80GB
 divvy submit --quiet --gpus 16 --name train -- sh -c 'while [ ! -e go ]; do sleep 0.05; done' >/dev/null
 wait_for "the start" running_are 1
 divvy submit --quiet --gpus 16 --name later -- true >/dev/null
-python3 "$here/top_keys.py" "$divvy_binary" || fail "top on a terminal"
+while [ ! -e more ] && [ ! -e over ]; do sleep 0.1; done && divvy submit --quiet --gpus 16 --name another -- true >/dev/null &
+python3 "$here/top_keys.py" "$divvy_binary" || { touch over; fail "top on a terminal"; }
+touch over
+wait
 
 # Ten seconds of work are there at the first look.
 divvy emulate utilisation 0 100 50 >/dev/null

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """divvy top on a terminal of its own: keys, another size of the window, and its end.
 
-    top_keys.py DIVVY     of a daemon with 16 GPUs, a running job "train" and a waiting one "later"
+    top_keys.py DIVVY     of a daemon with 16 GPUs, a running job "train" and a waiting one "later"; when the file
+                          "more" is there it is given another, "another"
 
 Only what changed is sent; the whole screen comes when the help goes, so it is looked for there.
 """
@@ -90,6 +91,21 @@ top.whole_screen()
 top.shows("sorted by GPUs", "and 6 more GPUs: ", " q quit ")
 if top.lowest_row() != 24:
     sys.exit(f"FAILED: drew {top.lowest_row()} lines of 24: {top.text!r}")
+# A question stays below a screen that goes on, in a window of any size; one key answers it.
+top.types("\x1bOF")  # End: the waiting job.
+top.types("c")
+top.shows(r"Cancel 2 \(later\)\?", "y yes")
+top.types("hzq")
+top.resize(20, 60)
+top.shows("train", "later", "sorted by GPUs", r"Cancel 2 \(later\)\?", "y yes  n no")
+if top.lowest_row() != 20:
+    sys.exit(f"FAILED: drew line {top.lowest_row()} of 20 below a question: {top.text!r}")
+top.text = ""
+open("more", "w").close()
+top.shows("another")
+top.types("n")
+top.shows(" q quit ")
+top.resize(24, 80)
 top.types("a")
 top.whole_screen()
 top.shows("sorted by GPUs", " q quit ")
