@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <span>
 
 #include "base/duration_text.h"
@@ -11,6 +12,8 @@
 #include "cli/job_text.h"
 #include "cli/places.h"
 #include "dialect/quantities.h"
+#include "model/gpu_portion.h"
+#include "model/gpu_slice.h"
 
 namespace divvy::cli {
 namespace {
@@ -61,13 +64,55 @@ bool IsRunning(const wire::JobView& job) {
   return job.state == "running" || job.state == "starting" || job.state == "stopping" || job.state == "paused";
 }
 
-double GpusOf(const wire::JobView& job) {
-  if (!job.seats.empty()) {
-    double all = 0;
-    for (const wire::SeatView& seat : job.seats) all += static_cast<double>(seat.gpus.size());
-    return all;
+/// GPUs that a job's tenants are, as the parts of them that are their own, by display id.
+using Parts = std::map<std::string, double>;
+
+Parts PartsOf(const std::vector<wire::GpuView>& gpus) {
+  Parts parts;
+  for (const wire::GpuView& gpu : gpus) {
+    for (const wire::TenantView& tenant : gpu.tenants) parts[tenant.display_id] += tenant.request;
   }
-  return job.gpus.empty() ? static_cast<double>(job.request.gpus) : static_cast<double>(job.gpus.size());
+  return parts;
+}
+
+/// What it has of GPUs, a part or a slice as its part of one; of a waiting job what its elements ask for, together.
+double GpusOf(const wire::JobView& job, const Parts& parts, const std::vector<wire::GpuView>& gpus) {
+  if (IsRunning(job)) {
+    if (const auto part = parts.find(job.display_id); part != parts.end()) return part->second;
+    std::size_t whole = job.gpus.size();
+    if (!job.seats.empty()) whole = 0;
+    for (const wire::SeatView& seat : job.seats) whole += seat.gpus.size();
+    return static_cast<double>(whole);
+  }
+  const wire::RequestView& request = job.request;
+  std::int64_t all = request.gpus * std::max<std::int64_t>(request.nodes, 1);
+  for (const wire::ComponentView& other : request.others) all += other.gpus * std::max<std::int64_t>(other.nodes, 1);
+  double each = 1;
+  // Of memory and of slices it is known on GPUs of a size; those here are mostly of one.
+  const Bytes memory(gpus.empty() ? 0 : gpus.front().memory_total_bytes);
+  const auto part = [](GpuShare share) { return static_cast<double>(share.ten_thousandths()) / GpuShare::kWhole; };
+  if (request.portion.any() && !request.portion.is_by_memory()) {
+    each = part(request.portion.request);
+  } else if (request.portion.any() && memory > Bytes()) {
+    each = std::min(part(divvy::PartsOf(request.portion, memory)), 1.0);
+  } else if (!request.slice.empty()) {
+    for (const SliceProfile& profile : UsualSlices(memory)) {
+      if (!IsSuchSlice(profile, request.slice)) continue;
+      each = profile.size / 8.0;
+      break;
+    }
+  }
+  return static_cast<double>(all * job.count) * each;
+}
+
+/// "1 GPU", "4.875 GPUs", "0.5 GPUs".
+std::string GpusInWords(double gpus) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f", gpus);
+  std::string number = text;
+  number.erase(number.find_last_not_of('0') + 1);
+  if (number.ends_with('.')) number.pop_back();
+  return number + (number == "1" ? " GPU" : " GPUs");
 }
 
 bool Holds(std::string_view text, const std::string& lower) { return ToLower(text).find(lower) != std::string::npos; }
@@ -98,7 +143,7 @@ std::string Short(double seconds) { return DurationFlag(TimeFromSeconds(std::max
 
 /// What it has of GPUs, or asks for: "2", "0.25"; of a part that is counted in memory "part".
 std::string GpusText(const wire::JobView& job) {
-  if (!job.share) return std::to_string(std::llround(GpusOf(job)));
+  if (!job.share) return std::to_string(std::llround(GpusOf(job, {}, {})));
   const std::string_view part = job.share->part;
   return part.ends_with("B") ? "part" : std::string(part.substr(0, part.find(' ')));
 }
@@ -230,63 +275,116 @@ TopLine Heading(std::string_view text, std::size_t columns, bool is_ascii) {
   return line.Take();
 }
 
-std::size_t NameWidth(std::size_t columns) { return columns >= 100 ? 24 : 16; }
+/// What is said of a job, or of its column: number, name, user, state or place, GPUs, time or start, and the rest.
+constexpr std::size_t kJobCells = 7;
+struct JobRow {
+  std::array<Cell, kJobCells> cells;
+  double done = -1;  // Of its own word, 0..1; negative: it says nothing.
+  std::string job;   // Empty: titles.
+};
 
-/// What the columns are, with what the lines below have in common in the place of their number.
-TopLine ColumnTitles(bool is_running, const TopChoice& choice, std::size_t columns) {
-  Filler line(columns, choice.is_ascii);
-  line.Gap().Add(is_running ? "Running" : "Waiting", 8, Colour::kBold, true).Gap();
-  line.Add("name", NameWidth(columns), Colour::kDim).Gap().Add("user", 9, Colour::kDim).Gap();
-  line.Add(is_running ? "state" : "place", is_running ? 9 : 6, Colour::kDim).Gap();
-  line.Add("GPUs", 4, Colour::kDim, true).Gap();
-  line.Add(is_running ? "time" : "starts", is_running ? 9 : 11, Colour::kDim, true).Gap();
-  line.Add(is_running ? "left" : "why it waits", 0, Colour::kDim);
-  line.line().is_heading = true;
+/// The last has what is left.
+using JobColumns = std::array<std::size_t, kJobCells - 1>;
+constexpr std::size_t kCommonColumns = 3;  // Number, name and user stand below each other in both lists.
+constexpr std::array<bool, kJobCells> kIsRight = {true, false, false, false, true, true, false};
+constexpr std::array<std::string_view, kJobCells> kRunningTitles = {"Running", "name", "user", "state",
+                                                                    "GPUs",    "time", "left"};
+constexpr std::array<std::string_view, kJobCells> kWaitingTitles = {"Waiting", "name",   "user",        "place",
+                                                                    "GPUs",    "starts", "why it waits"};
+/// Always so wide, so that little moves while jobs come and go.
+constexpr JobColumns kRunningColumns = {8, 16, 9, 9, 4, 9};
+constexpr JobColumns kWaitingColumns = {8, 16, 9, 6, 4, 11};
+constexpr std::size_t kProgressBar = 8;
+
+using Needs = std::array<std::size_t, kJobCells>;
+
+Needs NeedsOf(const std::vector<JobRow>& rows) {
+  Needs needs = {};
+  for (const JobRow& row : rows) {
+    for (std::size_t i = 0; i < kJobCells; ++i) needs[i] = std::max(needs[i], Width(row.cells[i].text));
+    if (row.done >= 0) needs.back() = std::max(needs.back(), Width(row.cells.back().text) + kProgressBar + 1);
+  }
+  return needs;
+}
+
+/// Columns get what they need above what they always have, in this order, as far as the last one does not need the
+/// room; of much that it needs a third of the line is enough. Numbers, which people type, come before it.
+void Widen(JobColumns& columns, const Needs& needs, std::size_t line, std::size_t indent) {
+  constexpr std::array<std::size_t, kJobCells - 1> kOrder = {4, 0, 5, 3, 2, 1};
+  constexpr std::size_t kMostNumber = 14;
+  columns[0] = std::max(columns[0], std::min(needs[0], kMostNumber));
+  std::size_t taken = indent + kJobCells + std::min(needs.back(), line / 3);
+  for (const std::size_t width : columns) taken += width;
+  for (const std::size_t i : kOrder) {
+    if (taken >= line) return;
+    const std::size_t more = std::min(needs[i] - std::min(needs[i], columns[i]), line - taken);
+    columns[i] += more;
+    taken += more;
+  }
+}
+
+TopLine LineOf(const JobRow& row, const JobColumns& columns, const TopChoice& choice, std::size_t indent,
+               std::size_t width) {
+  Filler line(width, choice.is_ascii);
+  line.Gap(indent + 1);
+  for (std::size_t i = 0; i + 1 < kJobCells; ++i)
+    line.Add(row.cells[i].text, columns[i], row.cells[i].colour, kIsRight[i]).Gap();
+  if (row.done >= 0) line.Add(Bar(row.done, kProgressBar, choice.is_ascii), kProgressBar, Colour::kGreen).Gap();
+  line.Add(row.cells.back().text, line.room(), row.cells.back().colour);
+  line.line().job = row.job;
+  line.line().is_heading = row.job.empty();
   return line.Take();
 }
 
-TopLine RunningLine(const wire::JobView& job, const TopFacts& facts, const TopChoice& choice, std::size_t indent,
-                    std::size_t columns) {
-  Filler line(columns, choice.is_ascii);
-  line.Gap(indent + 1).Add(job.display_id, 8, Colour::kBold, true).Gap().Add(job.name, NameWidth(columns)).Gap();
-  line.Add(job.user, 9).Gap().Add(job.state, 9, StateColour(job.state)).Gap();
-  line.Add(GpusText(job), 4, Colour::kNone, true).Gap();
-  line.Add(job.start_time ? Span(facts.now - *job.start_time) : "", 9, Colour::kNone, true).Gap();
+JobRow Titles(const std::array<std::string_view, kJobCells>& titles) {
+  JobRow row;
+  for (std::size_t i = 0; i < kJobCells; ++i)
+    row.cells[i] = {std::string(titles[i]), i == 0 ? Colour::kBold : Colour::kDim};
+  return row;
+}
+
+JobRow RunningRow(const wire::JobView& job, const TopFacts& facts) {
+  JobRow row;
   std::string rest = TimeLeft(job, facts.now);
   if (job.progress) {
-    const double done = std::clamp(job.progress->fraction, 0.0, 1.0);
-    line.Add(Bar(done, 8, choice.is_ascii), 8, Colour::kGreen).Gap();
-    rest = std::to_string(std::llround(done * 100)) + "%" + (rest.empty() ? "" : ", " + rest);
+    row.done = std::clamp(job.progress->fraction, 0.0, 1.0);
+    rest = std::to_string(std::llround(row.done * 100)) + "%" + (rest.empty() ? "" : ", " + rest);
   }
-  line.Add(rest, line.room());
-  line.line().job = job.display_id;
-  return line.Take();
+  row.cells = {Cell{job.display_id, Colour::kBold},
+               Cell{job.name},
+               Cell{job.user},
+               Cell{job.state, StateColour(job.state)},
+               Cell{GpusText(job)},
+               Cell{job.start_time ? Span(facts.now - *job.start_time) : ""},
+               Cell{std::move(rest)}};
+  row.job = job.display_id;
+  return row;
 }
 
-/// In four columns: parts by memory without a blank, "60G".
+/// Parts by memory without a blank, "60G".
 std::string GpusAsked(const wire::RequestView& request) {
   std::string text = GpuCount(request);
   if (const auto at = text.find(" GiB"); at != std::string::npos) text.replace(at, 4, "G");
   return text;
 }
 
-TopLine WaitingLine(const wire::JobView& job, const TopFacts& facts, const TopChoice& choice, std::size_t indent,
-                    std::size_t columns) {
-  Filler line(columns, choice.is_ascii);
-  line.Gap(indent + 1).Add(job.display_id, 8, Colour::kBold, true).Gap().Add(job.name, NameWidth(columns)).Gap();
-  line.Add(job.user, 9).Gap();
-  line.Add(job.position > 0 ? "#" + std::to_string(job.position) : job.state, 6, StateColour(job.state)).Gap();
-  line.Add(GpusAsked(job.request), 4, Colour::kNone, true).Gap();
+JobRow WaitingRow(const wire::JobView& job, const TopFacts& facts) {
   std::string when;
   const auto start = facts.expected_starts.find(job.display_id);
   if (start != facts.expected_starts.end() && job.state == "queued") when = "in " + Short(start->second - facts.now);
-  line.Add(when, 11, Colour::kNone, true).Gap();
-  line.Add(job.reason, line.room(), Colour::kDim);
-  line.line().job = job.display_id;
-  return line.Take();
+  JobRow row;
+  row.cells = {Cell{job.display_id, Colour::kBold},
+               Cell{job.name},
+               Cell{job.user},
+               Cell{job.position > 0 ? "#" + std::to_string(job.position) : job.state, StateColour(job.state)},
+               Cell{GpusAsked(job.request)},
+               Cell{std::move(when)},
+               Cell{job.reason, Colour::kDim}};
+  row.job = job.display_id;
+  return row;
 }
 
-void Sort(std::vector<const wire::JobView*>& jobs, TopSort sort) {
+void Sort(std::vector<const wire::JobView*>& jobs, TopSort sort, const TopFacts& facts, const Parts& parts) {
   const auto by = [&jobs](auto key) {
     std::ranges::stable_sort(jobs, [&](const auto* a, const auto* b) { return key(*a) < key(*b); });
   };
@@ -294,7 +392,7 @@ void Sort(std::vector<const wire::JobView*>& jobs, TopSort sort) {
     case TopSort::kQueue:
       return;  // As they came.
     case TopSort::kGpus:
-      return by([](const wire::JobView& job) { return -GpusOf(job); });
+      return by([&](const wire::JobView& job) { return -GpusOf(job, parts, facts.gpus); });
     case TopSort::kTime:
       return by([](const wire::JobView& job) { return job.start_time.value_or(job.submit_time); });
     case TopSort::kUser:
@@ -304,26 +402,35 @@ void Sort(std::vector<const wire::JobView*>& jobs, TopSort sort) {
   }
 }
 
-using LineOf = TopLine (*)(const wire::JobView&, const TopFacts&, const TopChoice&, std::size_t, std::size_t);
+/// Of one state, with their titles.
+struct JobList {
+  std::vector<const wire::JobView*> jobs;
+  std::vector<JobRow> rows;
+  JobColumns columns;
+};
 
-void AddJobs(const std::vector<const wire::JobView*>& jobs, LineOf line_of, const TopFacts& facts,
-             const TopChoice& choice, std::size_t columns, std::vector<TopLine>& out) {
-  if (!choice.is_tree) {
-    for (const wire::JobView* job : jobs) out.push_back(line_of(*job, facts, choice, 0, columns));
-    return;
-  }
-  std::map<std::string, std::vector<const wire::JobView*>> by_user;
-  for (const wire::JobView* job : jobs) by_user[job->user].push_back(job);
+void AddJobs(const JobList& list, const TopFacts& facts, const Parts& parts, const TopChoice& choice,
+             std::size_t columns, std::vector<TopLine>& out) {
+  if (list.jobs.empty()) return;
+  const std::size_t indent = choice.is_tree ? 1 : 0;
+  out.push_back(LineOf(list.rows.front(), list.columns, choice, indent, columns));
+  std::map<std::string, std::vector<std::size_t>> by_user;
+  for (std::size_t i = 0; i < list.jobs.size(); ++i) by_user[choice.is_tree ? list.jobs[i]->user : ""].push_back(i);
   for (const auto& [user, own] : by_user) {
-    double gpus = 0;
-    for (const wire::JobView* job : own) gpus += GpusOf(*job);
-    Filler line(columns, choice.is_ascii);
-    line.Gap()
-        .Add(user, 0, Colour::kBold)
-        .Add("  " + Plural(static_cast<std::int64_t>(own.size()), "job") + ", " + Plural(std::llround(gpus), "GPU"), 0,
-             Colour::kDim);
-    out.push_back(line.Take());
-    for (const wire::JobView* job : own) out.push_back(line_of(*job, facts, choice, 1, columns));
+    if (choice.is_tree) {
+      double gpus = 0;
+      std::int64_t jobs = 0;
+      for (const std::size_t i : own) {
+        gpus += GpusOf(*list.jobs[i], parts, facts.gpus);
+        jobs += list.jobs[i]->count;
+      }
+      Filler line(columns, choice.is_ascii);
+      line.Gap()
+          .Add(user, 0, Colour::kBold)
+          .Add("  " + Plural(jobs, "job") + ", " + GpusInWords(gpus), 0, Colour::kDim);
+      out.push_back(line.Take());
+    }
+    for (const std::size_t i : own) out.push_back(LineOf(list.rows[i + 1], list.columns, choice, indent, columns));
   }
 }
 
@@ -448,21 +555,27 @@ std::vector<TopLine> TopLines(const TopFacts& facts, const TopHistory& history, 
                               std::size_t columns) {
   std::vector<TopLine> out;
   AddGpus(facts, history, choice, columns, out);
-  std::vector<const wire::JobView*> running, waiting;
+  JobList running{{}, {Titles(kRunningTitles)}, kRunningColumns},
+      waiting{{}, {Titles(kWaitingTitles)}, kWaitingColumns};
   for (const wire::JobView& job : facts.jobs) {
-    if (Passes(job, choice)) (IsRunning(job) ? running : waiting).push_back(&job);
+    if (Passes(job, choice)) (IsRunning(job) ? running : waiting).jobs.push_back(&job);
   }
-  Sort(running, choice.sort);
-  Sort(waiting, choice.sort);
-  if (!running.empty()) {
-    out.push_back(ColumnTitles(true, choice, columns));
-    AddJobs(running, RunningLine, facts, choice, columns, out);
-  }
-  if (!waiting.empty()) {
-    out.push_back(ColumnTitles(false, choice, columns));
-    AddJobs(waiting, WaitingLine, facts, choice, columns, out);
-  }
-  if (running.empty() && waiting.empty()) out.push_back(Heading(NoneText(choice), columns, choice.is_ascii));
+  const Parts parts = PartsOf(facts.gpus);
+  Sort(running.jobs, choice.sort, facts, parts);
+  Sort(waiting.jobs, choice.sort, facts, parts);
+  for (const wire::JobView* job : running.jobs) running.rows.push_back(RunningRow(*job, facts));
+  for (const wire::JobView* job : waiting.jobs) waiting.rows.push_back(WaitingRow(*job, facts));
+  const std::size_t indent = choice.is_tree ? 1 : 0;
+  Needs of_running = NeedsOf(running.rows), of_waiting = NeedsOf(waiting.rows);
+  for (std::size_t i = 0; i < kCommonColumns; ++i)
+    of_running[i] = of_waiting[i] = std::max(of_running[i], of_waiting[i]);
+  Widen(running.columns, of_running, columns, indent);
+  Widen(waiting.columns, of_waiting, columns, indent);
+  for (std::size_t i = 0; i < kCommonColumns; ++i)
+    running.columns[i] = waiting.columns[i] = std::min(running.columns[i], waiting.columns[i]);
+  AddJobs(running, facts, parts, choice, columns, out);
+  AddJobs(waiting, facts, parts, choice, columns, out);
+  if (running.jobs.empty() && waiting.jobs.empty()) out.push_back(Heading(NoneText(choice), columns, choice.is_ascii));
   return out;
 }
 

@@ -133,6 +133,51 @@ TEST(TopFrame, FiltersSortsAndPutsJobsUnderTheirUsers) {
   EXPECT_EQ(Screen(Facts(), choice)[1], " ada  1 job, 1 GPU");
 }
 
+TEST(TopFrame, GivesColumnsTheirNeedWhereThereIsRoom) {
+  TopFacts facts = Facts();
+  facts.jobs[0].share = wire::ShareView{"1g.10gb", "running", "", "", false, {}};
+  facts.jobs[0].name = "a name of thirty-two characters.";
+  facts.jobs[1].display_id = "1234_[16-27]";
+  facts.jobs[1].name = facts.jobs[0].name;
+  facts.jobs[1].reason = std::string(60, 'r');
+  const std::vector<std::string> wide = Screen(facts, {}, 200);
+  EXPECT_EQ(wide[4],
+            "           17 a name of thirty-two characters. ada       running   1g.10gb      5:00 55m at most");
+  EXPECT_EQ(wide[6],
+            " 1234_[16-27] a name of thirty-two characters. bob       #1        4             " + std::string(60, 'r'));
+  EXPECT_EQ(wide[3].find("name"), wide[6].find("a name"));
+  // The number and the reason come first where there is not room for all.
+  EXPECT_EQ(Screen(facts, {}, 80)[6],
+            " 1234_[16-27] a name of thirt… bob       #1        4             rrrrrrrrrrrrrr…");
+}
+
+TEST(TopFrame, CountsPartsAndElements) {
+  TopFacts facts = Facts();
+  wire::TenantView tenant;
+  tenant.display_id = "17";
+  tenant.request = 0.125;
+  facts.gpus[0].tenants = {tenant};
+  facts.jobs[0].share = wire::ShareView{"1g.10gb", "running", "", "", false, {}};
+  facts.jobs.push_back(Job(30, "whole", "ada", "running", 1));
+  facts.jobs.back().gpus = {1};
+  facts.jobs[1].display_id = "20_[1-10]";
+  facts.jobs[1].count = 10;
+  facts.jobs[1].request.nodes = 2;
+  facts.jobs.push_back(Job(31, "part", "bob", "queued", 1));
+  facts.jobs.back().request.portion.request = GpuShare(2500);
+  facts.jobs.push_back(Job(32, "slice", "bob", "queued", 1));
+  facts.jobs.back().request.slice = "1g.10gb";
+  facts.jobs.push_back(Job(33, "memory", "bob", "queued", 1));
+  facts.jobs.back().request.portion.memory = Bytes(40 * kGiB);
+  TopChoice choice;
+  choice.is_tree = true;
+  choice.hides_gpus = true;
+  const std::vector<std::string> screen = Screen(facts, choice);
+  EXPECT_EQ(screen[1], " ada  2 jobs, 1.125 GPUs");
+  EXPECT_EQ(screen[5], " ada  1 job, 1 GPU");
+  EXPECT_TRUE(screen[7].starts_with(" bob  13 jobs, 80.")) << screen[7];
+}
+
 TEST(TopFrame, SaysWhatIsAmissWithTheGpuOfAJob) {
   TopFacts facts = Facts();
   facts.gpus[0].processes = {{4711, "eve", "python", 10 * kGiB, 60, false, std::nullopt, false}};
