@@ -123,12 +123,20 @@ bool IsRange(std::string_view word) {
   return first && last && *first >= 0 && *last >= *first;
 }
 
+/// "17_1-3", "17_[1,4]": the daemon's JobSelector takes them as well.
+bool AreElements(std::string_view word) {
+  const auto underscore = word.find('_');
+  return underscore != std::string_view::npos && ParseInteger(word.substr(0, underscore)).value_or(-1) >= 0 &&
+         word.find_first_of("-,[", underscore) != std::string_view::npos;
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> EachJob(Api& api, const std::vector<std::string>& words) {
   std::vector<std::string> out;
   for (const std::string& word : words) {
-    if (!IsRange(word)) {
+    const bool are_elements = AreElements(word);
+    if (!are_elements && !IsRange(word)) {
       out.push_back(word);
       continue;
     }
@@ -137,6 +145,10 @@ Result<std::vector<std::string>> EachJob(Api& api, const std::vector<std::string
     select.user = "all";
     select.includes_final = true;
     DIVVY_TRY(const std::vector<wire::JobView> jobs, api.Jobs(select));
+    if (are_elements) {
+      for (const wire::JobView& job : jobs) out.push_back(job.display_id);
+      continue;
+    }
     // Of an array its elements come; it is meant as a whole.
     std::set<JobId> ids;
     for (const wire::JobView& job : jobs) ids.insert(job.array_id.value_or(job.id));

@@ -18,7 +18,8 @@ std::vector<dialect::Option> SelectTable(wire::JobSelector& select);
 /// Fails where nothing says which jobs are meant.
 Status CheckSelection(const wire::JobSelector& select, std::string_view verb);
 
-/// The words with each range of ids ("20-25") in place of the jobs that there are of it; an array is one.
+/// The words with the jobs that there are, ended ones too, in place of each range of ids ("20-25"; an array is one) and
+/// with the elements in place of several of an array ("17_1-3", "17_[1,4]").
 Result<std::vector<std::string>> EachJob(Api& api, const std::vector<std::string>& words);
 
 /// Prints one line for each job; gives the exit code.

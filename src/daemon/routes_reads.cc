@@ -261,20 +261,47 @@ void Routes::AnswerNamed(Call& call, const wire::JobSelector& select) {
     if (is_shown) views.emplace_back(id, record ? std::optional(LiveView(*record, find, &idle)) : std::nullopt);
     is_complete &= record.has_value();
   }
-  ReadAsideUnless(is_complete, call, [this, views = std::move(views), wants_final = select.includes_final]() -> Finish {
-    std::vector<wire::JobView> all;
-    for (const auto& [id, view] : views) {
-      if (view) {
-        all.push_back(*view);
-        continue;
-      }
-      const auto record = core_.store().Find(id);
-      if (!record) return [error = record.error()](Call& asked) { asked.Refuse(error); };
-      const FindOutcome nobody = [](JobId) { return std::nullopt; };
-      if (wants_final) all.push_back(ViewOf(*record, record->reason, labels_.OfStored(*record, core_.store()), nobody));
-    }
-    return [text = wire::Encode(all)](Call& asked) { asked.Send(200, text); };
-  });
+  // Of ranges what has ended is in the store, or not there yet.
+  auto ranges = select.includes_final ? RangesOf(select.ids) : std::vector<std::pair<JobId, JobId>>();
+  for (const JobRecord& record : ranges.empty() ? std::vector<JobRecord>() : core_.EndedUnstored()) {
+    const bool is_in = std::ranges::any_of(
+        ranges, [&](const auto& range) { return range.first <= record.id && record.id <= range.second; });
+    const bool is_new = std::ranges::find(*ids, record.id) == ids->end() && !record.array.is_set();
+    if (is_in && is_new && Passes(record, select, call.caller) && labels_.Passes(record, select))
+      views.emplace_back(record.id, LiveView(record, find, &idle));
+  }
+  is_complete &= ranges.empty();
+  ReadAsideUnless(
+      is_complete, call,
+      [this, select, caller = call.caller, views = std::move(views), ranges = std::move(ranges)]() -> Finish {
+        const bool wants_final = select.includes_final;
+        std::vector<wire::JobView> all;
+        std::set<JobId> known;
+        for (const auto& [id, view] : views) known.insert(id);
+        for (const auto& [id, view] : views) {
+          if (view) {
+            all.push_back(*view);
+            continue;
+          }
+          const auto record = core_.store().Find(id);
+          if (!record) return [error = record.error()](Call& asked) { asked.Refuse(error); };
+          const FindOutcome nobody = [](JobId) { return std::nullopt; };
+          if (wants_final)
+            all.push_back(ViewOf(*record, record->reason, labels_.OfStored(*record, core_.store()), nobody));
+        }
+        for (const auto& range : ranges) {
+          const auto ended = core_.store().History({.ids = range});
+          if (!ended) return [error = ended.error()](Call& asked) { asked.Refuse(error); };
+          for (const JobRecord& record : *ended) {
+            if (!IsFinal(record.state) || !known.insert(record.id).second || !Passes(record, select, caller)) continue;
+            const SpecLabels labels = labels_.OfStored(record, core_.store());
+            const FindOutcome nobody = [](JobId) { return std::nullopt; };
+            if (LabelBook::Passes(record, labels, select)) all.push_back(ViewOf(record, record.reason, labels, nobody));
+          }
+        }
+        if (!ranges.empty()) std::ranges::sort(all, {}, &wire::JobView::id);
+        return [text = wire::Encode(all)](Call& asked) { asked.Send(200, text); };
+      });
 }
 
 void Routes::ReadAsideUnless(bool is_quick, Call& call, std::function<Finish()> read) {

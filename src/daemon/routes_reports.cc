@@ -35,6 +35,8 @@ Result<ReportStretch> StretchOf(const HttpRequest& request, Time now) {
   ReportStretch stretch;
   DIVVY_TRY(stretch.until, MomentIn(request, "until", now));
   DIVVY_TRY(stretch.since, MomentIn(request, "since", stretch.until - kUsualStretch));
+  if (stretch.since >= stretch.until && !request.query.contains("until"))
+    return InvalidArgument("'since' is still to come: nothing has happened since then");
   if (stretch.since >= stretch.until)
     return InvalidArgument("'since' is not before 'until': the stretch ends before it begins");
   return stretch;

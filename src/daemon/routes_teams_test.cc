@@ -72,6 +72,18 @@ TEST_F(RoutesTeams, PredictionsAreReportedFromTheHistory) {
                    R"("rows":[{"group":"","user":"","is_all":true,"predicted":2,"unpredicted":1,"median_ratio":1)"));
 }
 
+TEST_F(RoutesTeams, RangesAreOfWhatEndedToo) {
+  for (int i = 0; i < 3; ++i) {
+    const JobId job = world_.Submit("train" + std::to_string(i));
+    world_.Settle();
+    if (i < 2) world_.Exit(job);
+    world_.Settle();
+  }
+  EXPECT_TRUE(Gets("/v1/jobs?ids=2-9&all=1", R"([{"id":2,"display_id":"2","name":"train1")"));
+  EXPECT_TRUE(Gets("/v1/jobs?ids=2-9&all=1", R"({"id":3,"display_id":"3","name":"train2")"));
+  EXPECT_TRUE(Gets("/v1/jobs?ids=1-9", R"([{"id":3,)"));
+}
+
 TEST_F(RoutesTeams, UsageIsReportedOfWhatRunsAndOfWhatEnded) {
   const JobId job = world_.Submit("train");
   world_.Settle();
@@ -87,7 +99,8 @@ TEST_F(RoutesTeams, UsageIsReportedOfWhatRunsAndOfWhatEnded) {
   EXPECT_TRUE(
       Gets("/v1/reports/fairness?by=node", "'by' is user, team, name, model, pool or hour in this report, not 'node'"));
   EXPECT_TRUE(Gets("/v1/reports/usage?since=yesterday", "'since' is seconds since 1970, not 'yesterday'"));
-  EXPECT_TRUE(Gets("/v1/reports/usage?since=9e9", "'since' is not before 'until'"));
+  EXPECT_TRUE(Gets("/v1/reports/usage?since=9e9", "'since' is still to come: nothing has happened since then"));
+  EXPECT_TRUE(Gets("/v1/reports/usage?since=9e8&until=8e8", "'since' is not before 'until'"));
 }
 
 }  // namespace

@@ -60,6 +60,19 @@ std::optional<JobId> ToId(std::string_view text) {
   return JobId(static_cast<std::uint64_t>(*number));
 }
 
+bool IsRange(std::string_view word) {
+  const auto dash = word.find('-');
+  return dash != std::string_view::npos && IsNumber(word.substr(0, dash)) && IsNumber(word.substr(dash + 1));
+}
+
+std::optional<std::pair<JobId, JobId>> RangeOf(std::string_view word) {
+  if (!IsRange(word)) return std::nullopt;
+  const auto dash = word.find('-');
+  const auto first = ParseInteger(word.substr(0, dash)), last = ParseInteger(word.substr(dash + 1));
+  if (!first || !last || *last < *first || *last - *first > kRangeMost) return std::nullopt;
+  return std::pair(JobId(static_cast<std::uint64_t>(*first)), JobId(static_cast<std::uint64_t>(*last)));
+}
+
 /// "17+1": the whole job, if it has such a component.
 Result<JobId> JobOfComponent(Core& core, const std::string& word) {
   const auto plus = word.find('+');
@@ -93,14 +106,11 @@ Status AddElements(Core& core, std::string_view word, std::set<JobId>& ids) {
 Status AddWord(Core& core, const std::string& word, const Caller& caller, std::set<JobId>& ids) {
   if (const auto underscore = word.find('_'); underscore != std::string::npos && IsNumber(word.substr(0, underscore)))
     return AddElements(core, word, ids);
-  if (const auto dash = word.find('-');
-      dash != std::string::npos && IsNumber(word.substr(0, dash)) && IsNumber(word.substr(dash + 1))) {
-    const auto first = ParseInteger(word.substr(0, dash)), last = ParseInteger(word.substr(dash + 1));
-    if (!first || !last || *last < *first || *last - *first > kRangeMost)
-      return InvalidArgument("'" + word + "' is no range of ids; write 17-20");
+  if (IsRange(word)) {
+    const auto range = RangeOf(word);
+    if (!range) return InvalidArgument("'" + word + "' is no range of ids; write 17-20");
     const auto& live = core.controller().live();
-    for (auto at = live.lower_bound(JobId(static_cast<std::uint64_t>(*first)));
-         at != live.end() && at->first.value() <= static_cast<std::uint64_t>(*last); ++at) {
+    for (auto at = live.lower_bound(range->first); at != live.end() && at->first <= range->second; ++at) {
       if (!at->second.array.is_set()) ids.insert(at->first);
     }
     return {};
@@ -111,6 +121,14 @@ Status AddWord(Core& core, const std::string& word, const Caller& caller, std::s
 }
 
 }  // namespace
+
+std::vector<std::pair<JobId, JobId>> RangesOf(const std::vector<std::string>& words) {
+  std::vector<std::pair<JobId, JobId>> ranges;
+  for (const std::string& word : words) {
+    if (const auto range = RangeOf(word)) ranges.push_back(*range);
+  }
+  return ranges;
+}
 
 Result<JobId> SelectOne(Core& core, const std::string& word, const Caller& caller) {
   if (const auto id = ToId(word)) return *id;

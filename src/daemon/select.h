@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/core.h"
@@ -15,6 +16,9 @@ namespace divvy {
 /// are set, whoever's they are.
 Result<std::vector<JobId>> SelectIds(Core& core, LabelBook& labels, const wire::JobSelector& select,
                                      const Caller& caller);
+
+/// From the first to the last id of each word that is a range ("20-25"). SelectIds finds of them what is live.
+std::vector<std::pair<JobId, JobId>> RangesOf(const std::vector<std::string>& words);
 
 /// One job by one word: "17", "17_3", "@", "@~2", or the name of the caller's latest job of that name.
 Result<JobId> SelectOne(Core& core, const std::string& word, const Caller& caller);

@@ -55,6 +55,7 @@ struct HistoryQuery {
     Equals("job_group", filter.group);
     if (!filter.states.empty()) States(filter.states);
     if (filter.array) sql += " AND array_id > 0 AND array_id = " + std::to_string(Number(*filter.array));
+    if (filter.ids) Ids(*filter.ids);
     if (filter.since != kNoTime) Since(filter.since);
     sql += " ORDER BY id DESC";
     if (filter.limit > 0) sql += " LIMIT " + std::to_string(LimitOf(filter.limit));
@@ -72,6 +73,11 @@ struct HistoryQuery {
     sql += " AND state IN (" + list + ")";
     // SQLite takes a partial index only when it sees its very condition.
     if (std::ranges::none_of(states, IsFinal)) sql += " AND state < 6";
+  }
+
+  void Ids(const std::pair<JobId, JobId>& ids) {
+    sql += " AND id BETWEEN " + std::to_string(Number(ids.first)) + " AND " + std::to_string(Number(ids.second)) +
+           " AND array_id = 0";
   }
 
   void Since(Time since) {

@@ -24,8 +24,9 @@ struct HistoryFilter {
   std::string group;
   std::vector<JobState> states;  // Empty: all.
   std::optional<JobId> array;
-  Time since = kNoTime;     // Ended, or submitted when it has not, at or after this.
-  std::uint64_t limit = 0;  // Newest first; 0: all.
+  std::optional<std::pair<JobId, JobId>> ids;  // From the first to the last; no elements of arrays.
+  Time since = kNoTime;                        // Ended, or submitted when it has not, at or after this.
+  std::uint64_t limit = 0;                     // Newest first; 0: all.
 };
 
 class Store {

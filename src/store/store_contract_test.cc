@@ -385,6 +385,8 @@ TEST_P(StoreContract, HistoryIsNewestFirstAndFiltered) {
   EXPECT_EQ(found({.states = {JobState::kQueued}}), (IdList{5, 4, 3}));
   EXPECT_EQ(found({.states = {JobState::kSucceeded, JobState::kFailed}}), (IdList{2, 1}));
   EXPECT_EQ(found({.array = JobId(4)}), (IdList{5}));
+  EXPECT_EQ(found({.ids = std::pair(JobId(2), JobId(5))}), (IdList{4, 3, 2})) << "an array is one";
+  EXPECT_EQ(found({.user = "eva", .ids = std::pair(JobId(1), JobId(9))}), (IdList{2}));
 }
 
 TEST_P(StoreContract, HistorySinceLooksAtTheEndOrElseTheSubmission) {

@@ -21,6 +21,8 @@ bool Matches(const HistoryFilter& filter, const JobRecord& record) {
   if (!is(filter.project, record.project) || !is(filter.group, record.group)) return false;
   if (!filter.states.empty() && !std::ranges::count(filter.states, record.state)) return false;
   if (filter.array && (!record.array.is_set() || record.array != *filter.array)) return false;
+  if (filter.ids && (record.array.is_set() || record.id < filter.ids->first || record.id > filter.ids->second))
+    return false;
   return filter.since == kNoTime || (record.ended > kNoTime ? record.ended : record.submitted) >= filter.since;
 }
 
