@@ -59,7 +59,9 @@ std::string MetricText(double value, std::string_view unit) {
   if (unit == "hertz") return value >= 1e9 ? Number("%.2f", value / 1e9, " GHz") : Number("%.0f", value / 1e6, " MHz");
   if (unit == "cores") return Number("%.2f", value, "");
   if (unit == "bits") return ThrottleText(static_cast<std::uint64_t>(std::max(value, 0.0)));
-  return Number("%.4g", value, "");
+  // Steps are whole, and people compare them with those in the log.
+  const bool is_whole = value == std::floor(value) && std::abs(value) < 1e9;
+  return Number(is_whole ? "%.0f" : "%.4g", value, "");
 }
 
 }  // namespace divvy::cli

@@ -28,6 +28,7 @@ TEST(MetricText, HasItsUnit) {
   EXPECT_EQ(MetricText(345e6, "hertz"), "345 MHz");
   EXPECT_EQ(MetricText(12, "bits"), "power cap, hardware slowdown");
   EXPECT_EQ(MetricText(0.000123456, ""), "0.0001235");
+  EXPECT_EQ(MetricText(123456, ""), "123456") << "steps are whole";
 }
 
 }  // namespace

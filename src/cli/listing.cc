@@ -7,6 +7,7 @@
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/job_text.h"
+#include "cli/metrics_text.h"
 #include "cli/places.h"
 #include "cli/process_text.h"
 #include "cli/step_listing.h"
@@ -317,7 +318,7 @@ std::string NotifyText(const std::map<std::string, std::string>& labels) {
 
 std::string ShowText(const wire::JobDetail& job, const std::string& own, const std::vector<std::string>& waste,
                      const std::vector<std::pair<std::string, std::string>>& troubles,
-                     const std::vector<std::string>& processes) {
+                     const std::vector<std::string>& processes, const std::string& numbers) {
   const double now = NowSeconds();
   std::string out = Paint(Colour::kBold, "job " + job.display_id) + "  " + job.name + "  " +
                     Paint(StateColour(job.state), job.state) + "\n";
@@ -360,6 +361,7 @@ std::string ShowText(const wire::JobDetail& job, const std::string& own, const s
   if (job.progress) AddField(out, "progress", ProgressText(*job.progress) + ", said " + When(job.progress->time));
   if (job.progress && job.progress->expected_end)
     AddField(out, "expected end", When(job.progress->expected_end) + ", by its progress");
+  AddField(out, "own numbers", numbers);
   AddField(out, "ended", When(job.end_time));
   if (job.deadline) AddField(out, "ends by", When(job.deadline));
   if (job.request.end_by && !job.deadline) AddField(out, "deadline", When(job.request.end_by));
@@ -450,8 +452,10 @@ int ShowMain(const Words& words) {
       } else if (!listing.json && job.end_time && job.start_time && job.elements.empty()) {
         if (const auto lost = AskJobWaste(*api, job.id)) waste = WasteOf(*lost);
       }
+      const std::string numbers = !listing.json && job.start_time ? OwnNumbersText(AskLastOwn(*api, job)) : "";
       const auto width = static_cast<std::size_t>(TerminalWidth());
-      out += listing.json ? wire::Encode(job) + "\n" : Folded(ShowText(job, own, waste, troubles, processes), width);
+      out += listing.json ? wire::Encode(job) + "\n"
+                          : Folded(ShowText(job, own, waste, troubles, processes, numbers), width);
       if (listing.json) continue;
       out += Folded(StepsText(job.steps, NowSeconds(), own), width);
     }

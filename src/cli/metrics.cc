@@ -11,6 +11,8 @@
 #include "cli/carried_metrics.h"
 #include "cli/commands.h"
 #include "cli/curve_text.h"
+#include "cli/job_text.h"
+#include "cli/metrics_text.h"
 #include "cli/places.h"
 #include "cli/process_text.h"
 #include "cli/table.h"
@@ -392,15 +394,30 @@ std::string Page(const wire::SeriesAnswer& answer, const wire::LatestAnswer& lat
     text += Drawn(series, columns, NewestOf(series, latest));
     points = std::max(points, series.mean.size());
   }
-  if (answer.series.empty()) return "Nothing was seen in that time.\n";
   const std::size_t shown = std::min(points, columns);
   const double begin = answer.begin + static_cast<double>(points - shown) * answer.step_s;
-  const double end = answer.begin + static_cast<double>(points) * answer.step_s;
+  // The last column goes on.
+  const double end = std::min(answer.begin + static_cast<double>(points) * answer.step_s, NowSeconds());
   const std::string left = ClockText(begin, end - begin);
   const std::string right = ClockText(end, end - begin);
   const std::size_t used = left.size() + right.size();
   text += std::string(kLabel, ' ') + left + std::string(shown > used ? shown - used : 1, ' ') + right + "\n";
   return text;
+}
+
+/// In the place of a page without any curve.
+Result<std::string> NothingSeen(Api& api, const std::string& id) {
+  if (id.empty()) return "Nothing was seen in that time.\n";
+  DIVVY_TRY(const wire::JobDetail job, api.Job(id));
+  std::vector<wire::JobView> elements;
+  if (!job.elements.empty()) {
+    wire::JobSelector select;
+    select.user = "all";
+    select.array = job.id;
+    select.includes_final = true;
+    DIVVY_TRY(elements, api.Jobs(select));
+  }
+  return NothingSeenOf(job, elements);
 }
 
 }  // namespace
@@ -473,6 +490,10 @@ int MetricsMain(const Words& words) {
     return ShowListing(listing, [&] { return DrawProcesses(flags, parsed->positional, listing); });
   return ShowListing(listing, [&]() -> Result<std::string> {
     if (flags.is_for_scrapers) {
+      if (!parsed->positional.empty())
+        return InvalidArgument("--prometheus is of all that there is, not of '" + parsed->positional.front() +
+                               "'; leave that out, or see one job's as numbers: divvy metrics " +
+                               parsed->positional.front() + " --csv");
       DIVVY_TRY(Api scraped, Api::Connect());
       return scraped.Raw("GET", "/metrics", "");
     }
@@ -496,7 +517,15 @@ int MetricsMain(const Words& words) {
       DIVVY_TRY(wire::SeriesAnswer answer, wire::Decode<wire::SeriesAnswer>(json));
       KeepAsked(flags.metrics, answer);
       if (are_several && !flags.csv) text += (text.empty() ? "" : "\n") + Paint(Colour::kBold, "job " + job) + "\n";
-      text += flags.csv ? CsvOf(answer) : Page(answer, latest);
+      PutOwnFirst(answer);
+      if (flags.csv) {
+        text += CsvOf(answer);
+      } else if (answer.series.empty()) {
+        DIVVY_TRY(const std::string nothing, NothingSeen(api, flags.metrics.empty() ? job : ""));
+        text += nothing;
+      } else {
+        text += Page(answer, latest);
+      }
     }
     return text;
   });

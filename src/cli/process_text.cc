@@ -1,10 +1,12 @@
 #include "cli/process_text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include "base/text.h"
 #include "cli/curve_text.h"
+#include "cli/metrics_text.h"
 #include "wire/codec.h"
 
 namespace divvy::cli {
@@ -21,6 +23,28 @@ wire::LatestAnswer AskLatest(Api& api) {
   if (!json) return {};
   auto latest = wire::Decode<wire::LatestAnswer>(*json);
   return latest ? *std::move(latest) : wire::LatestAnswer();
+}
+
+std::map<std::string, double> AskLastOwn(Api& api, const wire::JobDetail& job) {
+  const std::string series = "/v1/series?of=job&points=400&id=" + ToString(job.id);
+  const auto ask = [&](const std::string& target) -> std::map<std::string, double> {
+    const auto json = api.Raw("GET", target, "");
+    const auto seen = json ? wire::Decode<wire::SeriesAnswer>(*json) : Result<wire::SeriesAnswer>(json.error());
+    return seen ? LastOwn(*seen) : std::map<std::string, double>();
+  };
+  std::map<std::string, double> own = ask(series);
+  if (own.empty()) return own;
+  // Of a long run a point is a mean of minutes: what was said last is in the last seconds, or is known now.
+  if (job.end_time) {
+    for (const auto& [name, value] : ask(series + "&since=" + std::to_string(std::llround(*job.end_time - 390))))
+      own[name] = value;
+    return own;
+  }
+  for (const wire::LatestJob& one : AskLatest(api).jobs) {
+    if (one.id != job.id) continue;
+    for (const auto& [name, value] : one.own) own[name] = value;
+  }
+  return own;
 }
 
 std::vector<GpuProcess> ProcessesOf(JobId id, const wire::LatestAnswer& latest,

@@ -2,6 +2,7 @@
 // GPUs, which knows whose they are.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ struct GpuProcess {
 
 /// What was seen last of everything; nothing where no samples are taken.
 wire::LatestAnswer AskLatest(Api& api);
+
+/// The last of a job's own numbers, by name; none where it said none, or where they are not shown to the caller.
+std::map<std::string, double> AskLastOwn(Api& api, const wire::JobDetail& job);
 
 /// Of one job, by machine, GPU and pid.
 std::vector<GpuProcess> ProcessesOf(JobId id, const wire::LatestAnswer& latest, const std::vector<wire::GpuView>& gpus);

@@ -14,7 +14,7 @@ Command MetricsCommand() {
       "own.step and own.loss) or adds. Of a job all of its run is known, also after its end; of the rest seconds for "
       "ten "
       "minutes, 10 s for a day, minutes for a month, quarters of an hour for two years.",
-      {{"divvy metrics 17", "all of job 17; 20-25 is each of these"},
+      {{"divvy metrics 17", "all of job 17; 20-25 or 17_0-3 is each of these"},
        {"divvy metrics 17 -m own.loss,gpu_utilization", "two curves of it"},
        {"divvy metrics 17 --processes", "its processes on GPUs, and what each uses"},
        {"divvy metrics --gpu 0 --since 2h -w", "GPU 0, as it goes on"},

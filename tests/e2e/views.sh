@@ -41,6 +41,12 @@ says "starts now +divvy update $capped --at-once 2" "$(divvy why "$capped")" "wh
 touch go
 wait_for "all of them" queue_is_empty
 says "Job $job \(big\) succeeded " "$(divvy why "$job")" "why of a job that has ended"
+# Ranges and elements are of what has ended, too.
+expect "job $array,job $job" "$(divvy show "$array-$job" | grep -E '^job' | sed 's/  .*//' | paste -sd,)" "show of a range that has ended"
+expect "job ${array}_0,job ${array}_1" "$(divvy metrics "${array}_[0-1]" | grep -E '^job' | paste -sd,)" "metrics of elements"
+expect "job ${array}_0,job ${array}_1" "$(divvy show "${array}_0-1" | grep -E '^job' | sed 's/  .*//' | paste -sd,)" "show of elements"
+says "^Job $array is an array, whose elements are seen one by one: divvy metrics ${array}_0-1$" "$(divvy metrics "$array")" "metrics of an array"
+divvy wait "${array}_0-1" >/dev/null || fail "wait for elements that have ended"
 
 # One line with the count once.
 text=$(divvy submit --array 5-7%2 --name logs -- sh -c 'echo "one $DIVVY_ARRAY_INDEX"; echo "two $DIVVY_ARRAY_INDEX"')

@@ -1,0 +1,25 @@
+// What divvy metrics and divvy show say of samples in words. Pure.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "wire/messages.h"
+#include "wire/series_messages.h"
+
+namespace divvy::cli {
+
+/// In the place of curves: why there are none of this job, and whose to look at. `elements`: of an array, those that
+/// have become jobs of their own.
+std::string NothingSeenOf(const wire::JobDetail& job, const std::vector<wire::JobView>& elements);
+
+/// What a job says of itself comes before what it uses: a screen may end below it.
+void PutOwnFirst(wire::SeriesAnswer& answer);
+
+/// The last that was seen of each of a job's own numbers, by name.
+std::map<std::string, double> LastOwn(const wire::SeriesAnswer& answer);
+/// "loss 0.35, step 120000"; the step comes first.
+std::string OwnNumbersText(const std::map<std::string, double>& own);
+
+}  // namespace divvy::cli
