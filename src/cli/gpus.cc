@@ -1,10 +1,12 @@
 // divvy gpus: the GPUs, who has them, and what new work may use.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "base/text.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/job_text.h"
 #include "cli/places.h"
 #include "cli/table.h"
 #include "cli/tenant_lines.h"
@@ -25,14 +27,30 @@ constexpr std::size_t kIndentOfReason = 4;
 /// More have a line each, and their ids no place beside their GPU's.
 constexpr std::size_t kMostTenantIds = 3;
 
+constexpr Column Unit(std::string_view title, std::string_view csv_title) {
+  return {title, true, true, false, false, false, csv_title};
+}
+
 const std::vector<Column>& GpuColumns() {
-  static const std::vector<Column> columns = {
-      {kNode, false, false, true},   {"GPU", true, true, false},         {"MODEL", false, true, true},
-      {"STATE", false, true, false}, {"JOB", true, true, false},         {"USE", true, true, false},
-      {"MEMORY", true, true, false}, {"TEMP", true, true, false},        {"POWER", true, true, false},
-      {"WHO", false, true, true},    {"UUID", false, false, false},      {"PCI", false, false, false},
-      {"NUMA", true, false, false},  {"CC", false, false, false},        {"MIG", false, false, false},
-      {"LINKS", false, false, true}, {"ISOLATION", false, false, false}, {"SHARE", false, false, false}};
+  static const std::vector<Column> columns = {{kNode, false, false, true},
+                                              {"GPU", true, true, false},
+                                              {"MODEL", false, true, true},
+                                              {"STATE", false, true, false},
+                                              {"JOB", true, true, false},
+                                              Unit("USE", "use_percent"),
+                                              Unit("MEMORY", "memory_used_bytes"),
+                                              Unit("TEMP", "temperature_celsius"),
+                                              Unit("POWER", "power_watts"),
+                                              {"WHO", false, true, true},
+                                              {"UUID", false, false, false},
+                                              {"PCI", false, false, false},
+                                              {"NUMA", true, false, false},
+                                              {"CC", false, false, false},
+                                              {"MIG", false, false, false},
+                                              {"LINKS", false, false, true},
+                                              {"ISOLATION", false, false, false},
+                                              {"SHARE", false, false, false},
+                                              {"MEMORY_TOTAL", true, false, false, false, false, "memory_total_bytes"}};
   return columns;
 }
 
@@ -43,8 +61,10 @@ Colour GpuColour(const std::string& state) {
   return state == "unmanaged" || state == "reserved" ? Colour::kYellow : Colour::kDim;
 }
 
-std::string Known(std::int64_t value, std::string_view unit) {
-  return value < 0 ? "" : std::to_string(value) + std::string(unit);
+/// For people with its unit, "-" where it is not known; for programs plain, or nothing.
+std::string Known(std::int64_t value, std::string_view unit, bool is_csv) {
+  if (value < 0) return is_csv ? "" : "-";
+  return std::to_string(value) + (is_csv ? "" : std::string(unit));
 }
 
 std::string Who(const wire::GpuView& gpu) {
@@ -61,23 +81,26 @@ std::string Who(const wire::GpuView& gpu) {
   return who.empty() ? gpu.reason : who;
 }
 
-std::vector<Cell> GpuRow(const wire::GpuView& gpu, const std::string& own, bool is_for_people) {
+/// "4/80G"; nothing used is not the same as not known.
+std::string MemoryCell(const wire::GpuView& gpu, bool is_csv) {
+  if (is_csv) return IsSeen(gpu) ? std::to_string(gpu.memory_used_bytes) : "";
+  return MemoryText(gpu);
+}
+
+std::vector<Cell> GpuRow(const wire::GpuView& gpu, const std::string& own, bool is_for_people, bool is_csv) {
   std::string jobs, links;
   for (const std::string& job : gpu.job_display_ids) jobs += (jobs.empty() ? "" : ",") + job;
   if (is_for_people && gpu.tenants.size() > kMostTenantIds) jobs = std::to_string(gpu.tenants.size()) + " jobs";
   for (const std::string& link : gpu.links) links += (links.empty() ? "" : " ") + link;
-  const auto gigabytes = [](std::int64_t bytes) { return std::to_string((bytes + (1 << 29)) >> 30); };
-  const bool is_seen = gpu.utilisation_percent >= 0 || gpu.temperature_celsius >= 0 || gpu.memory_used_bytes > 0;
   return {{gpu.node.empty() ? own : gpu.node, Colour::kNone},
           {std::to_string(gpu.index), Colour::kBold},
           {gpu.model, Colour::kNone},
           {gpu.state, GpuColour(gpu.state)},
           {jobs, Colour::kNone},
-          {Known(gpu.utilisation_percent, "%"), Colour::kNone},
-          {(is_seen ? gigabytes(gpu.memory_used_bytes) : "-") + "/" + gigabytes(gpu.memory_total_bytes) + "G",
-           Colour::kNone},
-          {Known(gpu.temperature_celsius, "C"), Colour::kNone},
-          {Known(gpu.power_watts, "W"), Colour::kNone},
+          {Known(gpu.utilisation_percent, "%", is_csv), Colour::kNone},
+          {MemoryCell(gpu, is_csv), Colour::kNone},
+          {Known(gpu.temperature_celsius, "C", is_csv), Colour::kNone},
+          {Known(gpu.power_watts, "W", is_csv), Colour::kNone},
           {Who(gpu), Colour::kDim},
           {gpu.uuid, Colour::kNone},
           {gpu.pci_address, Colour::kNone},
@@ -86,11 +109,13 @@ std::vector<Cell> GpuRow(const wire::GpuView& gpu, const std::string& own, bool 
           {gpu.is_mig_enabled ? "on" : "off", Colour::kNone},
           {links, Colour::kNone},
           {gpu.isolation, Colour::kNone},
-          {"", Colour::kNone}};
+          {"", Colour::kNone},
+          {std::to_string(gpu.memory_total_bytes), Colour::kNone}};
 }
 
 /// The same columns for who has a part of it: for programs, and for who chooses columns.
-std::vector<Cell> TenantRow(const wire::TenantView& tenant, const wire::GpuView& gpu, const std::string& own) {
+std::vector<Cell> TenantRow(const wire::TenantView& tenant, const wire::GpuView& gpu, const std::string& own,
+                            bool is_csv) {
   const TenantText text = TextOf(tenant);
   std::vector<Cell> row(GpuColumns().size(), Cell{"", Colour::kNone});
   row[0] = {gpu.node.empty() ? own : gpu.node, Colour::kNone};
@@ -99,6 +124,11 @@ std::vector<Cell> TenantRow(const wire::TenantView& tenant, const wire::GpuView&
   row[4] = {tenant.display_id, Colour::kNone};
   row[5] = {text.time, Colour::kNone};
   row[6] = {text.memory, Colour::kNone};
+  if (is_csv) {
+    row[5].text = tenant.is_compute_known ? std::to_string(std::lround(tenant.compute * 100)) : "";
+    row[6].text = std::to_string(tenant.used_bytes);
+    row.back().text = std::to_string(tenant.limit_bytes);
+  }
   row[9] = {text.who + ": " + tenant.share + (text.notes.empty() ? "" : "; " + text.notes), Colour::kDim};
   row[kShareColumn] = {tenant.share, Colour::kNone};
   return row;
@@ -249,9 +279,9 @@ int GpusMain(const Words& words) {
     const bool is_for_people = !listing.csv && listing.columns.empty();
     std::vector<std::vector<Cell>> rows;
     for (const wire::GpuView& gpu : gpus) {
-      rows.push_back(GpuRow(gpu, own, is_for_people));
+      rows.push_back(GpuRow(gpu, own, is_for_people, listing.csv));
       if (is_for_people) continue;  // They get lines of their own.
-      for (const wire::TenantView& tenant : gpu.tenants) rows.push_back(TenantRow(tenant, gpu, own));
+      for (const wire::TenantView& tenant : gpu.tenants) rows.push_back(TenantRow(tenant, gpu, own, listing.csv));
     }
     std::vector<Column> columns = GpuColumns();
     for (Column& column : columns) column.is_shown_by_default |= has_nodes && column.title == kNode;

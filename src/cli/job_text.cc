@@ -37,6 +37,16 @@ std::string When(std::optional<double> time) {
   return text;
 }
 
+std::string Moment(std::optional<double> time) {
+  if (!time) return "";
+  const auto seconds = static_cast<std::time_t>(*time);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
 std::string DayAndTime(double seconds) {
   const auto moment = static_cast<std::time_t>(seconds);
   std::tm parts{};
@@ -52,6 +62,16 @@ std::string GpuList(const std::vector<std::int64_t>& gpus) {
   IndexRanges ranges;
   for (std::int64_t gpu : gpus) ranges.Insert(static_cast<std::uint32_t>(gpu));
   return ranges.ToString();
+}
+
+bool IsSeen(const wire::GpuView& gpu) {
+  return gpu.utilisation_percent >= 0 || gpu.temperature_celsius >= 0 || gpu.memory_used_bytes > 0;
+}
+
+std::string MemoryText(const wire::GpuView& gpu) {
+  const auto gibibytes = [](std::int64_t bytes) { return std::to_string((bytes + (1 << 29)) >> 30); };
+  if (!IsSeen(gpu) && gpu.memory_total_bytes == 0) return "-";
+  return (IsSeen(gpu) ? gibibytes(gpu.memory_used_bytes) : "-") + "/" + gibibytes(gpu.memory_total_bytes) + "G";
 }
 
 std::string GpuTrouble(const wire::GpuView& gpu) {

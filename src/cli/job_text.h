@@ -21,12 +21,18 @@ std::string Span(double seconds);
 std::string InWords(double seconds);
 /// "14:05:09" today, else "Mar 01 14:05"; "" without a time.
 std::string When(std::optional<double> time);
+/// "2026-03-01T14:05:09Z"; "" without a time. For programs.
+std::string Moment(std::optional<double> time);
 /// "2026-03-01 14:05", in the caller's time zone.
 std::string DayAndTime(double seconds);
 /// What people call the job: "17", and "17_3" for an element of an array; never "17_[4-99]".
 std::string PublicId(const wire::JobDetail& job);
 /// "0-3,6".
 std::string GpuList(const std::vector<std::int64_t>& gpus);
+/// Something was seen of it: its machine is there, and its driver answers for it.
+bool IsSeen(const wire::GpuView& gpu);
+/// "4/80G", "-/80G" where nothing was seen, "-" where not even its size is known: GiB used, and that there are.
+std::string MemoryText(const wire::GpuView& gpu);
 /// What is amiss with a GPU for the job that runs there all the same: "fenced: XID 48 (double-bit ECC error)", "also
 /// used by eve, pid 4711 python". Empty: nothing.
 std::string GpuTrouble(const wire::GpuView& gpu);

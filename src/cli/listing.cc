@@ -132,17 +132,26 @@ std::vector<Option> QueueTable(QueueFlags& flags) {
 
 constexpr std::string_view kNode = "NODE";
 
+constexpr Column InSeconds(std::string_view title, std::string_view csv_title, bool is_shown) {
+  return {title, true, is_shown, false, false, false, csv_title};
+}
+
 const std::vector<Column>& QueueColumns() {
   static const std::vector<Column> columns = {
-      {"ID", true, true, false},        {"NAME", false, true, true},      {"USER", false, true, false},
-      {"STATE", false, true, false},    {"GPUS", true, true, false},      {kNode, false, false, true},
-      {"ON", false, true, false},       {"TIME", true, true, false},      {"LIMIT", true, true, false},
-      {"REASON", false, true, true},    {"PRIORITY", true, false, false}, {"SUBMITTED", false, false, false},
-      {"STARTED", false, false, false}, {"ENDED", false, false, false},   {"EXIT", true, false, false},
-      {"WAITED", true, false, false},   {"PROJECT", false, false, false}, {"GROUP", false, false, false},
-      {"POSITION", true, false, false}, {"RESTARTS", true, false, false}, {"DIALECT", false, false, false},
-      {"COMMENT", false, false, true},  {"DEPENDS", false, false, false}, {"POOL", false, false, false},
-      {"ACCOUNT", false, false, false}, {"QOS", false, false, false},     {"PROGRESS", false, false, false}};
+      {"ID", true, true, false},           {"NAME", false, true, true},
+      {"USER", false, true, false},        {"STATE", false, true, false},
+      {"GPUS", true, true, false},         {kNode, false, false, true},
+      {"ON", false, true, false},          InSeconds("TIME", "time_s", true),
+      InSeconds("LIMIT", "limit_s", true), {"REASON", false, true, true},
+      {"PRIORITY", true, false, false},    {"SUBMITTED", false, false, false},
+      {"STARTED", false, false, false},    {"ENDED", false, false, false},
+      {"EXIT", true, false, false},        InSeconds("WAITED", "waited_s", false),
+      {"PROJECT", false, false, false},    {"GROUP", false, false, false},
+      {"POSITION", true, false, false},    {"RESTARTS", true, false, false},
+      {"DIALECT", false, false, false},    {"COMMENT", false, false, true},
+      {"DEPENDS", false, false, false},    {"POOL", false, false, false},
+      {"ACCOUNT", false, false, false},    {"QOS", false, false, false},
+      {"PROGRESS", false, false, false}};
   return columns;
 }
 
@@ -198,13 +207,17 @@ double WaitsSince(const View& job) {
   return ran_before ? std::max(job.submit_time, *job.eligible_time) : job.submit_time;
 }
 
-/// Of a job that has not started, or had not when it ended, until `now`.
+/// Seconds, of a job that has not started, or had not when it ended, until `now`.
 template <typename View>
-std::string Waited(const View& job, double now) {
-  return Span(std::max(job.start_time.value_or(job.end_time.value_or(now)) - WaitsSince(job), 0.0));
+double Waited(const View& job, double now) {
+  return std::max(job.start_time.value_or(job.end_time.value_or(now)) - WaitsSince(job), 0.0);
 }
 
-std::vector<Cell> QueueRow(const wire::JobView& job, double now, const std::string& own) {
+std::vector<Cell> QueueRow(const wire::JobView& job, double now, const std::string& own, bool is_csv) {
+  const auto span = [is_csv](double seconds) {
+    return is_csv ? std::to_string(static_cast<std::int64_t>(std::max(seconds, 0.0))) : Span(seconds);
+  };
+  const auto moment = [is_csv](std::optional<double> time) { return is_csv ? Moment(time) : When(time); };
   const bool has_started = job.start_time.has_value();
   const double until = job.end_time.value_or(now);
   std::string depends;
@@ -216,16 +229,16 @@ std::vector<Cell> QueueRow(const wire::JobView& job, double now, const std::stri
           {HasSlice(job) ? job.share->part : GpuCount(job.request), Colour::kNone},
           {NodeText(job, own), Colour::kNone},
           {OnText(job), Colour::kBlue},
-          {has_started ? Span(until - *job.start_time) : Waited(job, now), has_started ? Colour::kNone : Colour::kDim},
-          {job.request.time_limit_s > 0 ? Span(job.request.time_limit_s) : "", Colour::kNone},
+          {span(has_started ? until - *job.start_time : Waited(job, now)), has_started ? Colour::kNone : Colour::kDim},
+          {job.request.time_limit_s > 0 ? span(job.request.time_limit_s) : "", Colour::kNone},
           {job.state == "running" ? RunningText(job, now) : ReasonText(job), Colour::kDim},
           {std::to_string(job.priority), Colour::kNone},
-          {When(job.submit_time), Colour::kNone},
-          {When(job.start_time), Colour::kNone},
-          {When(job.end_time), Colour::kNone},
+          {moment(job.submit_time), Colour::kNone},
+          {moment(job.start_time), Colour::kNone},
+          {moment(job.end_time), Colour::kNone},
           {job.exit_code ? std::to_string(*job.exit_code) : "",
            job.exit_code.value_or(0) == 0 ? Colour::kNone : Colour::kRed},
-          {Waited(job, now), Colour::kNone},
+          {span(Waited(job, now)), Colour::kNone},
           {job.project, Colour::kNone},
           {job.group, Colour::kNone},
           {job.position > 0 ? std::to_string(job.position) : "", Colour::kNone},
@@ -265,7 +278,7 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
       std::ranges::any_of(jobs, [](const wire::JobView& job) { return job.start_time.has_value(); });
   const std::string own = is_elsewhere ? OwnName(api) : has_started ? NameAmongSeveral(api) : "";
   const bool has_nodes = !own.empty();
-  for (const wire::JobView& job : jobs) rows.push_back(QueueRow(job, now, own));
+  for (const wire::JobView& job : jobs) rows.push_back(QueueRow(job, now, own, flags.listing.csv));
   std::vector<Column> columns = QueueColumns();
   for (Column& column : columns) column.is_shown_by_default |= has_nodes && column.title == kNode;
   DIVVY_TRY(std::string text, RenderTable(columns, rows, flags.listing));
@@ -353,9 +366,9 @@ std::string ShowText(const wire::JobDetail& job, const std::string& own, const s
   if (job.start_time) AddField(out, "started as", job.start_reason);
   AddField(out, "submitted", When(job.submit_time));
   if (job.start_time)
-    AddField(
-        out, "started",
-        When(job.start_time) + (job.restarts > 0 ? ", again after waiting " : ", after waiting ") + Waited(job, now));
+    AddField(out, "started",
+             When(job.start_time) + (job.restarts > 0 ? ", again after waiting " : ", after waiting ") +
+                 Span(Waited(job, now)));
   if (job.start_time)
     AddField(out, job.end_time ? "ran for" : "runs for", Span(job.end_time.value_or(now) - *job.start_time));
   if (job.progress) AddField(out, "progress", ProgressText(*job.progress) + ", said " + When(job.progress->time));

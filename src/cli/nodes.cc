@@ -28,8 +28,8 @@ const std::vector<Column>& Columns() {
                                               {"JOBS", true, true, false},
                                               {"MODEL", false, true, true},
                                               {"CPUS", true, true, false, true},
-                                              {"MEMORY", true, true, false, true},
-                                              {"HEARD", true, true, false},
+                                              {"MEMORY", true, true, false, true, false, "memory_bytes"},
+                                              {"HEARD", true, true, false, false, false, "heard_s"},
                                               {"ADDRESS", false, true, true, true},
                                               {"REASON", false, true, true, false, true}};
   return columns;
@@ -75,7 +75,13 @@ std::string ReasonText(const wire::NodeView& view, double now) {
   return view.reason.empty() ? deadline : view.reason + "; " + deadline;
 }
 
-std::vector<Cell> Row(const wire::NodeView& view, double now) {
+/// Seconds, for programs.
+std::string HeardSeconds(const wire::NodeView& view, double now) {
+  if (view.is_controller || !view.heard) return "";
+  return std::to_string(static_cast<std::int64_t>(std::max(now - *view.heard, 0.0)));
+}
+
+std::vector<Cell> Row(const wire::NodeView& view, double now, bool is_csv) {
   return {{view.name, Colour::kBold},
           {view.state, ColourOf(view.state)},
           {std::to_string(view.gpus), Colour::kNone},
@@ -83,8 +89,8 @@ std::vector<Cell> Row(const wire::NodeView& view, double now) {
           {std::to_string(view.jobs), Colour::kNone},
           {view.gpu_model.empty() && view.gpus > 0 ? "several" : view.gpu_model, Colour::kNone},
           {std::to_string(view.cpus), Colour::kNone},
-          {dialect::FormatSize(Bytes(view.memory_bytes)), Colour::kNone},
-          {HeardText(view, now), Colour::kNone},
+          {is_csv ? std::to_string(view.memory_bytes) : dialect::FormatSize(Bytes(view.memory_bytes)), Colour::kNone},
+          {is_csv ? HeardSeconds(view, now) : HeardText(view, now), Colour::kNone},
           {view.is_controller ? "the controller" : view.address, Colour::kNone},
           {ReasonText(view, now), Colour::kNone}};
 }
@@ -162,7 +168,7 @@ int NodesMain(const Words& words) {
     DIVVY_TRY(const auto views, wire::Decode<std::vector<wire::NodeView>>(text));
     std::vector<std::vector<Cell>> rows;
     const auto now = static_cast<double>(std::time(nullptr));
-    for (const auto& view : views) rows.push_back(Row(view, now));
+    for (const auto& view : views) rows.push_back(Row(view, now, options.csv));
     return RenderTable(Columns(), rows, options);
   });
 }

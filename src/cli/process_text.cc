@@ -87,18 +87,24 @@ std::vector<std::string> ProcessLines(const std::vector<GpuProcess>& processes, 
 
 Result<std::string> ProcessTable(const std::vector<GpuProcess>& processes, const std::string& own,
                                  const ListingOptions& options) {
-  const std::vector<Column> columns = {
-      {"NODE", false, !own.empty()}, {"GPU", true}, {"PID", true}, {"USER"}, {"USE", true}, {"MEMORY", true},
-      {"COMMAND", false, true, true}};
+  const std::vector<Column> columns = {{"NODE", false, !own.empty()},
+                                       {"GPU", true},
+                                       {"PID", true},
+                                       {"USER"},
+                                       {"USE", true, true, false, false, false, "use_percent"},
+                                       {"MEMORY", true, true, false, false, false, "memory_bytes"},
+                                       {"COMMAND", false, true, true}};
   std::vector<std::vector<Cell>> rows;
   for (const GpuProcess& process : processes) {
     const std::string memory = options.csv ? std::to_string(static_cast<std::int64_t>(process.memory_bytes))
                                            : MetricText(process.memory_bytes, "bytes");
+    std::string use = UseText(process);
+    if (options.csv) use = process.utilization ? std::to_string(std::lround(*process.utilization * 100)) : "";
     rows.push_back({{process.node.empty() ? own : process.node},
                     {std::to_string(process.gpu), Colour::kBold},
                     {std::to_string(process.pid)},
                     {process.user},
-                    {UseText(process)},
+                    {use},
                     {memory},
                     {process.command}});
   }

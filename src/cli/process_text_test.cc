@@ -40,7 +40,8 @@ TEST(Processes, AreATable) {
   ListingOptions options;
   options.csv = true;
   EXPECT_EQ(*ProcessTable(processes, "n1", options),
-            "node,gpu,pid,user,use,memory,command\nn1,0,4711,ada,71%,4294967296,python3\nn1,1,4712,,,8589934592,\n");
+            "node,gpu,pid,user,use_percent,memory_bytes,command\nn1,0,4711,ada,71,4294967296,python3\nn1,1,4712,,,"
+            "8589934592,\n");
   options.csv = false;
   const std::string table = *ProcessTable(processes, "", options);
   EXPECT_EQ(table.substr(0, table.find('\n')), "GPU   PID  USER  USE  MEMORY  COMMAND");

@@ -34,6 +34,9 @@ std::string ReportQuery(const ReportFlags& flags);
 std::string TitleOf(std::string by);
 /// The machine of whose daemon it is; empty: not known.
 std::string HostOf(Api& api);
+/// Of an hour as reports name it ("2026-03-01T16", UTC): "2026-03-01 17:00" in the caller's time zone, as all else is
+/// for people; for programs "2026-03-01T16:00Z". What is no hour stays.
+std::string HourText(const std::string& hour, bool is_exact);
 /// "2026-03-01 16:00 to 2026-03-08 16:00".
 std::string StretchText(double since, double until);
 
@@ -62,7 +65,11 @@ int ShowReportAt(const ReportFlags& flags, const std::string& target, const Repo
     DIVVY_TRY(const std::string json, api.Raw("GET", target, ""));
     patience.reset();
     if (flags.listing.json) return json + "\n";
-    DIVVY_TRY(const Report report, wire::Decode<Report>(json));
+    DIVVY_TRY(Report report, wire::Decode<Report>(json));
+    if constexpr (requires { report.rows.front().group = std::string(); }) {
+      for (auto& row : report.rows)
+        row.group = report.by == "hour" ? HourText(row.group, flags.listing.csv) : row.group;
+    }
     if (report.is_cut) Note(kIsCut);
     std::vector<Column> columns;
     const std::string title = TitleOf(report.by);

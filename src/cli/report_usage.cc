@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <ctime>
 
 #include "base/text.h"
 #include "cli/job_text.h"
@@ -134,6 +135,13 @@ std::string HostOf(Api& api) {
 std::string TitleOf(std::string by) {
   std::ranges::transform(by, by.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return by;
+}
+
+std::string HourText(const std::string& hour, bool is_exact) {
+  std::tm parts{};
+  const char* const end = ::strptime(hour.c_str(), "%Y-%m-%dT%H", &parts);
+  if (end == nullptr || *end != '\0') return hour;
+  return is_exact ? hour + ":00Z" : DayAndTime(static_cast<double>(::timegm(&parts)));
 }
 
 std::string StretchText(double since, double until) { return DayAndTime(since) + " to " + DayAndTime(until); }

@@ -50,6 +50,10 @@ std::string_view Code(Colour colour) {
   return "";
 }
 
+std::string CsvTitle(const Column& column) {
+  return column.csv_title.empty() ? ToLower(column.title) : std::string(column.csv_title);
+}
+
 Result<std::vector<std::size_t>> Chosen(const std::vector<Column>& columns, const ListingOptions& options) {
   std::vector<std::size_t> chosen;
   if (options.columns.empty()) {
@@ -65,8 +69,9 @@ Result<std::vector<std::size_t>> Chosen(const std::vector<Column>& columns, cons
     known += (known.empty() ? "" : ",") + std::string(column.title);
   }
   for (const std::string& name : options.columns) {
-    const auto at =
-        std::ranges::find_if(columns, [&](const Column& column) { return EqualsIgnoringCase(column.title, name); });
+    const auto at = std::ranges::find_if(columns, [&](const Column& column) {
+      return EqualsIgnoringCase(column.title, name) || EqualsIgnoringCase(column.csv_title, name);
+    });
     if (at == columns.end()) {
       const auto near = Nearest(name, titles);
       return InvalidArgument("-o: there is no column '" + name + "'" +
@@ -201,7 +206,7 @@ std::vector<dialect::Option> ListingOptionTable(ListingOptions& options) {
                    0,
                    Takes::kNothing,
                    "",
-                   "Print CSV with every column",
+                   "Print CSV with every column, numbers without their units",
                    [&options](std::string_view) -> Status {
                      options.csv = true;
                      return OneFormat(options);
@@ -312,7 +317,7 @@ Result<std::string> RenderTable(const std::vector<Column>& columns, const std::v
   std::string out;
   if (options.csv) {
     for (std::size_t i = 0; i < chosen.size() && options.has_header; ++i)
-      out += (i > 0 ? "," : "") + ToLower(columns[chosen[i]].title);
+      out += (i > 0 ? "," : "") + CsvTitle(columns[chosen[i]]);
     if (options.has_header) out += '\n';
     for (const auto& row : rows) {
       for (std::size_t i = 0; i < chosen.size(); ++i) out += (i > 0 ? "," : "") + CsvField(row[chosen[i]].text);

@@ -24,9 +24,10 @@ struct Column {
   std::string_view title;  // "STATE"; -o names it in any case.
   bool is_right_aligned = false;
   bool is_shown_by_default = true;
-  bool may_shrink = false;     // Cut with an ellipsis when the terminal is too narrow.
-  bool may_go = false;         // Left out then, unless -o names it: before others are cut beyond what can be read.
-  bool goes_on_below = false;  // Where it is cut the whole text stands below the row as well.
+  bool may_shrink = false;          // Cut with an ellipsis when the terminal is too narrow.
+  bool may_go = false;              // Left out then, unless -o names it: before others are cut beyond what can be read.
+  bool goes_on_below = false;       // Where it is cut the whole text stands below the row as well.
+  std::string_view csv_title = {};  // "power_watts": of CSV, where its numbers are plain; empty: as `title`.
 };
 
 /// True on a terminal without NO_COLOR and with TERM other than "dumb".

@@ -92,6 +92,17 @@ TEST(Table, SaysBelowARowWhatItCuts) {
             "    model: NVIDIA A100-SXM4-40GB, of two kinds; reason: fan, by root; deadline in 2 h\n");
 }
 
+TEST(Table, CsvHasTitlesOfItsOwn) {
+  const std::vector<Column> columns = {{"NAME"}, {"MEMORY", true, true, false, false, false, "memory_bytes"}};
+  ListingOptions options;
+  options.csv = true;
+  EXPECT_EQ(*RenderTable(columns, {{{"a"}, {"7"}}}, options), "name,memory_bytes\na,7\n");
+  options.columns = {"memory"};
+  EXPECT_EQ(*RenderTable(columns, {{{"a"}, {"7"}}}, options), "memory_bytes\n7\n");
+  options.columns = {"memory_bytes", "Name"};
+  EXPECT_EQ(*RenderTable(columns, {{{"a"}, {"7"}}}, options), "memory_bytes,name\n7,a\n");
+}
+
 TEST(Folded, KeepsLinesWithinTheirWidthBehindTheirLabels) {
   EXPECT_EQ(Folded("one two three four five six seven\nshort\n", 24), "one two three four five\nsix seven\nshort\n");
   EXPECT_EQ(Folded("asks for  2 machines with 1 GPU each, 2 tasks\n", 30),

@@ -256,6 +256,14 @@ class Top {
     selected_ = lines_.empty() ? "" : lines_[cursor_].job;
   }
 
+  /// To the first job; from there to the first line.
+  void GoHome() {
+    const auto job = std::ranges::find_if(lines_, [](const TopLine& line) { return !line.job.empty(); });
+    const auto first = job == lines_.end() ? 0 : job - lines_.begin();
+    const auto at = static_cast<std::ptrdiff_t>(cursor_);
+    Move((at == first ? 0 : first) - at);
+  }
+
   void OnEvent(const TopEvent& event) {
     said_.clear();
     const auto page = static_cast<std::ptrdiff_t>(Room());
@@ -269,7 +277,7 @@ class Top {
       case TopKey::kPageDown:
         return Move(page);
       case TopKey::kHome:
-        return Move(-static_cast<std::ptrdiff_t>(lines_.size()));
+        return GoHome();
       case TopKey::kEnd:
         return Move(static_cast<std::ptrdiff_t>(lines_.size()));
       case TopKey::kClick:
@@ -344,7 +352,7 @@ class Top {
         return;
     }
     if (selected_.empty()) {
-      said_ = "choose a job first: arrows, or the mouse";
+      said_ = "choose a job first: Home, arrows, or the mouse";
       return;
     }
     OnJob(key, selected_);

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <span>
 
-#include "base/duration_text.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "cli/job_text.h"
@@ -138,8 +137,21 @@ Colour GpuColour(const std::string& state) {
 
 using JobsById = std::map<std::string, const wire::JobView*>;
 
-/// "59m58s".
-std::string Short(double seconds) { return DurationFlag(TimeFromSeconds(std::max(seconds, 0.0)).time_since_epoch()); }
+/// The two largest units, rounded down: "2d3h", "1h2m", "59m58s", "58s".
+std::string Short(double seconds) {
+  constexpr std::array<std::pair<std::int64_t, std::string_view>, 4> kUnits = {
+      {{86'400, "d"}, {3'600, "h"}, {60, "m"}, {1, "s"}}};
+  const auto whole = static_cast<std::int64_t>(std::max(seconds, 0.0));
+  for (std::size_t i = 0; i + 1 < kUnits.size(); ++i) {
+    const auto& [large, name] = kUnits[i];
+    const auto& [small, small_name] = kUnits[i + 1];
+    if (whole < large) continue;
+    const std::int64_t rest = whole % large / small;
+    return std::to_string(whole / large) + std::string(name) +
+           (rest > 0 ? std::to_string(rest) + std::string(small_name) : "");
+  }
+  return std::to_string(whole) + "s";
+}
 
 /// What it has of GPUs, or asks for: "2", "0.25"; of a part that is counted in memory "part".
 std::string GpusText(const wire::JobView& job) {
@@ -207,11 +219,7 @@ TopLine GpuLine(const wire::GpuView& gpu, const std::string& name, std::size_t n
   line.Add(has_use ? std::to_string(gpu.utilisation_percent) + "%" : "-", 4, UseColour(gpu.utilisation_percent), true)
       .Gap();
   line.Add(Sparkline(looks.memory, memory_width, choice.is_ascii), memory_width, Colour::kBlue).Gap();
-  constexpr double kGiB = 1024.0 * 1024 * 1024;
-  line.Add(std::to_string(std::llround(static_cast<double>(gpu.memory_used_bytes) / kGiB)) + "/" +
-               std::to_string(std::llround(static_cast<double>(gpu.memory_total_bytes) / kGiB)) + "G",
-           9, Colour::kNone, true)
-      .Gap();
+  line.Add(MemoryText(gpu), 9, Colour::kNone, true).Gap();
   if (columns >= 72)
     line.Add(gpu.temperature_celsius < 0 ? "" : std::to_string(gpu.temperature_celsius) + "C", 4,
              gpu.temperature_celsius >= 85 ? Colour::kRed : Colour::kNone, true)
@@ -463,7 +471,7 @@ void TopHistory::Add(const std::vector<wire::GpuView>& gpus) {
   for (const wire::GpuView& gpu : gpus) {
     Looks& looks = looks_[{gpu.node, gpu.index}];
     KeepLast(looks.use, static_cast<int>(gpu.utilisation_percent));
-    KeepLast(looks.memory, MemoryPercent(static_cast<double>(gpu.memory_used_bytes), gpu));
+    KeepLast(looks.memory, IsSeen(gpu) ? MemoryPercent(static_cast<double>(gpu.memory_used_bytes), gpu) : -1);
   }
 }
 

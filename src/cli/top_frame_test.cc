@@ -178,6 +178,25 @@ TEST(TopFrame, CountsPartsAndElements) {
   EXPECT_TRUE(screen[7].starts_with(" bob  13 jobs, 80.")) << screen[7];
 }
 
+TEST(TopFrame, SaysTimesInOneWayAndUnknownMemoryAsUnknown) {
+  TopFacts facts = Facts();
+  const auto left = [&](double seconds) {
+    facts.jobs[0].request.time_limit_s = 300 + seconds;
+    const std::string line = Screen(facts, {})[4];
+    return line.substr(line.find("5:00 ") + 5);
+  };
+  EXPECT_EQ(left(59), "59s at most");
+  EXPECT_EQ(left(107), "1m47s at most");
+  EXPECT_EQ(left(3598), "59m58s at most");
+  EXPECT_EQ(left(3420), "57m at most");
+  EXPECT_EQ(left(3720), "1h2m at most");
+  EXPECT_EQ(left(2 * 86400 + 3 * 3600 + 59), "2d3h at most");
+  facts.gpus[2].utilisation_percent = -1;
+  facts.gpus[2].temperature_celsius = -1;
+  facts.gpus[2].power_watts = -1;
+  EXPECT_NE(Screen(facts, {})[2].find(" -/80G "), std::string::npos) << Screen(facts, {})[2];
+}
+
 TEST(TopFrame, SaysWhatIsAmissWithTheGpuOfAJob) {
   TopFacts facts = Facts();
   facts.gpus[0].processes = {{4711, "eve", "python", 10 * kGiB, 60, false, std::nullopt, false}};
@@ -206,7 +225,7 @@ TEST(TopFrame, ShowsPartsProgressAndMachines) {
   const std::vector<std::string> screen = Screen(facts, {}, 100);
   EXPECT_NE(screen[0].find("17 train (0.25 to 0.8)"), std::string::npos) << screen[0];
   EXPECT_TRUE(screen[2].starts_with("n1:2 ")) << screen[2];
-  EXPECT_TRUE(screen[4].ends_with("████░░░░ 50%, 60s left")) << screen[4];
+  EXPECT_TRUE(screen[4].ends_with("████░░░░ 50%, 1m left")) << screen[4];
 }
 
 TEST(TopFrame, TheTitleSaysWhatIsTakenAndWhatIsWrong) {

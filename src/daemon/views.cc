@@ -300,7 +300,7 @@ void Observe(const Controller& controller, NodeIndex node, const std::vector<Job
   const auto& observations = controller.observations(node);
   const auto index = static_cast<GpuIndex>(view.index);
   const auto seen = std::ranges::find(observations, index, &GpuObservation::index);
-  if (seen == observations.end()) return;
+  if (seen == observations.end() || !seen->is_present) return;
   view.memory_used_bytes = seen->memory_used.count();
   view.utilisation_percent = seen->utilisation_percent;
   view.temperature_celsius = seen->temperature_celsius;

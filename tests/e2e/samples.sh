@@ -68,7 +68,7 @@ expect '{"fg": 1} words {"fg": 2} last' "$(xargs -d '\n' <printed)" "what it pri
 last_words() { divvy metrics "$fg_id" -m own.fg --csv | grep -q ',own.fg,,[0-9.]*,1,2,\|,own.fg,,2,2,2,'; }
 wait_for "its last words" last_words
 divvy show "$job" | grep -q '^process  *pid [0-9]* .*on GPU [01]: [0-9]*%, 4' || fail "its processes: $(divvy show "$job")"
-divvy metrics "$job" --processes --csv | grep -qE '^,[01],[0-9]+,[^,]*,[0-9]+%,4[0-9]{9},' || fail "its processes: $(divvy metrics "$job" --processes --csv)"
+divvy metrics "$job" --processes --csv | grep -qE '^,[01],[0-9]+,[^,]*,[0-9]+,4[0-9]{9},' || fail "its processes: $(divvy metrics "$job" --processes --csv)"
 divvy metrics "$job" --processes --json | grep -q '"processes":\[{"pid":' || fail "its processes: $(divvy metrics "$job" --processes --json)"
 code=0; divvy metrics --add loss=much "$job" 2>err || code=$?
 expect 2 $code "no number"

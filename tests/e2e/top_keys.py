@@ -92,6 +92,10 @@ top.shows("sorted by GPUs", "and 6 more GPUs: ", " q quit ")
 if top.lowest_row() != 24:
     sys.exit(f"FAILED: drew {top.lowest_row()} lines of 24: {top.text!r}")
 # A question stays below a screen that goes on, in a window of any size; one key answers it.
+top.types("\x1bOH")  # Home: the first job.
+top.types("c")
+top.shows(r"Cancel 1 \(train\)\?", "y yes")
+top.types("n")
 top.types("\x1bOF")  # End: the waiting job.
 top.types("c")
 top.shows(r"Cancel 2 \(later\)\?", "y yes")

@@ -57,9 +57,9 @@ refuses fairness --by node -- "'by' is user, team, name, model, pool or hour in 
 refuses predictions --by job -- "'by' is user, team, name, model, pool or hour in this report"
 refuses speeds --by user -- "--by, --since, --until and --html are of divvy report usage"
 # By hour, and by job: the one that left most unused is first.
-says "^20[0-9T-]+ +[1-9] " divvy report waste --by hour || fail "by hour: $(divvy report waste --by hour)"
-says "^20[0-9T-]+ +[1-9] " divvy report efficiency --by hour || fail "by hour: $(divvy report efficiency --by hour)"
-says "^20[0-9T-]+ +[1-9] " divvy report fairness --by hour || fail "by hour: $(divvy report fairness --by hour)"
+says "^20[0-9-]+ [0-9]{2}:[0-9]{2} +[1-9] " divvy report waste --by hour || fail "by hour: $(divvy report waste --by hour)"
+says "^20[0-9-]+ [0-9]{2}:[0-9]{2} +[1-9] " divvy report efficiency --by hour || fail "by hour: $(divvy report efficiency --by hour)"
+says "^20[0-9-]+ [0-9]{2}:[0-9]{2} +[1-9] " divvy report fairness --by hour || fail "by hour: $(divvy report fairness --by hour)"
 for by in name model pool; do divvy report fairness --by $by --csv | sed -n 2p | grep -qE "^[^,]+,[1-9]," || fail "fairness by $by: $(divvy report fairness --by $by)"; done
 expect "$idle,forgotten,$(id -un),running" "$(divvy report waste --by job --csv | sed -n 2p | cut -d, -f1-4)" "the worst job"
 says "^$idle +forgotten" divvy report efficiency --by job || fail "by job: $(divvy report efficiency --by job)"
@@ -97,7 +97,7 @@ expect "$idle,forgotten,$(id -un),succeeded" "$(divvy report waste --by job --cs
 # Predictions of what has ended: of all, by what is asked for, and of a stretch.
 says "^all +4 " divvy report predictions || fail "predictions: $(divvy report predictions)"
 says "^busy +1 " divvy report predictions --by name --since 1h || fail "predictions by name: $(divvy report predictions --by name --since 1h)"
-says "^20[0-9T-]+ +[1-4] " divvy report predictions --by hour || fail "predictions by hour: $(divvy report predictions --by hour)"
+says "^20[0-9-]+ [0-9]{2}:[0-9]{2} +[1-4] " divvy report predictions --by hour || fail "predictions by hour: $(divvy report predictions --by hour)"
 divvy report predictions --since 1h --html | grep -q "Predictions of run times by user" || fail "no page of predictions"
 expect "name,jobs" "$(divvy report predictions --by name --csv | head -n 1 | cut -d, -f1-2)" "the titles of predictions"
 says "^Nothing ran" divvy report predictions --since 3d --until 2d || fail "before there was anything: $(divvy report predictions --since 3d --until 2d)"
