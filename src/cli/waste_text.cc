@@ -65,12 +65,7 @@ std::vector<std::string> WasteOf(const wire::WasteAnswer& answer, JobId id) {
       lines.push_back(std::move(line));
     }
     if (job.action_time) {
-      const auto it_is = [&]() -> std::string_view {
-        if (job.action == "park") return "parked";
-        if (job.action == "pause") return "paused, or held in the queue where it has whole GPUs,";
-        return job.action == "requeue" ? "queued again" : "stopped";
-      };
-      lines.push_back("is " + std::string(it_is()) + " at " + When(job.action_time) + " unless it uses its GPUs (" +
+      lines.push_back("is " + job.action_text + " at " + When(job.action_time) + " unless it uses its GPUs (" +
                       std::to_string(job.warnings) + " of " + std::to_string(job.warnings_most) + " warnings given)");
     }
   }

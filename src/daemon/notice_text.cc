@@ -95,13 +95,16 @@ std::string EndedText(const JobRecord& record) {
   return has_reason ? text + ": " + record.reason : text;
 }
 
-std::string RequeueText(const JobRecord& record) {
-  return JobText(record) + " waits again" + (record.reason.empty() ? "" : ": " + record.reason);
+std::string RequeueText(const JobRecord& record, std::string_view why) {
+  return JobText(record) + " waits again" + (why.empty() ? "" : ": " + std::string(why));
 }
 
 std::string LostText(const wire::NoticeWaste& lost) {
   char text[96];
-  const int length = std::snprintf(text, sizeof text, "%.2f GPU-hours lost so far", lost.lost_gpu_hours);
+  // Of little as much as the reports say; a short run of many GPUs costs all the same.
+  const bool is_little = lost.lost_gpu_hours > 0 && lost.lost_gpu_hours < 0.995;
+  const int length =
+      std::snprintf(text, sizeof text, "%.*f GPU-hours lost so far", is_little ? 3 : 2, lost.lost_gpu_hours);
   if (lost.lost_cost)
     std::snprintf(text + length, sizeof text - static_cast<std::size_t>(length), ", at a cost of %.2f",
                   *lost.lost_cost);

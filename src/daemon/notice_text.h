@@ -14,7 +14,7 @@ wire::NoticeJob NoticeJobOf(const JobRecord& record);
 std::string JobText(const JobRecord& record);
 std::string StartText(const JobRecord& record);
 std::string EndedText(const JobRecord& record);
-std::string RequeueText(const JobRecord& record);
+std::string RequeueText(const JobRecord& record, std::string_view why);
 /// "0.16 GPU-hours lost so far, at a cost of 0.41"
 std::string LostText(const wire::NoticeWaste& lost);
 

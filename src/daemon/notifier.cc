@@ -128,7 +128,11 @@ void Notifier::OnJob(const Change& change, const Ended& ended, Batch& batch) {
   }
   if (known == active_.end() || record->array_count > 0) return;
   active_.erase(known);
-  Tell(NotifyEvent::kRequeue, *record, RequeueText(*record), batch);
+  // By now it may be the first in line, or on its way: what it was queued again for is with the change.
+  JobRecord told = *record;
+  told.state = change.state;
+  told.reason = change.reason;
+  Tell(NotifyEvent::kRequeue, told, RequeueText(told, change.reason), batch);
 }
 
 void Notifier::OnFinal(const JobRecord& record, Batch& batch) {

@@ -4,6 +4,7 @@
 
 #include <deque>
 
+#include "daemon/notice_text.h"
 #include "daemon/notify_rows.h"
 #include "store/store_fake.h"
 #include "wire/codec.h"
@@ -197,6 +198,28 @@ TEST_F(NotifierTest, WhatRunsWhenADaemonBeginsHasStartedBefore) {
   core_->Touch();
   End(job);
   EXPECT_EQ(Told(), "requeue");
+}
+
+TEST_F(NotifierTest, WhoWaitsAgainIsToldWhy) {
+  AddPhone();
+  const JobId job = Submit();
+  Run(job);
+  EXPECT_EQ(Told(), "start");
+  Caller divvy;
+  divvy.is_admin = true;
+  divvy.user.name = "divvy, since it wastes its GPUs";
+  ASSERT_TRUE(controller_.Requeue(job, false, divvy, clock_.Now()));
+  core_->Touch();
+  End(job);
+  EXPECT_EQ(Told(), "requeue");
+  const auto notice = wire::Decode<wire::Notice>(last_.body).value();
+  EXPECT_TRUE(notice.text.ends_with(" waits again: queued again by divvy, since it wastes its GPUs")) << notice.text;
+  EXPECT_EQ(notice.job->reason, "queued again by divvy, since it wastes its GPUs");
+}
+
+TEST(NoticeText, LittleIsNotNothing) {
+  EXPECT_EQ(LostText({0.004, 11}), "0.004 GPU-hours lost so far, at a cost of 11.00");
+  EXPECT_EQ(LostText({3.2, std::nullopt}), "3.20 GPU-hours lost so far");
 }
 
 TEST_F(NotifierTest, AJobsWishIsKeptUntilItsEnd) {

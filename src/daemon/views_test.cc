@@ -274,6 +274,15 @@ TEST(Why, TellsOfAPartOfAGpuWhereItReallyIs) {
       "it was last on GPU 1. Now: waits until what others borrowed is repaid; waits for room on a GPU.");
 }
 
+TEST(Why, SaysOfAPausedJobByWhomAndWhatLetsItGoOn) {
+  JobRecord record = Sharing();
+  record.state = JobState::kPaused;
+  record.reason = "paused by divvy, since it wastes its GPUs";
+  const std::string text = WhyOf(record, Explanation(), record.reason, Jobs().find(), kNow, std::nullopt).summary;
+  EXPECT_TRUE(text.ends_with(". It was paused by divvy, since it wastes its GPUs; divvy resume 12 lets it go on."))
+      << text;
+}
+
 TEST(Shares, AreOfTheAttemptThatRunsAndOfItsState) {
   JobRecord record = Sharing();
   wire::KeptTenant tenant = Kept(wire::ShareState::kIdle, {});

@@ -230,6 +230,8 @@ std::string ActiveSummary(const JobRecord& record, const std::string& reason, co
                             (" ends it in " + DurationText(end - now))
                       : "; its time limit has passed";
   text += "." + (share ? ShareSentences(*share) : "");
+  if (record.state == JobState::kPaused && reason.starts_with("paused by "))
+    text += " It was " + reason + "; divvy resume " + PublicId(record) + " lets it go on.";
   const bool is_absent = record.state == JobState::kRunning && reason != record.reason;
   return text + (is_absent ? " But " + reason + "." : "");
 }

@@ -346,7 +346,9 @@ wire::WasteAnswer WasteBook::View(const Controller& controller, samples::Second 
     }
     answer.wasted_gpus += job.wasted_gpus;
     if (const auto at = watched.steps.ActionAt(rules_)) {
-      job.action = Name(ActionFor(*record, watched.requeues));
+      const WasteAction action = ActionFor(*record, watched.requeues);
+      job.action = Name(action);
+      job.action_text = DoneText(action, *record);
       job.action_time = static_cast<double>(*at);
       job.warnings = watched.steps.warnings();
       job.warnings_most = rules_.warnings;

@@ -256,6 +256,7 @@ TEST_F(WasteBookTest, WhoGoesOnIsWarnedTwiceAndThenStopped) {
   const auto view = book.View(controller_, now_);
   ASSERT_EQ(view.jobs.size(), 1U);
   EXPECT_EQ(view.jobs[0].action, "stop");
+  EXPECT_EQ(view.jobs[0].action_text, "stopped");
   EXPECT_EQ(view.jobs[0].warnings, 1);
   EXPECT_EQ(view.jobs[0].warnings_most, 2);
   EXPECT_NEAR(*view.jobs[0].action_time, static_cast<double>(kStart + 60 * 60), 30);

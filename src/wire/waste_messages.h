@@ -36,6 +36,7 @@ struct WastefulJob {
   std::optional<double> lost_cost;  // What the lost ones cost, where GPUs have prices.
   std::vector<WasteFinding> findings;
   std::string action;                 // That is to be done about it: "park", "pause", "requeue", "stop"; empty: none.
+  std::string action_text;            // What it is then: "paused", "queued again and held".
   std::optional<double> action_time;  // When, unless it uses its GPUs by then.
   std::int64_t warnings = 0;          // That it was given,
   std::int64_t warnings_most = 0;     // of so many.

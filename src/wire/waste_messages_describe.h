@@ -10,7 +10,7 @@ namespace divvy::wire {
 BOOST_DESCRIBE_STRUCT(WasteFinding, (), (kind, since, gpus, text, remedy))
 BOOST_DESCRIBE_STRUCT(WastefulJob, (),
                       (id, display_id, name, user, team, gpu_model, gpus, start_time, wasted_gpus, gpu_hours,
-                       lost_gpu_hours, idle_gpu_hours, lost_cost, findings, action, action_time, warnings,
+                       lost_gpu_hours, idle_gpu_hours, lost_cost, findings, action, action_text, action_time, warnings,
                        warnings_most))
 BOOST_DESCRIBE_STRUCT(WasteAnswer, (), (time, is_on, wasted_gpus, jobs))
 BOOST_DESCRIBE_STRUCT(JobWaste, (),
