@@ -20,15 +20,27 @@ std::string UserName(std::int64_t uid) {
   return "uid " + std::to_string(uid);
 }
 
-std::optional<User> FindUser(std::string_view name) {
+namespace {
+
+std::optional<User> Account(std::string_view name) {
   char buffer[16384];
   passwd entry{};
   passwd* found = nullptr;
   if (::getpwnam_r(std::string(name).c_str(), &entry, buffer, sizeof buffer, &found) != 0 || found == nullptr)
     return std::nullopt;
-  if (::geteuid() != 0 && ::geteuid() != found->pw_uid) return std::nullopt;
   return User{found->pw_uid, found->pw_gid, found->pw_name};
 }
+
+}  // namespace
+
+std::optional<User> FindUser(std::string_view name) {
+  const std::optional<User> user = Account(name);
+  if (user && ::geteuid() != 0 && static_cast<std::int64_t>(::geteuid()) != static_cast<std::int64_t>(user->uid))
+    return std::nullopt;
+  return user;
+}
+
+bool HasAccount(std::string_view name) { return Account(name).has_value(); }
 
 Error CannotRunAs(std::string_view name, std::string_view what) {
   return InvalidArgument("this daemon cannot run jobs as '" + std::string(name.substr(0, 64)) + "'; " +

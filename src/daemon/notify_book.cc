@@ -244,6 +244,23 @@ void NotifyBook::AddOwn(const NotifyWish* wish, NotifyEvent event, const JobReco
   }
 }
 
+std::vector<std::string> NotifyBook::NotesOn(const JobSpec& spec, const User& owner,
+                                             const std::function<bool(const std::string&)>& has_account) const {
+  std::vector<std::string> notes;
+  const JobWish wish = divvy::WishOf(spec);
+  if (!wish.notify) return notes;
+  const auto owned = users_.find(owner.uid);
+  for (const std::string& one : wish.notify->to) {
+    const bool is_name = !wish.notify->is_mail && owned != users_.end() && owned->second.receivers.contains(one);
+    if (is_name || one.find('@') != std::string::npos || has_account(one)) continue;
+    notes.push_back("mail to " + one + ": " +
+                    (wish.notify->is_mail ? "there is no such user here"
+                                          : "no receiver of yours has this name (divvy notify list), and there is no "
+                                            "such user here"));
+  }
+  return notes;
+}
+
 std::vector<std::string> NotifyBook::For(NotifyEvent event) const {
   std::vector<std::string> to;
   if (!settings_.is_on) return to;

@@ -2,6 +2,7 @@
 // (--notify). No I/O; what is to be kept is handed out as rows for the store.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -61,6 +62,11 @@ class NotifyBook {
     const JobWish* wish = WishOf(record);
     return wish == nullptr ? WasteAction::kNone : wish->on_waste;
   }
+
+  /// Whom a job of this user names that is nobody: "mail to phne: no receiver of yours has this name, ...".
+  /// `has_account`: there is such a user of this machine, who may have a mailbox.
+  std::vector<std::string> NotesOn(const JobSpec& spec, const User& owner,
+                                   const std::function<bool(const std::string&)>& has_account) const;
 
   /// Nobody hears of any job.
   bool has_nobody() const {

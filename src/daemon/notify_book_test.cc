@@ -60,6 +60,22 @@ TEST_F(NotifyBookTest, AJobsOwnWordCounts) {
   EXPECT_EQ(For(NotifyEvent::kFail, Job(18)), "user/1000/chat user/1000/phone") << "others are as they were";
 }
 
+TEST_F(NotifyBookTest, NamesThatAreNobodysAreNoted) {
+  ASSERT_TRUE(book_.Add(ada_, Webhook("phone", "end")));
+  const auto has_account = [](const std::string& name) { return name == "grace"; };
+  const auto notes = [&](std::map<std::string, std::string> labels, const User& owner) {
+    return Join(book_.NotesOn(Spec(std::move(labels)), owner, has_account), "; ");
+  };
+  EXPECT_EQ(notes({{"notify", "end"}, {"notify-to", "phone,grace,x@y.org"}}, ada_), "");
+  EXPECT_EQ(notes({{"notify", "end"}, {"notify-to", "phone,phne"}}, ada_),
+            "mail to phne: no receiver of yours has this name (divvy notify list), and there is no such user here");
+  EXPECT_TRUE(notes({{"notify", "end"}, {"notify-to", "phone"}}, {1001, 1001, "grace"}).starts_with("mail to phone: "))
+      << "it is another's receiver";
+  EXPECT_EQ(notes({{"slurm.mail-type", "END"}, {"slurm.mail-user", "grace,nobdy"}}, ada_),
+            "mail to nobdy: there is no such user here");
+  EXPECT_EQ(notes({{"notify", "end"}}, ada_), "");
+}
+
 TEST_F(NotifyBookTest, WhoHasNoReceiverGetsMail) {
   book_.SetWish(JobId(17), WishOf(Spec({{"notify", "end"}})));
   EXPECT_EQ(For(NotifyEvent::kEnd, Job()), "mail/1000/ada");

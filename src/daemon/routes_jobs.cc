@@ -3,12 +3,15 @@
 #include <memory>
 
 #include "base/text.h"
+#include "daemon/accounts.h"
 #include "daemon/check_spec.h"
 #include "daemon/far_streams.h"
 #include "daemon/job_update.h"
+#include "daemon/notifier.h"
 #include "daemon/routes_call.h"
 #include "daemon/select.h"
 #include "dialect/job_options.h"
+#include "dialect/option_values.h"
 #include "dialect/quantities.h"
 #include "dialect/slurm.h"
 #include "wire/messages_remote.h"
@@ -93,6 +96,10 @@ void Routes::Submit(Call& call) {
     return call.Refuse(InvalidArgument("a foreground job needs its caller's three streams"));
   std::ranges::sort(spec.capture.environment);
 
+  if (ports_.notifier) {
+    for (const std::string& note : ports_.notifier->book().NotesOn(spec, call.caller.user, HasAccount))
+      dialect::AddNote(spec, note);
+  }
   wire::SubmitAnswer answer;
   answer.summary = SummaryOf(spec, *elements);
   answer.notes = spec.notes;
