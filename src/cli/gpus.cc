@@ -110,7 +110,8 @@ std::vector<Cell> GpuRow(const wire::GpuView& gpu, const std::string& own, bool 
           {links, Colour::kNone},
           {gpu.isolation, Colour::kNone},
           {"", Colour::kNone},
-          {std::to_string(gpu.memory_total_bytes), Colour::kNone}};
+          {is_csv ? std::to_string(gpu.memory_total_bytes) : dialect::FormatSize(Bytes(gpu.memory_total_bytes)),
+           Colour::kNone}};
 }
 
 /// The same columns for who has a part of it: for programs, and for who chooses columns.
@@ -128,6 +129,8 @@ std::vector<Cell> TenantRow(const wire::TenantView& tenant, const wire::GpuView&
     row[5].text = tenant.is_compute_known ? std::to_string(std::lround(tenant.compute * 100)) : "";
     row[6].text = std::to_string(tenant.used_bytes);
     row.back().text = std::to_string(tenant.limit_bytes);
+  } else {
+    row.back().text = dialect::FormatSize(Bytes(tenant.limit_bytes));
   }
   row[9] = {text.who + ": " + tenant.share + (text.notes.empty() ? "" : "; " + text.notes), Colour::kDim};
   row[kShareColumn] = {tenant.share, Colour::kNone};
