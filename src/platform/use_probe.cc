@@ -54,19 +54,50 @@ void AddWholeGpus(const UseTarget& target, const Snapshot& seen, std::vector<sam
   }
 }
 
+/// What a run with parts has used of one of its GPUs by processes that have ended: the driver lists those that live,
+/// and a program that lives for less than a second is in no list.
+///
+/// 0: nothing, or its own processes there say what it used. Nothing: the GPU was used, nobody there is known to have
+/// done it, and more than this run are on it.
+std::optional<double> UseOfEnded(const UseTarget& target, int gpu, const std::vector<UseTarget>& targets,
+                                 const Snapshot& seen) {
+  double known = 0;
+  bool is_alone = true;
+  for (const samples::ProcessUse& process : seen.processes) {
+    if (process.gpu != gpu) continue;
+    if (process.job == target.job) return 0;
+    known += std::max(process.utilization, 0.0);
+    is_alone = false;
+  }
+  const auto sample = std::ranges::find(
+      seen.samples, gpu, [](const Sample& one) { return one.subject.of == Of::kGpu ? one.subject.gpu : -1; });
+  const double* use = sample == seen.samples.end() ? nullptr : Find(*sample, Metric::kGpuUtilization);
+  // The two are measured over different times: they need not be equal.
+  if (use == nullptr || *use <= 2 * known) return 0;
+  for (const UseTarget& other : targets)
+    is_alone &= other.job == target.job || !other.gpus.Contains(static_cast<GpuIndex>(gpu));
+  return is_alone ? std::optional(*use) : std::nullopt;
+}
+
 // One with parts of GPUs uses what its processes do; of utilisation, as a mean over the GPUs that it is on.
-void AddParts(const UseTarget& target, const Snapshot& seen, std::vector<samples::Reading>& readings) {
+void AddParts(const UseTarget& target, const std::vector<UseTarget>& targets, const Snapshot& seen,
+              std::vector<samples::Reading>& readings) {
   double memory = 0;
   double utilization = 0;
-  bool is_known = true;
+  bool is_known = !target.has_slices;
   for (const samples::ProcessUse& process : seen.processes) {
     if (process.job != target.job) continue;
     memory += process.memory_bytes;
     utilization += std::max(process.utilization, 0.0);
     is_known &= process.utilization >= 0;
   }
+  for (const int gpu : target.gpus.ToVector()) {
+    const std::optional<double> ended = UseOfEnded(target, gpu, targets, seen);
+    is_known &= ended.has_value();
+    utilization += ended.value_or(0);
+  }
   const int gpus = std::max(target.gpus.size(), 1);
-  if (is_known && !target.has_slices) readings.push_back({Metric::kGpuUtilization, std::min(utilization / gpus, 1.0)});
+  if (is_known) readings.push_back({Metric::kGpuUtilization, std::min(utilization / gpus, 1.0)});
   readings.push_back({Metric::kGpuMemoryUsed, memory});
 }
 
@@ -85,17 +116,17 @@ class RealUseProbe final : public UseProbe {
     host.subject.of = Of::kNode;
     host.subject.node = node;
     host_.Look(seconds, host.readings);
-    for (const UseTarget& target : targets) seen.samples.push_back(SampleOf(target, node, uses, seen));
+    for (const UseTarget& target : targets) seen.samples.push_back(SampleOf(target, targets, node, uses, seen));
     return seen;
   }
 
  private:
-  static Sample SampleOf(const UseTarget& target, const std::string& node,
+  static Sample SampleOf(const UseTarget& target, const std::vector<UseTarget>& targets, const std::string& node,
                          const std::map<std::uint64_t, ProcessMeter::Use>& uses, const Snapshot& seen) {
     Sample sample;
     sample.subject = {Of::kJob, node, -1, -1, target.job};
     if (!target.gpus.empty() && !target.has_parts) AddWholeGpus(target, seen, sample.readings);
-    if (!target.gpus.empty() && target.has_parts) AddParts(target, seen, sample.readings);
+    if (!target.gpus.empty() && target.has_parts) AddParts(target, targets, seen, sample.readings);
     const auto use = uses.find(target.job);
     if (use == uses.end()) return sample;
     const auto add = [&](Metric metric, const std::optional<double>& value) {

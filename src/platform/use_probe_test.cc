@@ -122,6 +122,27 @@ TEST_F(UseOfEmulatedGpus, AJobWithAPartUsesWhatItsProcessesDo) {
   EXPECT_EQ(seen.processes[0].gpu, 0);
 }
 
+// Its programs live for less than a second: the driver lists none of them, and the GPU was used all the same.
+TEST_F(UseOfEmulatedGpus, WhatEndedProcessesUsedIsThatOfWhoeverIsAloneThere) {
+  ASSERT_TRUE(world_->SetUtilisation(0, 40));
+  UseTarget target;
+  target.job = 17;
+  target.gpus = GpuSet::Of({0, 1});
+  target.has_parts = true;
+  EXPECT_EQ(Value(probe_->Look(100, "n1", {target}), Job(17), Metric::kGpuUtilization), 0.2);  // Of two GPUs.
+  // Of two jobs it may have been either: it is not known.
+  UseTarget other = target;
+  other.job = 18;
+  other.gpus = GpuSet::Of({0});
+  const auto seen = probe_->Look(101, "n1", {target, other});
+  EXPECT_EQ(Value(seen, Job(17), Metric::kGpuUtilization), std::nullopt);
+  EXPECT_EQ(Value(seen, Job(18), Metric::kGpuUtilization), std::nullopt);
+  ASSERT_TRUE(world_->SetUtilisation(0, 0));
+  const auto idle = probe_->Look(102, "n1", {target, other});
+  EXPECT_EQ(Value(idle, Job(17), Metric::kGpuUtilization), 0);
+  EXPECT_EQ(Value(idle, Job(18), Metric::kGpuUtilization), 0);
+}
+
 TEST_F(UseOfEmulatedGpus, OneThatIsLostSaysNothing) {
   ASSERT_TRUE(world_->Lose(0));
   const auto seen = probe_->Look(100, "n1", {});
