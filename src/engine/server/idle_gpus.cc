@@ -58,7 +58,8 @@ int IdleGpus::reserved_count() const {
 
 namespace {
 
-/// The GPUs of a node whose kind some part of the ask accepts, where it has enough of them at all.
+/// The GPUs of a node whose kind some part of the ask accepts, where it has enough of them at all; those that take MIG
+/// instances alone only for such a part.
 GpuSet AcceptedOn(const core::NodeFacts& facts, const core::Ask& ask) {
   GpuSet accepted;
   for (const core::TaskGroup& group : ask.groups) {
@@ -66,7 +67,8 @@ GpuSet AcceptedOn(const core::NodeFacts& facts, const core::Ask& ask) {
       if (shape.gpus == 0 || shape.gpus > facts.gpus || !core::IsOfKind(facts, shape)) continue;
       for (int gpu = 0; gpu < facts.gpus; ++gpu) {
         const int kind = facts.gpu_kinds.empty() ? facts.kind : facts.gpu_kinds[static_cast<std::size_t>(gpu)];
-        if (((shape.models >> kind) & 1) != 0) accepted.Insert(static_cast<GpuIndex>(gpu));
+        const bool is_cut = ((facts.only_sliced >> gpu) & 1) != 0;
+        if (((shape.models >> kind) & 1) != 0 && (shape.slice || !is_cut)) accepted.Insert(static_cast<GpuIndex>(gpu));
       }
     }
   }
@@ -77,12 +79,15 @@ std::string TextOf(const Server& server, const WaitingEntry& entry, const IdleGp
   const core::Cluster::State& state = server.core().state();
   const core::Ask ask = server.AskAbout(entry.request, entry.pool, entry.placement);
   int free = 0, reserved = 0, unused = 0, others = 0;
+  bool is_any_cut = false;
   for (NodeIndex node = 0; node < server.nodes().size(); ++node) {
     const GpuSet accepted = AcceptedOn(state.nodes[node].facts, ask);
     free += (idle.free(node) & accepted).size();
     reserved += (idle.reserved(node) & accepted).size();
     unused += (idle.unused(node) & accepted).size();
-    others += (idle.free(node) - accepted).size();
+    const GpuSet barred = idle.free(node) - accepted;
+    others += barred.size();
+    is_any_cut |= !(barred & GpuSet::FromBits(state.nodes[node].facts.only_sliced)).empty();
   }
   std::string text = std::to_string(free) + " free";
   // What these are kept for, or why they do not fit, is for divvy why.
@@ -91,7 +96,7 @@ std::string TextOf(const Server& server, const WaitingEntry& entry, const IdleGp
   if (unused > 0) text += ", " + std::to_string(unused) + " on machines that are other jobs' alone";
   const Request& request = entry.request;
   const bool is_by_model = !request.gpu_type.empty() && request.node_list.empty() && request.excluded_nodes.empty() &&
-                           request.constraint.empty() && entry.pool.empty();
+                           request.constraint.empty() && entry.pool.empty() && !is_any_cut;
   if (others > 0) text += ", " + std::to_string(others) + (is_by_model ? " of another model" : " that it cannot use");
   return text;
 }

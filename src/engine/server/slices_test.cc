@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/server/explain.h"
+#include "engine/server/idle_gpus.h"
 #include "engine/server/test_world.h"
 
 namespace divvy {
@@ -49,6 +50,15 @@ std::map<JobId, StartDecision> Start(World& world) {
 std::string Refusal(const World& world, const Request& request) {
   const Status fits = CheckFeasible(world.server, request, "");
   return fits ? "" : fits.error().message;
+}
+
+TEST(ServerSlices, AGpuThatTakesThemAloneIsNotFreeForWholeWork) {
+  World world;
+  Give(world, 1, "NVIDIA H100 80GB HBM3", 80_GiB, true);
+  Give(world, 3);
+  world.Submit(World::Job(1, 2));
+  ASSERT_EQ(Start(world).size(), 1U);
+  EXPECT_EQ(IdleGpusText(world.server, World::Job(2, 2), {}), "1 free, 1 that it cannot use");
 }
 
 TEST(ServerSlices, LieTogetherAndLeaveTheFrontToLargeOnes) {
