@@ -18,6 +18,7 @@ std::vector<Node::RunHere> Node::runs_here() const {
     if (run.adopted) one.use.roots.push_back(run.record.process.pid);
     one.use.gpus = GpusHere(*record);
     one.use.has_slices = record->gpu_slice.any();
+    one.use.is_paused = record->state == JobState::kPaused;
     one.use.has_parts = record->request.is_portioned() || record->gpu_slice.any();
   }
   return here;

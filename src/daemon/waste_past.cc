@@ -76,6 +76,7 @@ std::vector<samples::WasteWatch::Look> LooksOf(const JobRecord& record, const st
     samples::WasteWatch::Look look;
     look.at = at;
     look.machine_cpus = 1;
+    const bool does = Shown(own, -1, Metric::kGpuUtilization, at).has_value();
     for (std::size_t i = 0; i < seats.size(); ++i) {
       const auto busy = Shown(answers[2 * i + 1], -1, Metric::kCpuUtilization, at);
       look.machine_cpus = busy && look.machine_cpus ? std::optional(std::min(*busy, *look.machine_cpus)) : std::nullopt;
@@ -85,9 +86,11 @@ std::vector<samples::WasteWatch::Look> LooksOf(const JobRecord& record, const st
         look.gpus.push_back({Shown(own, -1, Metric::kGpuUtilization, at), memory});
         continue;
       }
-      for (const int gpu : seats[i].gpus.ToVector())
-        look.gpus.push_back({Shown(answers[2 * i], gpu, Metric::kGpuUtilization, at),
-                             Shown(answers[2 * i], gpu, Metric::kGpuMemoryUsed, at)});
+      for (const int gpu : seats[i].gpus.ToVector()) {
+        // What its GPUs did while it was paused, and nothing is known of it, is not its doing.
+        const auto use = does ? Shown(answers[2 * i], gpu, Metric::kGpuUtilization, at) : std::nullopt;
+        look.gpus.push_back({use, Shown(answers[2 * i], gpu, Metric::kGpuMemoryUsed, at)});
+      }
     }
     look.cpus = Shown(own, -1, Metric::kCpuCores, at);
     if (look.cpus) *look.cpus /= static_cast<double>(std::max<std::size_t>(1, seats.size()));

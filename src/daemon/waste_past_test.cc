@@ -103,12 +103,14 @@ class WastePastTest : public testing::Test {
                                 {{Metric::kGpuUtilization, uses[gpu], ""}, {Metric::kGpuMemoryUsed, 40 * kGib, ""}}});
       }
       seen.samples.push_back({{Of::kNode, "own", -1, -1, 0}, {{Metric::kCpuUtilization, 0.5, ""}}});
-      for (const auto& [id, record] : controller_.live())
-        seen.samples.push_back({{Of::kJob, "own", -1, -1, id.value()},
-                                {{Metric::kGpuUtilization, sum / static_cast<double>(uses.size()), ""},
-                                 {Metric::kGpuMemoryUsed, 160 * kGib, ""},
-                                 {Metric::kCpuCores, 3, ""},
-                                 {Metric::kGpuMemoryMost, 40 * kGib, ""}}});
+      for (const auto& [id, record] : controller_.live()) {
+        samples::Sample& of_job = seen.samples.emplace_back();
+        of_job.subject = {Of::kJob, "own", -1, -1, id.value()};
+        of_job.readings = {{Metric::kGpuMemoryUsed, 160 * kGib, ""}, {Metric::kGpuMemoryMost, 40 * kGib, ""}};
+        if (record.state == JobState::kPaused) continue;
+        of_job.readings.push_back({Metric::kGpuUtilization, sum / static_cast<double>(uses.size()), ""});
+        of_job.readings.push_back({Metric::kCpuCores, 3, ""});
+      }
       samples_->Add(seen, now_);
       for (WasteBook::News& news : book_->Look(controller_, *samples_, now_)) all.push_back(std::move(news));
       for (const JobRecord& record : book_->TakeUnknown(controller_)) {
@@ -183,6 +185,22 @@ TEST_F(WastePastTest, WhatWasNotSeenIsNoIdleTime) {
   now_ += 3600;
   EXPECT_TRUE(Watch(10, {0, 0, 0, 0}).empty()) << "nobody looked for an hour";
   EXPECT_TRUE(book_->View(controller_, now_).jobs.empty());
+}
+
+TEST_F(WastePastTest, AnHourInWhichItWasPausedIsNoIdleTime) {
+  const JobId job = Run(4);
+  Watch(25, {0, 0, 0, 0});
+  ASSERT_TRUE(controller_.Pause(job, true, ada_, Now()));
+  Watch(60, {0, 0, 0, 0});
+  Open();
+  ASSERT_TRUE(controller_.Pause(job, false, ada_, Now()));
+  EXPECT_TRUE(Watch(10, {0, 0, 0, 0}).empty());
+  ASSERT_TRUE(past_);
+  EXPECT_NEAR(past_->use.seconds, 25 * 60, 90) << "neither used nor idle";
+  EXPECT_NEAR(past_->use.idle_seconds, 25 * 60, 90);
+  EXPECT_LT(past_->use.idle_tail, 60);
+  EXPECT_TRUE(book_->View(controller_, now_).jobs.empty());
+  ASSERT_EQ(Watch(21, {0, 0, 0, 0}).size(), 1U) << "half an hour anew";
 }
 
 TEST_F(WastePastTest, LooksHaveCoresAndTheMachine) {

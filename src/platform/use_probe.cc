@@ -101,6 +101,12 @@ void AddParts(const UseTarget& target, const std::vector<UseTarget>& targets, co
   readings.push_back({Metric::kGpuMemoryUsed, memory});
 }
 
+// What a run does with GPUs, and not what it takes of them.
+bool IsOfWork(const samples::Reading& reading) {
+  return reading.metric == Metric::kGpuUtilization || reading.metric == Metric::kGpuSmActivity ||
+         reading.metric == Metric::kGpuTensorActivity;
+}
+
 class RealUseProbe final : public UseProbe {
  public:
   explicit RealUseProbe(std::unique_ptr<GpuMeter> gpus) : gpus_(std::move(gpus)) {}
@@ -127,12 +133,13 @@ class RealUseProbe final : public UseProbe {
     sample.subject = {Of::kJob, node, -1, -1, target.job};
     if (!target.gpus.empty() && !target.has_parts) AddWholeGpus(target, seen, sample.readings);
     if (!target.gpus.empty() && target.has_parts) AddParts(target, targets, seen, sample.readings);
+    if (target.is_paused) std::erase_if(sample.readings, IsOfWork);
     const auto use = uses.find(target.job);
     if (use == uses.end()) return sample;
     const auto add = [&](Metric metric, const std::optional<double>& value) {
       if (value) sample.readings.push_back({metric, *value});
     };
-    add(Metric::kCpuCores, use->second.cpu_cores);
+    if (!target.is_paused) add(Metric::kCpuCores, use->second.cpu_cores);
     add(Metric::kMemoryUsed, use->second.memory_bytes);
     add(Metric::kIoRead, use->second.read_bytes_per_second);
     add(Metric::kIoWritten, use->second.written_bytes_per_second);

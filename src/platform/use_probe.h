@@ -24,6 +24,8 @@ struct UseTarget {
   bool has_parts = false;
   /// These parts are MIG instances, whose use no driver tells: it is unknown, not 0.
   bool has_slices = false;
+  /// It stands still by order: what it does not do then is neither use nor idleness, so nothing is said of it.
+  bool is_paused = false;
 
   friend bool operator==(const UseTarget&, const UseTarget&) = default;
 };

@@ -105,6 +105,25 @@ TEST_F(UseOfEmulatedGpus, ABusyOneDrawsPowerAndItsJobUsesIt) {
   EXPECT_GT(Value(seen, Job(17), Metric::kMemoryUsed), 0);
 }
 
+TEST_F(UseOfEmulatedGpus, WhatAPausedJobDoesIsNotKnownButWhatItTakesIs) {
+  UseTarget target;
+  target.job = 17;
+  target.roots = {::getpid()};
+  target.gpus = GpuSet::Of({0, 1});
+  target.is_paused = true;
+  (void)probe_->Look(100, "n1", {target});
+  auto seen = probe_->Look(101, "n1", {target});
+  for (const Metric metric :
+       {Metric::kGpuUtilization, Metric::kGpuSmActivity, Metric::kGpuTensorActivity, Metric::kCpuCores})
+    EXPECT_EQ(Value(seen, Job(17), metric), std::nullopt) << samples::FactsOf(metric).name;
+  EXPECT_TRUE(Value(seen, Job(17), Metric::kGpuMemoryUsed).has_value());
+  EXPECT_GT(Value(seen, Job(17), Metric::kMemoryUsed), 0);
+  target.is_paused = false;
+  seen = probe_->Look(102, "n1", {target});
+  EXPECT_EQ(Value(seen, Job(17), Metric::kGpuUtilization), 0);
+  EXPECT_TRUE(Value(seen, Job(17), Metric::kCpuCores).has_value());
+}
+
 TEST_F(UseOfEmulatedGpus, AJobWithAPartUsesWhatItsProcessesDo) {
   ASSERT_TRUE(world_->AddProcess(0, ::getpid(), 3_GiB));
   ASSERT_TRUE(world_->SetUtilisation(0, 90));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 namespace divvy::samples {
 namespace {
@@ -9,16 +10,29 @@ namespace {
 constexpr Second kLongestHold = 60;
 constexpr Second kHour = 3600;
 
-/// Takes every point that lies in the stretch, with the part of it that does: (metric, point, begin, end).
+/// In which points of the track anything of its use was seen.
+std::vector<bool> SeenIn(const Block& track) {
+  std::vector<bool> seen(track.count);
+  for (const Column& column : track.columns) {
+    if (!IsOfUse(column.metric, column.name)) continue;
+    const std::size_t count = std::min(track.count, column.points.size());
+    for (std::size_t i = 0; i < count; ++i) seen[i] = seen[i] || IsPoint(column.points[i]);
+  }
+  return seen;
+}
+
+/// Takes every point that lies in the stretch, with the part of it that does: (metric, point, begin, end). A point
+/// holds until something is seen again: where that leaves this column out, as of a paused job, it is not known.
 template <typename Take>
 void ForEachPiece(const Block& track, Second since, Second until, const Take& take) {
   const Second longest = std::max(track.step, kLongestHold);
+  const std::vector<bool> seen = SeenIn(track);
   for (const Column& column : track.columns) {
     if (!IsOfUse(column.metric, column.name)) continue;
     const std::size_t count = std::min(track.count, column.points.size());
     for (std::size_t i = 0; i < count;) {
       std::size_t next = i + 1;
-      while (next < count && !IsPoint(column.points[next])) ++next;
+      while (next < count && !seen[next]) ++next;
       const Point& point = column.points[i];
       const Second begin = track.begin + static_cast<Second>(i) * track.step;
       const Second hold = next < count ? std::min(static_cast<Second>(next - i) * track.step, longest) : track.step;

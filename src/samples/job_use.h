@@ -23,8 +23,8 @@ struct JobUse {
   friend bool operator==(const JobUse&, const JobUse&) = default;
 };
 
-/// Adds what the track of a job on one machine has from `since` until before `until`. A point holds until the next one,
-/// a minute at most.
+/// Adds what the track of a job on one machine has from `since` until before `until`. A point holds until
+/// something of the job is seen again, a minute at most.
 void AddUse(const Block& track, Second since, Second until, JobUse& use);
 /// The same by hours of the clock (UTC): `use_of` has what is known so far of the hour that begins then.
 void AddUseByHour(const Block& track, Second since, Second until, const std::function<JobUse&(Second hour)>& use_of);

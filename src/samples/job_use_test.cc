@@ -83,6 +83,23 @@ TEST(JobUse, TheTailIsWhatWasIdleToTheEndOnEachMachine) {
   EXPECT_LT(after.idle_tail, 200 - 60);
 }
 
+TEST(JobUse, WhereAPausedJobIsSeenWithoutItsUseNothingIsKnown) {
+  Track track;
+  for (Second i = 0; i < 100; ++i) {
+    const bool is_paused = i >= 10 && i < 60;
+    track.Add(kStart + i, is_paused ? std::vector<Reading>{{Metric::kGpuMemoryUsed, 1e9, ""}}
+                                    : std::vector<Reading>{{Metric::kGpuUtilization, 0, ""},
+                                                           {Metric::kGpuMemoryUsed, 1e9, ""},
+                                                           {Metric::kCpuCores, 2, ""}});
+  }
+  JobUse use;
+  AddUse(track.block(), 0, kStart + 1000, use);
+  EXPECT_DOUBLE_EQ(use.seconds, 50);
+  EXPECT_DOUBLE_EQ(use.idle_seconds, 50);
+  EXPECT_DOUBLE_EQ(use.idle_tail, 50);
+  EXPECT_DOUBLE_EQ(use.core_seconds, 100);
+}
+
 TEST(JobUse, WhoLooksSeldomKnowsTheTimeBetween) {
   Track track;
   for (Second i = 0; i < 100; i += 10) track.Add(kStart + i, {{Metric::kGpuUtilization, 1, ""}});

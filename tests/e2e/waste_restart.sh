@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # What a running job lost, and for how long it is idle, go on over a restart of the daemon, by kill -9 too; nothing is said twice.
+# Time in which a job was paused is neither used nor idle, before a restart too.
 . "$(dirname "$0")/lib.sh"
 cat >divvy.toml <<'TOML'
 [waste]
@@ -9,7 +10,10 @@ TOML
 up() { divvy up --quiet --emulate 4xH100-80GB; }
 up
 job=$(divvy submit --quiet --gpus 2 --name forgotten -- sh -c 'while :; do sleep 0.1; done')
+paused=$(divvy submit --quiet --gpus 1 --name paused -- sh -c 'while :; do sleep 0.1; done')
 wait_for "the job" state_is "$job" running
+wait_for "the other job" state_is "$paused" running
+divvy pause "$paused" >/dev/null
 wastes() { divvy show "$job" | grep -qE "^ *waste +does nothing with its 2 GPUs"; }
 WAIT_S=90 wait_for "the finding" wastes
 idle_s() { divvy show "$job" | sed -nE 's/^ *waste .*: 0% for ([0-9]+) s.*/\1/p'; }
@@ -26,7 +30,11 @@ wait_for "the finding after the restart" wastes
 awk -v a="$before" -v b="$(lost)" 'BEGIN { exit !(b >= a && b > 0) }' || fail "lost $before before the restart, and $(lost) after it"
 kill -9 "$(divvy status --json | grep -oE '"pid":[0-9]+' | cut -d: -f2)"
 up
+divvy resume "$paused" >/dev/null
 wait_for "the finding after the kill" wastes
+divvy show "$paused" | grep -q "does nothing" && fail "the time in which it was paused counts as idle: $(divvy show "$paused")"
+seen=$(divvy report waste --by job --csv | grep "^$paused," | cut -d, -f5)
+awk -v hours="$seen" 'BEGIN { exit !(hours * 3600 < 40) }' || fail "it counts as seen for $seen GPU-hours, and was paused"
 expect 1 "$(divvy show "$job" | grep -c "wastes 2 GPUs")" "so often its history says it"
-divvy cancel "$job" --grace 0 >/dev/null
+divvy cancel "$job" "$paused" --grace 0 >/dev/null
 echo "waste_restart: all as they should be"
