@@ -41,16 +41,23 @@ std::string LabelOf(const Row& row) {
   return NameOf(row.group) + (row.job ? " " + row.job->name : "");
 }
 
+bool IsToldOf(const wire::WasteRow& row) { return !row.is_small; }
+bool IsToldOf(const wire::EfficiencyRow&) { return true; }
+
+/// What is shown: by job, people see those that are worth telling.
 template <typename Report>
-std::size_t CountShown(const Report& report, const Numbers& numbers) {
-  const bool is_cut = !numbers.is_exact && report.by == "job";
-  return is_cut ? std::min(report.rows.size(), kMostJobsShown) : report.rows.size();
+auto RowsShown(const Report& report, const Numbers& numbers) {
+  auto rows = report.rows;
+  if (numbers.is_exact || report.by != "job") return rows;
+  std::erase_if(rows, [](const auto& row) { return !IsToldOf(row); });
+  if (rows.size() > kMostJobsShown) rows.resize(kMostJobsShown);
+  return rows;
 }
 
 template <typename Report>
 std::string ShownNote(const Report& report) {
   if (report.by != "job") return "";
-  const std::size_t shown = CountShown(report, kForPeople);
+  const std::size_t shown = RowsShown(report, kForPeople).size();
   return (shown < report.rows.size() ? " The " + std::to_string(shown) + " that lost most; --csv has more." : "") +
          std::string(" divvy show JOB says what it should have asked for.");
 }
@@ -67,8 +74,7 @@ std::vector<Column> WasteColumns(std::string_view title) {
 
 std::vector<std::vector<Cell>> Rows(const wire::WasteReport& report, const Numbers& numbers) {
   std::vector<std::vector<Cell>> rows;
-  for (std::size_t i = 0; i < CountShown(report, numbers); ++i) {
-    const wire::WasteRow& row = report.rows[i];
+  for (const wire::WasteRow& row : RowsShown(report, numbers)) {
     constexpr double kMuch = 0.75;
     std::vector<Cell>& cells = rows.emplace_back(NamesOf(row));
     cells.push_back({numbers.Hours(row.gpu_hours), Colour::kNone});
@@ -120,8 +126,7 @@ std::vector<Column> EfficiencyColumns(std::string_view title) {
 
 std::vector<std::vector<Cell>> Rows(const wire::EfficiencyReport& report, const Numbers& numbers) {
   std::vector<std::vector<Cell>> rows;
-  for (std::size_t i = 0; i < CountShown(report, numbers); ++i) {
-    const wire::EfficiencyRow& row = report.rows[i];
+  for (const wire::EfficiencyRow& row : RowsShown(report, numbers)) {
     constexpr double kLittle = 0.25;
     const auto memory = static_cast<std::int64_t>(row.memory_peak_bytes);
     std::vector<Cell>& cells = rows.emplace_back(NamesOf(row));

@@ -27,7 +27,7 @@ std::optional<wire::JobWaste> AskJobWaste(Api& api, JobId id) {
   const auto json = api.Raw("GET", "/v1/jobs/" + ToString(id) + "/waste", "");
   if (!json) return std::nullopt;
   auto waste = wire::Decode<wire::JobWaste>(*json);
-  return waste && waste->gpu_hours > 0 ? std::optional(*std::move(waste)) : std::nullopt;
+  return waste && waste->gpu_hours > 0 && !waste->is_small ? std::optional(*std::move(waste)) : std::nullopt;
 }
 
 std::vector<std::string> WasteOf(const wire::JobWaste& waste) {

@@ -16,7 +16,7 @@ namespace divvy::cli {
 wire::WasteAnswer AskWaste(Api& api);
 /// "2 jobs waste 5 GPUs; divvy report waste": of those that are `counted`; empty: none does.
 std::string WasteLine(const wire::WasteAnswer& answer, const std::function<bool(JobId)>& counted);
-/// What its last run lost; nothing where that is not known, or it had no GPU.
+/// What its last run lost; nothing where that is not known, not worth telling, or it had no GPU.
 std::optional<wire::JobWaste> AskJobWaste(Api& api, JobId id);
 /// Lines for a job that has ended: "lost 3.2 of its 8.0 GPU-hours (40%) at a cost of 6.40", and what it should have
 /// asked for.

@@ -6,6 +6,7 @@
 #include "daemon/select.h"
 #include "daemon/waste_book.h"
 #include "daemon/waste_report.h"
+#include "samples/run_waste.h"
 
 namespace divvy {
 namespace {
@@ -33,6 +34,9 @@ SampleBook::Stretch UsesOf(const Scope& of) {
   return {SecondOf(of.stretch.since), SecondOf(of.stretch.until),
           of.by == ReportBy::kHour ? SampleBook::Pieces::kHours : SampleBook::Pieces::kWhole};
 }
+
+/// Those of a daemon that watches nobody (`waste` is null) are what they are by themselves.
+WasteRules RulesOf(const WasteBook* waste) { return waste != nullptr ? waste->rules() : WasteRules(); }
 
 }  // namespace
 
@@ -89,6 +93,9 @@ void Routes::AnswerWaste(Call& call, const JobRecord& record, const std::vector<
   } else if (ports_.waste) {
     waste.findings = ports_.waste->OfEnded(record, uses.back(), core_.controller());
   }
+  const Time end = waste.has_ended ? record.ended : core_.Now();
+  waste.is_small = waste.findings.empty() &&
+                   !samples::IsWorthTelling(hours.lost(), end - record.started, RulesOf(ports_.waste.get()));
   call.Answer(waste);
 }
 
@@ -105,9 +112,9 @@ void Routes::WasteReport(Call& call) {
       };
     }
     ReportRuns(*shared, of.by, of.stretch, PastRuns::kLeaveOut,
-               [uses = std::move(uses), of, price = std::move(price), now = WasteNow()](
-                   const std::vector<ReportedRun>& runs, bool is_cut) {
-                 wire::WasteReport report = ReportWaste(runs, uses, of.by, of.stretch, price);
+               [uses = std::move(uses), of, price = std::move(price), rules = RulesOf(ports_.waste.get()),
+                now = WasteNow()](const std::vector<ReportedRun>& runs, bool is_cut) {
+                 wire::WasteReport report = ReportWaste(runs, uses, of.by, of.stretch, price, rules);
                  report.is_cut = is_cut;
                  report.now = now;
                  return wire::Encode(report);

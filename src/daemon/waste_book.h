@@ -72,6 +72,7 @@ class WasteBook {
 
   /// When what a run of it did begins to count: the grace after its start is over.
   samples::Second CountsFrom(const JobRecord& record) const;
+  const WasteRules& rules() const { return rules_; }
   /// What this job, which has ended, should have asked for: by what was seen of its last run since CountsFrom.
   std::vector<wire::WasteFinding> OfEnded(const JobRecord& record, const samples::JobUse& use,
                                           const Controller& controller) const;

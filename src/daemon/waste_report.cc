@@ -39,6 +39,10 @@ std::optional<wire::RowJob> JobOf(const ReportedRun& run, ReportBy by) {
   return wire::RowJob{run.id, run.name, run.user, std::string(Name(run.state))};
 }
 
+Duration RanUntil(const ReportedRun& run, Time until) {
+  return (run.ended == kNoTime ? until : std::min(run.ended, until)) - run.started;
+}
+
 /// The greatest first; hours stay in their order.
 template <typename Row, typename Value>
 void Order(std::vector<Row>& rows, ReportBy by, const Value& value) {
@@ -60,7 +64,7 @@ RunHours HoursOf(const ReportedRun& run, const samples::JobUse& use) {
 }
 
 wire::WasteReport ReportWaste(const std::vector<ReportedRun>& runs, const JobUses& uses, ReportBy by,
-                              const ReportStretch& stretch, const PriceOfModel& price) {
+                              const ReportStretch& stretch, const PriceOfModel& price, const WasteRules& rules) {
   std::map<std::string, wire::WasteRow> rows;
   wire::WasteReport report;
   report.since = ToSeconds(stretch.since);
@@ -71,6 +75,7 @@ wire::WasteReport ReportWaste(const std::vector<ReportedRun>& runs, const JobUse
     wire::WasteRow& row = rows[seen.group];
     row.job = JobOf(seen.run, by);
     const double lost = hours.lost();
+    row.is_small = row.job && !samples::IsWorthTelling(lost, RanUntil(seen.run, stretch.until), rules);
     ++row.jobs;
     row.gpu_hours += hours.known;
     row.lost_gpu_hours += lost;

@@ -10,6 +10,7 @@
 
 #include "daemon/sample_book.h"
 #include "daemon/usage_report.h"
+#include "model/waste_rules.h"
 #include "samples/job_use.h"
 #include "wire/waste_messages.h"
 
@@ -33,9 +34,10 @@ struct RunHours {
 RunHours HoursOf(const ReportedRun& run, const samples::JobUse& use);
 
 /// What it used of what it has: of a part of a GPU, that part; what it borrows beyond is not counted. Of a job that ran
-/// several times all of its runs count. On several machines each counts alike. By hour `uses` are of hours.
+/// several times all of its runs count. On several machines each counts alike. By hour `uses` are of hours. By job,
+/// `rules` say whose loss is worth telling.
 wire::WasteReport ReportWaste(const std::vector<ReportedRun>& runs, const JobUses& uses, ReportBy by,
-                              const ReportStretch& stretch, const PriceOfModel& price);
+                              const ReportStretch& stretch, const PriceOfModel& price, const WasteRules& rules = {});
 wire::EfficiencyReport ReportEfficiency(const std::vector<ReportedRun>& runs, const JobUses& uses, ReportBy by,
                                         const ReportStretch& stretch);
 

@@ -97,6 +97,13 @@ TEST_F(WasteReportTest, ByJobTheWorstIsFirstAndSaysWhoseItIs) {
   EXPECT_EQ(report.rows[1].job->user, "bob");
   EXPECT_EQ(report.rows[1].job->state, "failed");
   EXPECT_FALSE(ReportWaste(runs_, uses_, ReportBy::kUser, kStretch, nullptr).rows[0].job);
+  EXPECT_FALSE(report.rows[0].is_small);
+  runs_[0].started = TimeFromSeconds(2000);
+  runs_[0].ended = TimeFromSeconds(2300);
+  const auto with_short = ReportWaste(runs_, uses_, ReportBy::kJob, kStretch, nullptr);
+  EXPECT_TRUE(with_short.rows[0].is_small) << "within the grace";
+  EXPECT_FALSE(with_short.rows[1].is_small);
+  EXPECT_DOUBLE_EQ(with_short.lost_gpu_hours, report.lost_gpu_hours) << "it counts all the same";
   const auto efficiency = ReportEfficiency(runs_, uses_, ReportBy::kJob, kStretch);
   ASSERT_EQ(efficiency.rows.size(), 3U);
   EXPECT_EQ(efficiency.rows[1].group, "3") << "what it did not use counts";

@@ -7,6 +7,9 @@
 namespace divvy::samples {
 namespace {
 
+/// Hours are said in hundredths.
+constexpr double kLeastLost = 0.005;
+
 double SecondsOf(Duration span) { return ToSeconds(span); }
 
 }  // namespace
@@ -14,6 +17,10 @@ double SecondsOf(Duration span) { return ToSeconds(span); }
 double MemoryPeakOf(const JobUse& use, int gpus) {
   if (use.memory_most > 0) return use.memory_most;
   return use.memory_peak / std::max(1.0, static_cast<double>(gpus) / std::max(1, use.machines));
+}
+
+bool IsWorthTelling(double lost_gpu_hours, Duration ran, const WasteRules& rules) {
+  return ran > rules.grace && lost_gpu_hours >= kLeastLost;
 }
 
 std::vector<Waste> WasteOfRun(const WasteWatch::Shape& shape, const JobUse& use, const WasteRules& rules) {

@@ -16,4 +16,8 @@ double MemoryPeakOf(const JobUse& use, int gpus);
 /// rules.idle_after. The worst first.
 std::vector<Waste> WasteOfRun(const WasteWatch::Shape& shape, const JobUse& use, const WasteRules& rules);
 
+/// What a run that lasted so long lost is worth telling people: it outlived the grace, and what it lost does not round
+/// to nothing. Sums have the rest as well.
+bool IsWorthTelling(double lost_gpu_hours, Duration ran, const WasteRules& rules);
+
 }  // namespace divvy::samples

@@ -98,5 +98,15 @@ TEST_F(RunWasteTest, MemoryIsThatOfOneGpu) {
   EXPECT_DOUBLE_EQ(MemoryPeakOf(use, 4), 10 * kGib);
 }
 
+TEST(RunWaste, WhatALittleOrAShortRunLostIsNotWorthTelling) {
+  const WasteRules rules;
+  EXPECT_TRUE(IsWorthTelling(0.5, std::chrono::hours(1), rules));
+  EXPECT_FALSE(IsWorthTelling(0.004, std::chrono::hours(1), rules)) << "it rounds to nothing";
+  EXPECT_FALSE(IsWorthTelling(8, std::chrono::minutes(10), rules)) << "within the grace";
+  WasteRules strict;
+  strict.grace = Duration(0);
+  EXPECT_TRUE(IsWorthTelling(0.01, std::chrono::seconds(10), strict));
+}
+
 }  // namespace
 }  // namespace divvy::samples

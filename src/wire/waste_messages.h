@@ -58,6 +58,7 @@ struct JobWaste {
   double idle_gpu_hours = 0;
   double lost_share = 0;  // Lost to known, 0..1.
   std::optional<double> lost_cost;
+  bool is_small = false;               // Not worth telling: within the grace, or next to nothing. Sums count it.
   std::vector<WasteFinding> findings;  // Of an ended run those of all of it but the grace after its start.
 };
 
@@ -78,6 +79,7 @@ struct WasteRow {
   double lost_share = 0;  // Lost to known, 0..1.
   std::optional<double> lost_cost;
   std::optional<RowJob> job;  // By job.
+  bool is_small = false;      // By job: as JobWaste has it.
 };
 struct WasteReport {
   double since = 0;

@@ -15,10 +15,10 @@ BOOST_DESCRIBE_STRUCT(WastefulJob, (),
 BOOST_DESCRIBE_STRUCT(WasteAnswer, (), (time, is_on, wasted_gpus, jobs))
 BOOST_DESCRIBE_STRUCT(JobWaste, (),
                       (id, display_id, has_ended, gpu_hours, lost_gpu_hours, idle_gpu_hours, lost_share, lost_cost,
-                       findings))
+                       is_small, findings))
 BOOST_DESCRIBE_STRUCT(RowJob, (), (id, name, user, state))
 BOOST_DESCRIBE_STRUCT(WasteRow, (),
-                      (group, jobs, gpu_hours, lost_gpu_hours, idle_gpu_hours, lost_share, lost_cost, job))
+                      (group, jobs, gpu_hours, lost_gpu_hours, idle_gpu_hours, lost_share, lost_cost, job, is_small))
 BOOST_DESCRIBE_STRUCT(WasteReport, (),
                       (since, until, by, gpu_hours, lost_gpu_hours, idle_gpu_hours, lost_cost, is_cut, rows, now))
 BOOST_DESCRIBE_STRUCT(KeptWaste, (), (attempt, told, warnings, next_at, is_done, requeues))

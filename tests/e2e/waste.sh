@@ -84,20 +84,24 @@ says '"step_s":' divvy report shares --json || fail "no JSON: $(divvy report sha
 # What has ended is in the report after a restart of the daemon.
 touch go
 wait_for "their ends" queue_is_empty
+quick=$(divvy submit --quiet --gpus 1 --name quick -- sleep 2)
+wait_for "its end" state_is "$quick" succeeded
 divvy down
 divvy up --quiet --emulate 5xH100-80GB
 # What an ended job lost is said with what would have fit; of one that used its GPU that it did.
 says "^ *waste +lost [0-9.]+ of its [0-9.]+ GPU-hours \(100%\) at a cost of [0-9.]+$" divvy show "$idle" || fail "show of an ended job says: $(divvy show "$idle")"
 says "^ *waste +did nothing with its 2 GPUs: 0% in all of the [0-9]+ s that were seen; submit it with --gpus 0, if it needs none$" divvy show "$idle" ||
   fail "show of an ended job says: $(divvy show "$idle")"
-says "waste +lost " divvy show "$busy" || fail "nothing of what the busy job lost: $(divvy show "$busy")"
+says "waste" divvy show "$quick" && fail "what a job of a moment lost is said: $(divvy show "$quick")"
+says "^$quick " divvy report waste --by job && fail "a job of a moment is among those that lost most: $(divvy report waste --by job)"
+says "^$quick,quick," divvy report waste --by job --csv || fail "the job of a moment does not count: $(divvy report waste --by job --csv)"
 says "waste +(did|hardly)" divvy show "$busy" && fail "the busy job should have asked for less: $(divvy show "$busy")"
 says "waste +did" divvy show "$left" && fail "the exempt job is told what to do: $(divvy show "$left")"
 expect "$idle,forgotten,$(id -un),succeeded" "$(divvy report waste --by job --csv | sed -n 2p | cut -d, -f1-4)" "the worst job, ended"
 # Predictions of what has ended: of all, by what is asked for, and of a stretch.
-says "^all +4 " divvy report predictions || fail "predictions: $(divvy report predictions)"
+says "^all +5 " divvy report predictions || fail "predictions: $(divvy report predictions)"
 says "^busy +1 " divvy report predictions --by name --since 1h || fail "predictions by name: $(divvy report predictions --by name --since 1h)"
-says "^20[0-9-]+ [0-9]{2}:[0-9]{2} +[1-4] " divvy report predictions --by hour || fail "predictions by hour: $(divvy report predictions --by hour)"
+says "^20[0-9-]+ [0-9]{2}:[0-9]{2} +[1-5] " divvy report predictions --by hour || fail "predictions by hour: $(divvy report predictions --by hour)"
 divvy report predictions --since 1h --html | grep -q "Predictions of run times by user" || fail "no page of predictions"
 expect "name,jobs" "$(divvy report predictions --by name --csv | head -n 1 | cut -d, -f1-2)" "the titles of predictions"
 says "^Nothing ran" divvy report predictions --since 3d --until 2d || fail "before there was anything: $(divvy report predictions --since 3d --until 2d)"
