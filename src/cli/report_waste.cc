@@ -65,11 +65,16 @@ std::string ShownNote(const Report& report) {
 std::string Money(const std::optional<double>& cost) { return cost ? Fixed(*cost, 2) : ""; }
 
 std::vector<Column> WasteColumns(std::string_view title) {
-  return WithNames(title, {{"GPU-HOURS", true, true, false},
-                           {"LOST", true, true, false},
-                           {"SHARE", true, true, false},
-                           {"AT 0%", true, true, false},
-                           {"COST", true, true, false}});
+  std::vector<Column> columns = {{"GPU-HOURS", true, true, false},
+                                 {"LOST", true, true, false},
+                                 {"SHARE", true, true, false},
+                                 {"AT 0%", true, true, false},
+                                 {"COST", true, true, false}};
+  if (title == kOfJobs) {
+    columns.push_back({"FOUND", false, true, false});
+    columns.push_back({"WHAT TO DO", false, true, false});
+  }
+  return WithNames(title, std::move(columns));
 }
 
 std::vector<std::vector<Cell>> Rows(const wire::WasteReport& report, const Numbers& numbers) {
@@ -82,6 +87,9 @@ std::vector<std::vector<Cell>> Rows(const wire::WasteReport& report, const Numbe
     cells.push_back({numbers.Share(row.lost_share), row.lost_share > kMuch ? Colour::kYellow : Colour::kNone});
     cells.push_back({numbers.Hours(row.idle_gpu_hours), Colour::kNone});
     cells.push_back({Money(row.lost_cost), Colour::kNone});
+    if (!row.job) continue;
+    cells.push_back({row.findings.empty() ? "" : row.findings.front().kind, Colour::kNone});
+    cells.push_back({row.findings.empty() ? "" : row.findings.front().remedy, Colour::kNone});
   }
   return rows;
 }

@@ -156,7 +156,10 @@ Core::Ports Daemon::CorePorts() {
     log_.Write(LogLevel::kWarning, "event=takes_no_work error=" + LogQuoted(trouble));
   };
   ports.complete = [this](Effects& effects) { notifier_->Complete(effects); };
-  ports.on_durable = [this](const Effects& effects) { notifier_->Carried(effects); };
+  ports.on_durable = [this](const Effects& effects) {
+    notifier_->Carried(effects);
+    if (waste_actor_) waste_actor_->OnDurable(effects);
+  };
   return ports;
 }
 
@@ -308,11 +311,8 @@ void Daemon::TakeSamples() {
     waste_ = std::make_shared<WasteBook>(config_.waste, OwnName(),
                                          [this](const JobRecord& job) { return notifier_->book().OnWasteOf(job); });
     for (const auto& [key, text] : std::exchange(waste_rows_, {})) waste_->LoadSetting(key, text);
-    waste_actor_ =
-        std::make_unique<WasteActor>(*core_, *waste_, *notifier_, log_,
-                                     [this](const JobRecord& job, std::function<void(const divvy::Status&)> done) {
-                                       routes_->ParkTenant(job, std::move(done));
-                                     });
+    const auto park = [this](const JobRecord& job, auto done) { routes_->ParkTenant(job, std::move(done)); };
+    waste_actor_ = std::make_unique<WasteActor>(*core_, *waste_, *notifier_, log_, park);
   }
   host_.Sample({OwnName(), config_.sample_every}, [this](const samples::Snapshot& seen) {
     samples_->Add(seen, seen.at);

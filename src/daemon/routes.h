@@ -39,6 +39,7 @@ struct AgentQuestion;
 struct LatestAnswer;
 struct NodeRequest;
 struct WasteAnswer;
+struct WasteFinding;
 }  // namespace wire
 struct ReportedRun;
 enum class ReportBy;
@@ -216,7 +217,8 @@ class Routes {
   void Waste(Call& call);
   void WasteReport(Call& call);
   void JobWaste(Call& call);
-  void AnswerWaste(Call& call, const JobRecord& record, const std::vector<samples::JobUse>& uses);
+  void AnswerWaste(Call& call, const JobRecord& record, const samples::JobUse& use,
+                   std::vector<wire::WasteFinding> findings);
   void Efficiency(Call& call);
   wire::WasteAnswer WasteNow() const;
   /// Makes an answer's body of runs; on the reader's thread.

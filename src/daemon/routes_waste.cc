@@ -5,6 +5,7 @@
 #include "daemon/sample_book.h"
 #include "daemon/select.h"
 #include "daemon/waste_book.h"
+#include "daemon/waste_ended.h"
 #include "daemon/waste_report.h"
 #include "samples/run_waste.h"
 
@@ -61,17 +62,23 @@ void Routes::JobWaste(Call& call) {
     return [this, record = *found.record](Call& asked) {
       auto shared = std::make_shared<Call>(std::move(asked));
       const Time end = IsFinal(record.state) ? record.ended : core_.Now();
-      const samples::Second begin = SecondOf(record.started);
-      const samples::Second counts_from = ports_.waste ? ports_.waste->CountsFrom(record) : begin;
       ports_.samples->AskUsesOf(
-          record.id.value(), {begin, counts_from}, SecondOf(end) + 1,
-          [this, shared, record](const std::vector<samples::JobUse>& uses) { AnswerWaste(*shared, record, uses); });
+          record.id.value(), {SecondOf(record.started)}, SecondOf(end) + 1,
+          [this, shared, record](const std::vector<samples::JobUse>& uses) {
+            const auto answer = [this, shared, record, use = uses.front()](std::vector<wire::WasteFinding> findings) {
+              AnswerWaste(*shared, record, use, std::move(findings));
+            };
+            if (!IsFinal(record.state)) return answer(FindingsNow(WasteNow(), record.id));
+            if (!ports_.waste) return answer({});
+            AskEndedWaste(*ports_.samples, *ports_.waste, core_.controller(), record, SecondOf(core_.Now()), answer);
+          });
     };
   });
 }
 
-// `uses`: of all of its run, and of what counts.
-void Routes::AnswerWaste(Call& call, const JobRecord& record, const std::vector<samples::JobUse>& uses) {
+// `use`: of all of its run.
+void Routes::AnswerWaste(Call& call, const JobRecord& record, const samples::JobUse& use,
+                         std::vector<wire::WasteFinding> findings) {
   wire::JobWaste waste;
   waste.id = record.id;
   waste.display_id = DisplayId(record);
@@ -79,20 +86,14 @@ void Routes::AnswerWaste(Call& call, const JobRecord& record, const std::vector<
   std::vector<ReportedRun> runs;
   AddRunOf(record, ReportBy::kUser, OwnNodeName(), runs);
   const RunHours hours =
-      record.array_count > 0 || runs.front().started == kNoTime ? RunHours() : HoursOf(runs.front(), uses.front());
+      record.array_count > 0 || runs.front().started == kNoTime ? RunHours() : HoursOf(runs.front(), use);
   if (hours.known <= 0) return call.Answer(waste);
   waste.gpu_hours = hours.known;
   waste.lost_gpu_hours = hours.lost();
   waste.idle_gpu_hours = hours.idle;
   waste.lost_share = hours.lost() / hours.known;
   waste.lost_cost = CostOf(hours.lost(), record, core_.controller());
-  if (!waste.has_ended) {
-    for (wire::WastefulJob& job : WasteNow().jobs) {
-      if (job.id == record.id) waste.findings = std::move(job.findings);
-    }
-  } else if (ports_.waste) {
-    waste.findings = ports_.waste->OfEnded(record, uses.back(), core_.controller());
-  }
+  waste.findings = std::move(findings);
   const Time end = waste.has_ended ? record.ended : core_.Now();
   waste.is_small = waste.findings.empty() &&
                    !samples::IsWorthTelling(hours.lost(), end - record.started, RulesOf(ports_.waste.get()));
@@ -103,7 +104,7 @@ void Routes::WasteReport(Call& call) {
   const auto scope = ScopeOf(call.request, ports_.samples.get(), core_.Now());
   if (!scope) return call.Refuse(scope.error());
   auto shared = std::make_shared<Call>(std::move(call));
-  ports_.samples->AskUses(UsesOf(*scope), [this, shared, of = *scope](JobUses uses) {
+  ports_.samples->AskUses(UsesOf(*scope), [this, shared, of = *scope](JobUses uses, SampleBook::Kept kept) {
     PriceOfModel price;
     if (!core_.controller().teams().prices().empty()) {
       // By a copy: the report is made on another thread.
@@ -111,14 +112,16 @@ void Routes::WasteReport(Call& call) {
         return static_cast<double>(teams.PriceOf(model)) / 1000;
       };
     }
-    ReportRuns(*shared, of.by, of.stretch, PastRuns::kLeaveOut,
-               [uses = std::move(uses), of, price = std::move(price), rules = RulesOf(ports_.waste.get()),
-                now = WasteNow()](const std::vector<ReportedRun>& runs, bool is_cut) {
-                 wire::WasteReport report = ReportWaste(runs, uses, of.by, of.stretch, price, rules);
-                 report.is_cut = is_cut;
-                 report.now = now;
-                 return wire::Encode(report);
-               });
+    ReportRuns(
+        *shared, of.by, of.stretch, PastRuns::kLeaveOut,
+        [uses = std::move(uses), kept = std::move(kept), of, price = std::move(price),
+         rules = RulesOf(ports_.waste.get()), now = WasteNow()](const std::vector<ReportedRun>& runs, bool is_cut) {
+          wire::WasteReport report = ReportWaste(runs, uses, of.by, of.stretch, price, rules);
+          report.is_cut = is_cut;
+          report.now = now;
+          AddFindings(runs, kept, report);
+          return wire::Encode(report);
+        });
   });
 }
 
@@ -126,7 +129,7 @@ void Routes::Efficiency(Call& call) {
   const auto scope = ScopeOf(call.request, ports_.samples.get(), core_.Now());
   if (!scope) return call.Refuse(scope.error());
   auto shared = std::make_shared<Call>(std::move(call));
-  ports_.samples->AskUses(UsesOf(*scope), [this, shared, of = *scope](JobUses uses) {
+  ports_.samples->AskUses(UsesOf(*scope), [this, shared, of = *scope](JobUses uses, const SampleBook::Kept&) {
     ReportRuns(*shared, of.by, of.stretch, PastRuns::kLeaveOut,
                [uses = std::move(uses), of](const std::vector<ReportedRun>& runs, bool is_cut) {
                  wire::EfficiencyReport report = ReportEfficiency(runs, uses, of.by, of.stretch);

@@ -127,7 +127,20 @@ std::vector<samples::ProcessUse> SampleBook::ProcessesOn(const std::string& node
   return at->second.on;
 }
 
-void SampleBook::AskUses(const Stretch& of, std::function<void(Uses)> done) {
+void SampleBook::Keep(std::uint64_t job, samples::Second ended, std::string text) {
+  if (options_.path.empty()) return;
+  worker_->Do([keeper = keeper_, row = KeptRow(job, ended, std::move(text)), now = std::max(ended, flushed_at_)] {
+    keeper->Put({row}, now);
+  });
+}
+
+void SampleBook::AskKept(std::uint64_t job, std::function<void(std::string)> done) {
+  worker_->Do([this, keeper = keeper_, job, done = std::move(done)]() mutable {
+    ports_.post([done = std::move(done), text = keeper->KeptOf(job)] { done(text); });
+  });
+}
+
+void SampleBook::AskUses(const Stretch& of, std::function<void(Uses, Kept)> done) {
   Uses uses;
   std::set<std::string> known;  // What memory has of a job is newer.
   for (const auto& [subject, job] : jobs_) {
@@ -136,8 +149,11 @@ void SampleBook::AskUses(const Stretch& of, std::function<void(Uses)> done) {
   }
   worker_->Do(
       [this, keeper = keeper_, of, done = std::move(done), uses = std::move(uses), known = std::move(known)]() mutable {
-        keeper->AddUses(of, known, uses);
-        ports_.post([done = std::move(done), uses = std::move(uses)]() mutable { done(std::move(uses)); });
+        Kept kept;
+        keeper->AddUses(of, known, uses, kept);
+        ports_.post([done = std::move(done), uses = std::move(uses), kept = std::move(kept)]() mutable {
+          done(std::move(uses), std::move(kept));
+        });
       });
 }
 

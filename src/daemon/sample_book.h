@@ -94,11 +94,17 @@ class SampleBook {
     samples::Second until = 0;  // Not in it.
     Pieces pieces = Pieces::kWhole;
   };
+  /// What was kept of jobs that have ended, by job.
+  using Kept = std::map<std::uint64_t, std::string>;
   /// Of jobs that have ended too. `done` is called on the loop's thread, later.
-  void AskUses(const Stretch& of, std::function<void(Uses)> done);
+  void AskUses(const Stretch& of, std::function<void(Uses, Kept)> done);
   /// What one job used from each of these until before `until`.
   void AskUsesOf(std::uint64_t job, std::vector<samples::Second> since, samples::Second until,
                  std::function<void(std::vector<samples::JobUse>)> done);
+  /// A few words on a job that has ended, in place of what was kept of it before; for as long as its samples.
+  void Keep(std::uint64_t job, samples::Second ended, std::string text);
+  /// Empty: nothing was kept. `done` is called on the loop's thread, later.
+  void AskKept(std::uint64_t job, std::function<void(std::string)> done);
 
  private:
   struct Job {

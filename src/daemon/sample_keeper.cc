@@ -4,11 +4,15 @@
 #include <set>
 #include <utility>
 
+#include "base/text.h"
+
 namespace divvy {
 namespace {
 
 constexpr samples::Second kThinEvery = 3600;
 constexpr samples::Second kForEver = samples::Second{1} << 60;
+
+constexpr std::string_view kEnded = "ended/";
 
 std::string PrefixOf(const SampleBook::Question& question) {
   std::string prefix = std::string(samples::Name(question.of)) + "/";
@@ -26,6 +30,10 @@ bool IsAsked(const SampleBook::Question& question, const samples::Subject& subje
 
 SampleBlock KeptBlock(const samples::Subject& subject, const samples::Block& block, samples::Second step) {
   return {ToText(subject), step, step == 0 ? 0 : block.begin, block.end(), EncodeBlock(block)};
+}
+
+SampleBlock KeptRow(std::uint64_t job, samples::Second ended, std::string text) {
+  return {std::string(kEnded) + std::to_string(job), 0, 0, ended, std::move(text)};
 }
 
 SampleFile* SampleBook::Keeper::File() {
@@ -74,10 +82,22 @@ void AddUseOf(std::uint64_t job, const samples::Block& track, const SampleBook::
                         [&](samples::Second hour) -> samples::JobUse& { return uses[hour][job]; });
 }
 
-void SampleBook::Keeper::AddUses(const Stretch& of, const std::set<std::string>& known, Uses& uses) {
+std::string SampleBook::Keeper::KeptOf(std::uint64_t job) {
+  SampleFile* const file = File();
+  if (file == nullptr) return "";
+  const auto rows = file->Read(std::string(kEnded) + std::to_string(job), 0, 0, kForEver);
+  return rows && !rows->empty() ? rows->front().bytes : "";
+}
+
+void SampleBook::Keeper::AddUses(const Stretch& of, const std::set<std::string>& known, Uses& uses, Kept& kept) {
   SampleFile* const file = File();
   if (file == nullptr) return;
   const Status read = file->ForEach(0, of.since, [&](const SampleBlock& row) {
+    if (row.subject.starts_with(kEnded)) {
+      if (const auto job = ParseInteger(std::string_view(row.subject).substr(kEnded.size())))
+        kept.emplace(static_cast<std::uint64_t>(*job), row.bytes);
+      return;
+    }
     const auto subject = samples::SubjectFromText(row.subject);
     if (!subject || subject->of != samples::Of::kJob || known.contains(row.subject)) return;
     if (const auto block = samples::DecodeBlock(row.bytes, samples::IsOfUse)) AddUseOf(subject->job, *block, of, uses);

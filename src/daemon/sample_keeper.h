@@ -35,8 +35,10 @@ class SampleBook::Keeper {
   /// Puts blocks, drops what is too old, and keeps the file small; `now` is when that is.
   void Put(const std::vector<SampleBlock>& blocks, samples::Second now);
   Answer Find(Gathered gathered);
-  /// Of all jobs but those whose subjects are `known`.
-  void AddUses(const Stretch& of, const std::set<std::string>& known, Uses& uses);
+  /// Of all jobs but those whose subjects are `known`; and what was kept of those that ended in the stretch or after
+  /// it.
+  void AddUses(const Stretch& of, const std::set<std::string>& known, Uses& uses, Kept& kept);
+  std::string KeptOf(std::uint64_t job);
   /// Of one job the tracks on each machine, but those `known`.
   void AddTracks(std::uint64_t job, const std::set<std::string>& known, std::vector<samples::Block>& tracks);
   /// What was kept of a job as a whole; nothing: nothing was.
@@ -59,5 +61,8 @@ class SampleBook::Keeper {
 void AddUseOf(std::uint64_t job, const samples::Block& track, const SampleBook::Stretch& of, SampleBook::Uses& uses);
 /// The row that keeps a block.
 SampleBlock KeptBlock(const samples::Subject& subject, const samples::Block& block, samples::Second step);
+/// The row that keeps words on a job that has ended. Its subject ("ended/17") is none of samples: who does not know it
+/// passes over it.
+SampleBlock KeptRow(std::uint64_t job, samples::Second ended, std::string text);
 
 }  // namespace divvy

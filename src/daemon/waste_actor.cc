@@ -1,5 +1,6 @@
 #include "daemon/waste_actor.h"
 
+#include "daemon/waste_ended.h"
 #include "daemon/waste_past.h"
 
 namespace divvy {
@@ -40,6 +41,15 @@ void WasteActor::Look(SampleBook& samples, samples::Second now) {
   }
   KeepSteps();
   if (!all.empty()) core_.Touch();
+  for (; !ended_.empty() && ended_.front().first <= now; ended_.pop_front())
+    FindEndedWaste(samples, book_, core_.controller(), ended_.front().second, now, nullptr);
+}
+
+void WasteActor::OnDurable(const Effects& effects) {
+  const auto now = static_cast<samples::Second>(ToSeconds(core_.Now()));
+  for (const JobRecord& record : effects.finished) {
+    if (book_.JudgesEnded(record)) ended_.emplace_back(now + kAllIsSeenAfter + 1, record);
+  }
 }
 
 void WasteActor::KeepSteps() {

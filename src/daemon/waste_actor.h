@@ -2,8 +2,10 @@
 // the log, to who is told (notifier.h), and through the controller as an administrator would.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "daemon/core.h"
 #include "daemon/log.h"
@@ -23,6 +25,8 @@ class WasteActor {
   }
   ~WasteActor() { *is_alive_ = false; }
 
+  /// What ended is judged as a whole, as soon as all of it is seen.
+  void OnDurable(const Effects& effects);
   /// Each second.
   void Look(SampleBook& samples, samples::Second now);
 
@@ -36,6 +40,7 @@ class WasteActor {
   Notifier& notifier_;
   Log& log_;
   Park park_;
+  std::deque<std::pair<samples::Second, JobRecord>> ended_;  // When each is to be judged, in that order.
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
 };
 

@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "daemon/waste_report.h"
 #include "dialect/quantities.h"
-#include "samples/run_waste.h"
 #include "wire/codec.h"
 #include "wire/waste_messages_describe.h"
 
@@ -362,12 +361,18 @@ samples::Second WasteBook::CountsFrom(const JobRecord& record) const {
   return static_cast<samples::Second>(ToSeconds(record.started + rules_.grace));
 }
 
+bool WasteBook::JudgesEnded(const JobRecord& record) const {
+  const bool has_run = IsFinal(record.state) && record.started != kNoTime && record.array_count == 0;
+  if (!has_run || record.ended - record.started < rules_.grace + rules_.idle_after) return false;
+  return GpuCountOf(record) > 0 && !IsExempt(record);
+}
+
 std::vector<wire::WasteFinding> WasteBook::OfEnded(const JobRecord& record, const samples::JobUse& use,
+                                                   const samples::RunDetail& detail,
                                                    const Controller& controller) const {
   std::vector<wire::WasteFinding> findings;
-  if (IsExempt(record)) return findings;
   const auto since = static_cast<double>(CountsFrom(record));
-  for (const samples::Waste& waste : samples::WasteOfRun(ShapeOf(record, controller), use, rules_))
+  for (const samples::Waste& waste : samples::WasteOfRun(ShapeOf(record, controller), use, rules_, detail))
     findings.push_back(
         {std::string(samples::Name(waste.kind)), since, waste.gpus, waste.text, RemedyOf(waste, record)});
   return findings;

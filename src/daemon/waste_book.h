@@ -15,6 +15,7 @@
 #include "control/controller.h"
 #include "daemon/sample_book.h"
 #include "samples/job_use.h"
+#include "samples/run_waste.h"
 #include "samples/waste.h"
 #include "samples/waste_steps.h"
 #include "wire/waste_messages.h"
@@ -73,9 +74,11 @@ class WasteBook {
   /// When what a run of it did begins to count: the grace after its start is over.
   samples::Second CountsFrom(const JobRecord& record) const;
   const WasteRules& rules() const { return rules_; }
+  /// Its last run, which is over, was long enough for a finding, and is to be judged.
+  bool JudgesEnded(const JobRecord& record) const;
   /// What this job, which has ended, should have asked for: by what was seen of its last run since CountsFrom.
   std::vector<wire::WasteFinding> OfEnded(const JobRecord& record, const samples::JobUse& use,
-                                          const Controller& controller) const;
+                                          const samples::RunDetail& detail, const Controller& controller) const;
 
  private:
   struct Watched {

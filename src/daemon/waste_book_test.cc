@@ -163,23 +163,28 @@ TEST_F(WasteBookTest, AnEndedJobIsToldWhatWouldHaveFit) {
   const JobId job = Run(4);
   JobRecord record = *controller_.Find(job);
   EXPECT_EQ(book.CountsFrom(record), static_cast<Second>(ToSeconds(record.started)) + 600);
+  EXPECT_FALSE(book.JudgesEnded(record)) << "it runs";
   record.state = JobState::kSucceeded;
+  record.ended = record.started + std::chrono::minutes(39);
+  EXPECT_FALSE(book.JudgesEnded(record)) << "too short for any finding";
+  record.ended = record.started + std::chrono::minutes(130);
+  EXPECT_TRUE(book.JudgesEnded(record));
   samples::JobUse use;
   use.machines = 1;
   use.seconds = 7200;
   use.use_seconds = 1440;
-  auto findings = book.OfEnded(record, use, controller_);
+  auto findings = book.OfEnded(record, use, {}, controller_);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].kind, "underused");
   EXPECT_EQ(findings[0].remedy, "submit it with --gpus 1");
   use.use_seconds = 0;
   use.idle_seconds = use.idle_tail = 7200;
-  findings = book.OfEnded(record, use, controller_);
+  findings = book.OfEnded(record, use, {}, controller_);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].remedy, "submit it with --gpus 0, if it needs none");
   WasteRules rules;
   rules.exempt_users = {"ada"};
-  EXPECT_TRUE(WasteBook(rules, "own").OfEnded(record, use, controller_).empty());
+  EXPECT_FALSE(WasteBook(rules, "own").JudgesEnded(record));
 }
 
 TEST_F(WasteBookTest, WhoNamedNoCoresWaitsForABusyMachine) {

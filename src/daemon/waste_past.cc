@@ -101,51 +101,128 @@ std::vector<samples::WasteWatch::Look> LooksOf(const JobRecord& record, const st
 
 namespace {
 
+using Answers = std::vector<SampleBook::Answer>;
+
 /// Asks one after the other: while the first are answered, what memory has of the job is put behind what was kept of
 /// it.
 struct Asking : std::enable_shared_from_this<Asking> {
   SampleBook& book;
-  JobRecord record;
-  samples::Range range;
-  samples::Second now;
-  std::function<void(WastePast)> done;
   std::vector<SampleBook::Question> questions;
-  std::vector<SampleBook::Answer> answers = {};
+  samples::Second now;
+  std::function<void(const Answers&)> done;
+  Answers answers = {};
 
-  Asking(SampleBook& samples, const JobRecord& job, const samples::Range& over, samples::Second at,
-         std::function<void(WastePast)> then)
-      : book(samples), record(job), range(over), now(at), done(std::move(then)) {}
+  Asking(SampleBook& samples, std::vector<SampleBook::Question> all, samples::Second at,
+         std::function<void(const Answers&)> then)
+      : book(samples), questions(std::move(all)), now(at), done(std::move(then)) {}
 
   void Next() {
-    if (answers.size() < questions.size()) {
-      book.Ask(questions[answers.size()], now,
-               [self = shared_from_this()](Result<SampleBook::Answer> answer) -> std::function<void()> {
-                 return [self, answer = std::move(answer)] {
-                   self->answers.push_back(answer ? *answer : SampleBook::Answer());
-                   self->Next();
-                 };
-               });
-      return;
-    }
-    const auto started = static_cast<samples::Second>(ToSeconds(record.started));
-    book.AskUsesOf(record.id.value(), {started}, now + 1,
-                   [self = shared_from_this()](const std::vector<samples::JobUse>& uses) {
-                     self->done({uses.front(), LooksOf(self->record, self->answers, self->range, WasteBook::kEvery)});
-                   });
+    if (answers.size() == questions.size()) return done(answers);
+    book.Ask(questions[answers.size()], now,
+             [self = shared_from_this()](Result<SampleBook::Answer> answer) -> std::function<void()> {
+               return [self, answer = std::move(answer)] {
+                 self->answers.push_back(answer ? *answer : SampleBook::Answer());
+                 self->Next();
+               };
+             });
   }
 };
 
+/// What the job used from `since` until before `until`, and what the range shows of it.
+void AskBoth(SampleBook& samples, const JobRecord& record, const std::string& own_node, const samples::Range& range,
+             samples::Second since, samples::Second now,
+             std::function<void(const samples::JobUse& use, const Answers& answers)> done) {
+  const auto then = [&samples, id = record.id, since, until = range.until,
+                     done = std::move(done)](const Answers& answers) {
+    samples.AskUsesOf(id.value(), {since}, until,
+                      [done, answers](const std::vector<samples::JobUse>& uses) { done(uses.front(), answers); });
+  };
+  std::make_shared<Asking>(samples, PastQuestions(record, own_node, range), now, then)->Next();
+}
+
+samples::Range RangeOf(samples::Second since, samples::Second until, std::size_t most) {
+  samples::Range range{since, until};
+  range.points = std::clamp<std::size_t>(static_cast<std::size_t>((until - since) / WasteBook::kEvery), 60, most);
+  return range;
+}
+
+/// Takes the points of this metric that lie in the range as a whole.
+template <typename Take>
+void ForEachWithin(const SampleBook::Answer& answer, const SampleBook::Series& series, Metric metric,
+                   const samples::Range& range, const Take& take) {
+  for (const samples::Curve& curve : series.curves) {
+    if (curve.metric != metric || !curve.name.empty()) continue;
+    for (std::size_t i = 0; i < curve.points.size(); ++i) {
+      const samples::Second begin = answer.begin + static_cast<samples::Second>(i) * answer.step;
+      const bool is_within = begin >= range.since && begin + answer.step <= range.until;
+      if (is_within && samples::IsPoint(curve.points[i])) take(curve.points[i]);
+    }
+  }
+}
+
+bool DidNothing(const SampleBook::Answer& answer, int gpu, const samples::Range& range) {
+  samples::Second seen = 0;
+  bool has_worked = false;
+  for (const SampleBook::Series& series : answer.series) {
+    if (series.subject.gpu != gpu) continue;
+    ForEachWithin(answer, series, Metric::kGpuUtilization, range, [&](const samples::Point& point) {
+      seen += answer.step;
+      has_worked |= point.greatest > 0;
+    });
+  }
+  // Of what was seen for less than half of the time nobody knows.
+  return !has_worked && 2 * seen >= range.until - range.since;
+}
+
+std::optional<double> MeanWithin(const SampleBook::Answer& answer, Metric metric, const samples::Range& range) {
+  double sum = 0;
+  int count = 0;
+  for (const SampleBook::Series& series : answer.series) {
+    ForEachWithin(answer, series, metric, range, [&](const samples::Point& point) {
+      sum += static_cast<double>(point.mean);
+      ++count;
+    });
+  }
+  return count > 0 ? std::optional(sum / count) : std::nullopt;
+}
+
 }  // namespace
+
+samples::RunDetail DetailOf(const JobRecord& record, const std::vector<SampleBook::Answer>& answers,
+                            const samples::Range& range) {
+  samples::RunDetail detail;
+  const std::vector<Seat> seats = SeatsOf(record);
+  for (std::size_t i = 0; i < seats.size(); ++i) {
+    const auto busy = MeanWithin(answers[2 * i + 1], Metric::kCpuUtilization, range);
+    const bool was_known = i == 0 || detail.machine_cpus;
+    detail.machine_cpus =
+        busy && was_known ? std::optional(std::min(*busy, detail.machine_cpus.value_or(1))) : std::nullopt;
+    // Which GPUs an elastic job had when is not known.
+    if (IsSeenAsOne(record) || record.request.is_elastic()) continue;
+    for (const int gpu : seats[i].gpus.ToVector()) detail.gpus_unused += DidNothing(answers[2 * i], gpu, range) ? 1 : 0;
+  }
+  return detail;
+}
 
 void AskPast(SampleBook& samples, const JobRecord& record, const std::string& own_node, samples::Second back,
              samples::Second now, std::function<void(WastePast)> done) {
   const auto started = static_cast<samples::Second>(ToSeconds(record.started));
-  samples::Range range{std::max(started, now - back), now + 1};
-  range.points = std::clamp<std::size_t>(static_cast<std::size_t>((range.until - range.since) / WasteBook::kEvery), 60,
-                                         samples::kMostChartPoints);
-  const auto asking = std::make_shared<Asking>(samples, record, range, now, std::move(done));
-  asking->questions = PastQuestions(record, own_node, range);
-  asking->Next();
+  const samples::Range range = RangeOf(std::max(started, now - back), now + 1, samples::kMostChartPoints);
+  AskBoth(samples, record, own_node, range, started, now,
+          [record, range, done = std::move(done)](const samples::JobUse& use, const Answers& answers) {
+            done({use, LooksOf(record, answers, range, WasteBook::kEvery)});
+          });
+}
+
+void AskEnded(SampleBook& samples, const JobRecord& record, const std::string& own_node, samples::Second counts_from,
+              samples::Second now, std::function<void(const samples::JobUse&, const samples::RunDetail&)> done) {
+  constexpr std::size_t kMostPoints = 512;
+  const auto ended = static_cast<samples::Second>(ToSeconds(record.ended));
+  const samples::Range range = RangeOf(counts_from, ended + 1, kMostPoints);
+  AskBoth(samples, record, own_node, range, counts_from, now,
+          [record, range, done = std::move(done)](const samples::JobUse& use, const Answers& answers) {
+            done(use, DetailOf(record, answers, range));
+          });
 }
 
 }  // namespace divvy

@@ -1,4 +1,5 @@
-// What samples have of a running job from before the daemon began, as the looks that would have been had at it.
+// What samples have of a running job from before the daemon began, as the looks that would have been had at it; and of
+// one that has ended, of each of its GPUs and of its machines.
 #pragma once
 
 #include <functional>
@@ -7,6 +8,7 @@
 
 #include "daemon/sample_book.h"
 #include "model/job_record.h"
+#include "samples/run_waste.h"
 #include "samples/waste.h"
 
 namespace divvy {
@@ -28,5 +30,12 @@ std::vector<SampleBook::Question> PastQuestions(const JobRecord& record, const s
 /// Looks at the last `back` seconds of its run. `done` is called on the loop's thread, later.
 void AskPast(SampleBook& samples, const JobRecord& record, const std::string& own_node, samples::Second back,
              samples::Second now, std::function<void(WastePast)> done);
+
+/// What GPUs and machines showed in the range. `answers`: as of LooksOf.
+samples::RunDetail DetailOf(const JobRecord& record, const std::vector<SampleBook::Answer>& answers,
+                            const samples::Range& range);
+/// What a run that is over used from `counts_from` on. `done` is called on the loop's thread, later.
+void AskEnded(SampleBook& samples, const JobRecord& record, const std::string& own_node, samples::Second counts_from,
+              samples::Second now, std::function<void(const samples::JobUse&, const samples::RunDetail&)> done);
 
 }  // namespace divvy

@@ -10,6 +10,8 @@
 #include <mutex>
 
 #include "daemon/waste_book.h"
+#include "daemon/waste_ended.h"
+#include "daemon/waste_report.h"
 
 namespace divvy {
 namespace {
@@ -126,6 +128,19 @@ class WastePastTest : public testing::Test {
     return all;
   }
 
+  std::vector<wire::WasteFinding> AskOfEnded(const JobRecord& record, Second now) {
+    std::optional<std::vector<wire::WasteFinding>> findings;
+    AskEndedWaste(*samples_, *book_, controller_, record, now, [&](const auto& found) { findings = found; });
+    while (!findings && !HasFatalFailure()) RunOnePosted();
+    return findings.value_or(std::vector<wire::WasteFinding>());
+  }
+  std::string KeptOf(JobId job) {
+    std::optional<std::string> kept;
+    samples_->AskKept(job.value(), [&](const std::string& text) { kept = text; });
+    while (!kept && !HasFatalFailure()) RunOnePosted();
+    return kept.value_or("");
+  }
+
   std::string folder_;
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -201,6 +216,64 @@ TEST_F(WastePastTest, AnHourInWhichItWasPausedIsNoIdleTime) {
   EXPECT_LT(past_->use.idle_tail, 60);
   EXPECT_TRUE(book_->View(controller_, now_).jobs.empty());
   ASSERT_EQ(Watch(21, {0, 0, 0, 0}).size(), 1U) << "half an hour anew";
+}
+
+// Two of its GPUs work in the grace alone; and what comes after its end is another's work.
+TEST_F(WastePastTest, WhatAnEndedJobShouldHaveAskedForIsFoundOnceAndKept) {
+  const JobId job = Run(4);
+  Watch(9, {0.9, 0.9, 0.9, 0.9});
+  Watch(60, {0.9, 0, 0.9, 0});
+  controller_.OnExited(job, controller_.Find(job)->attempt, Exit{}, Now(), Now());
+  controller_.Decide(Now());
+  const auto finished = controller_.TakeEffects().finished;
+  ASSERT_EQ(finished.size(), 1U);
+  const JobRecord& record = finished.front();
+  const Second ended = now_;
+  // What is still on its way from another machine is waited for before anything is kept.
+  EXPECT_EQ(AskOfEnded(record, ended).size(), 1U);
+  EXPECT_EQ(KeptOf(job), "");
+  Watch(1, {0.9, 0.9, 0.9, 0.9});
+  const auto findings = AskOfEnded(record, now_);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].kind, "some_idle");
+  EXPECT_EQ(findings[0].remedy, "submit it with --gpus 2");
+  const std::string kept = KeptOf(job);
+  ASSERT_TRUE(FindingsIn(kept, record.ended));
+  EXPECT_EQ(FindingsIn(kept, record.ended)->at(0).text, "used 2 of its 4 GPUs; the others did nothing");
+  EXPECT_FALSE(FindingsIn(kept, record.ended + std::chrono::hours(2))) << "another run";
+
+  // It goes on over a restart, and stands in the report.
+  Open();
+  EXPECT_EQ(KeptOf(job), kept);
+  wire::WasteReport report;
+  report.by = "job";
+  report.rows.emplace_back().job = wire::RowJob{job, "", "ada", "succeeded"};
+  std::vector<ReportedRun> runs;
+  AddRunOf(record, ReportBy::kJob, "own", runs);
+  AddFindings(runs, {{job.value(), kept}}, report);
+  ASSERT_EQ(report.rows[0].findings.size(), 1U);
+  EXPECT_EQ(report.rows[0].findings[0].remedy, "submit it with --gpus 2");
+  SampleBook::Kept all;
+  bool is_done = false;
+  samples_->AskUses({kStart, now_, SampleBook::Pieces::kWhole}, [&](const SampleBook::Uses&, SampleBook::Kept found) {
+    all = std::move(found);
+    is_done = true;
+  });
+  while (!is_done && !HasFatalFailure()) RunOnePosted();
+  EXPECT_EQ(all, (SampleBook::Kept{{job.value(), kept}}));
+}
+
+TEST_F(WastePastTest, OfItsMachinesCoresTheMeanIsKnown) {
+  const JobId job = Run(4);
+  Watch(60, {0.3, 0, 0.3, 0.3});
+  JobRecord record = *controller_.Find(job);
+  record.ended = Now();
+  std::optional<samples::RunDetail> detail;
+  AskEnded(*samples_, record, "own", kStart + 600, now_,
+           [&](const samples::JobUse&, const samples::RunDetail& found) { detail = found; });
+  while (!detail && !HasFatalFailure()) RunOnePosted();
+  EXPECT_NEAR(detail->machine_cpus.value_or(0), 0.5, 0.01);
+  EXPECT_EQ(detail->gpus_unused, 1);
 }
 
 TEST_F(WastePastTest, LooksHaveCoresAndTheMachine) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "daemon/waste_ended.h"
 #include "samples/run_waste.h"
 
 namespace divvy {
@@ -45,7 +46,7 @@ Duration RanUntil(const ReportedRun& run, Time until) {
 
 /// The greatest first; hours stay in their order.
 template <typename Row, typename Value>
-void Order(std::vector<Row>& rows, ReportBy by, const Value& value) {
+void SortRows(std::vector<Row>& rows, ReportBy by, const Value& value) {
   if (by == ReportBy::kHour) return;
   std::ranges::stable_sort(rows, std::greater(), value);
   if (by == ReportBy::kJob && rows.size() > kMostJobRows) rows.resize(kMostJobRows);
@@ -92,8 +93,26 @@ wire::WasteReport ReportWaste(const std::vector<ReportedRun>& runs, const JobUse
     row.lost_share = row.lost_gpu_hours / row.gpu_hours;
     report.rows.push_back(std::move(row));
   }
-  Order(report.rows, by, &wire::WasteRow::lost_gpu_hours);
+  SortRows(report.rows, by, &wire::WasteRow::lost_gpu_hours);
   return report;
+}
+
+void AddFindings(const std::vector<ReportedRun>& runs, const SampleBook::Kept& kept, wire::WasteReport& report) {
+  if (report.by != ReportByName(ReportBy::kJob)) return;
+  std::map<JobId, Time> ends;
+  for (const ReportedRun& run : runs) ends.insert_or_assign(run.id, run.ended);
+  for (wire::WasteRow& row : report.rows) {
+    if (!row.job) continue;
+    row.findings = FindingsNow(report.now, row.job->id);
+    const auto known = kept.find(row.job->id.value());
+    if (known == kept.end()) continue;
+    if (auto findings = FindingsIn(known->second, ends[row.job->id])) row.findings = *std::move(findings);
+  }
+}
+
+std::vector<wire::WasteFinding> FindingsNow(const wire::WasteAnswer& now, JobId job) {
+  const auto found = std::ranges::find(now.jobs, job, &wire::WastefulJob::id);
+  return found == now.jobs.end() ? std::vector<wire::WasteFinding>() : found->findings;
 }
 
 wire::EfficiencyReport ReportEfficiency(const std::vector<ReportedRun>& runs, const JobUses& uses, ReportBy by,
@@ -138,7 +157,7 @@ wire::EfficiencyReport ReportEfficiency(const std::vector<ReportedRun>& runs, co
     if (lot.asked_seconds > 0) lot.row.cpu_use = lot.asked_core_seconds / lot.asked_seconds;
     report.rows.push_back(std::move(lot.row));
   }
-  Order(report.rows, by, [by](const wire::EfficiencyRow& row) {
+  SortRows(report.rows, by, [by](const wire::EfficiencyRow& row) {
     return row.gpu_hours * (by == ReportBy::kJob ? 1 - row.utilization : 1);
   });
   return report;

@@ -38,6 +38,10 @@ RunHours HoursOf(const ReportedRun& run, const samples::JobUse& use);
 /// `rules` say whose loss is worth telling.
 wire::WasteReport ReportWaste(const std::vector<ReportedRun>& runs, const JobUses& uses, ReportBy by,
                               const ReportStretch& stretch, const PriceOfModel& price, const WasteRules& rules = {});
+/// To the rows by job: of running ones as `report.now` has it, of ended ones as it was kept.
+void AddFindings(const std::vector<ReportedRun>& runs, const SampleBook::Kept& kept, wire::WasteReport& report);
+/// Of this job; none: it is not among those that waste GPUs.
+std::vector<wire::WasteFinding> FindingsNow(const wire::WasteAnswer& now, JobId job);
 wire::EfficiencyReport ReportEfficiency(const std::vector<ReportedRun>& runs, const JobUses& uses, ReportBy by,
                                         const ReportStretch& stretch);
 

@@ -12,6 +12,28 @@ constexpr double kLeastLost = 0.005;
 
 double SecondsOf(Duration span) { return ToSeconds(span); }
 
+Waste UnusedGpus(const WasteWatch::Shape& shape, const RunDetail& detail) {
+  const int used = shape.gpus - detail.gpus_unused;
+  return {WasteKind::kSomeIdle,
+          0,
+          detail.gpus_unused * shape.part,
+          "used " + std::to_string(used) + " of " + GpusOf(shape) + "; the others did nothing",
+          shape.is_on_one ? "--gpus " + std::to_string(used) : "",
+          false};
+}
+
+/// "waited for its CPUs: its 4 cores were busy"; empty: for none.
+std::string WaitedFor(const WasteWatch::Shape& shape, double cores, std::optional<double> machine_cpus) {
+  if (shape.cpus > 0) {
+    if (cores < kCoresAreBusy * shape.cpus) return "";
+    return "waited for its CPUs: " +
+           (shape.cpus == 1 ? "its core was busy" : "its " + std::to_string(shape.cpus) + " cores were busy");
+  }
+  if (!IsBoundByMachine(shape, cores, machine_cpus)) return "";
+  return "waited for CPUs: " + CoresOfMachine(shape) + (shape.cpus_most == 1 ? " was" : " were") + " busy, " +
+         CoresText(cores) + " of them for it";
+}
+
 }  // namespace
 
 double MemoryPeakOf(const JobUse& use, int gpus) {
@@ -23,7 +45,8 @@ bool IsWorthTelling(double lost_gpu_hours, Duration ran, const WasteRules& rules
   return ran > rules.grace && lost_gpu_hours >= kLeastLost;
 }
 
-std::vector<Waste> WasteOfRun(const WasteWatch::Shape& shape, const JobUse& use, const WasteRules& rules) {
+std::vector<Waste> WasteOfRun(const WasteWatch::Shape& shape, const JobUse& use, const WasteRules& rules,
+                              const RunDetail& detail) {
   std::vector<Waste> findings;
   if (use.machines == 0 || shape.gpus <= 0) return findings;
   const double seen = use.seconds / use.machines;
@@ -44,19 +67,20 @@ std::vector<Waste> WasteOfRun(const WasteWatch::Shape& shape, const JobUse& use,
     findings.push_back({WasteKind::kIdle, 0, has,
                         "did nothing with " + gpus + " in its last " + SpanText(static_cast<Second>(use.idle_tail)),
                         use.idle_tail > acted_on ? "--on-waste stop" : "", false});
-    return findings;
   }
+  if (detail.gpus_unused > 0 && detail.gpus_unused < shape.gpus) findings.push_back(UnusedGpus(shape, detail));
+  if (!findings.empty()) return findings;
   const double mean = std::min(1.0, use.use_seconds / use.seconds / shape.part);
   const double unused = has * (1 - mean);
   const double memory = MemoryPeakOf(use, shape.gpus);
-  if (shape.cpus > 0 && use.cpu_seconds > 0 && use.core_seconds / use.cpu_seconds >= kCoresAreBusy * shape.cpus &&
-      mean < kGpusAreBusy) {
-    const std::string cores =
-        shape.cpus == 1 ? "its core was busy" : "its " + std::to_string(shape.cpus) + " cores were busy";
-    findings.push_back({WasteKind::kCpuBound, 0, unused,
-                        "waited for its CPUs: " + cores + ", and " + gpus + were + " at " + PercentText(mean),
-                        CoreFlags(shape, use.core_seconds / use.cpu_seconds), false});
-    return findings;
+  if (use.cpu_seconds > 0 && mean < kGpusAreBusy) {
+    const double cores = use.core_seconds / use.cpu_seconds;
+    const std::string waited = WaitedFor(shape, cores, detail.machine_cpus);
+    if (!waited.empty()) {
+      findings.push_back({WasteKind::kCpuBound, 0, unused, waited + ", and " + gpus + were + " at " + PercentText(mean),
+                          CoreFlags(shape, cores), false});
+      return findings;
+    }
   }
   if (mean < rules.underused) {
     findings.push_back({WasteKind::kUnderused, 0, unused,

@@ -98,6 +98,40 @@ TEST_F(RunWasteTest, MemoryIsThatOfOneGpu) {
   EXPECT_DOUBLE_EQ(MemoryPeakOf(use, 4), 10 * kGib);
 }
 
+TEST_F(RunWasteTest, GpusThatDidNothingWereNotNeeded) {
+  RunDetail detail;
+  detail.gpus_unused = 3;
+  auto found = WasteOfRun(shape_, Used(5, 0.22), rules_, detail);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].kind, WasteKind::kSomeIdle);
+  EXPECT_EQ(found[0].gpus, 3);
+  EXPECT_EQ(found[0].text, "used 1 of its 4 GPUs; the others did nothing");
+  EXPECT_EQ(found[0].flags, "--gpus 1");
+  found = WasteOfRun(shape_, Used(5, 0.1, 2.5, 2.5), rules_, detail);
+  ASSERT_EQ(found.size(), 2U) << "and it forgot to end";
+  EXPECT_EQ(found[0].flags, "--on-waste stop");
+  EXPECT_EQ(found[1].flags, "--gpus 1");
+}
+
+TEST_F(RunWasteTest, WhoNamedNoCoresWaitedForThoseOfItsMachine) {
+  shape_.cpus_most = 64;
+  shape_.cpus_fair = 32;
+  RunDetail detail;
+  detail.machine_cpus = 0.97;
+  const auto of = [&](double cores) {
+    return WasteOfRun(shape_, Used(5, 0.3, 0, 0, 40 * kGib, cores), rules_, detail);
+  };
+  const auto found = of(20);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].kind, WasteKind::kCpuBound);
+  EXPECT_EQ(found[0].text,
+            "waited for CPUs: all 64 cores of its machine were busy, 20 of them for it, and its 4 GPUs were at 30%");
+  EXPECT_EQ(found[0].flags, "--cpus 40");
+  EXPECT_TRUE(of(10).empty()) << "it hardly computed";
+  detail.machine_cpus = 0.8;
+  EXPECT_TRUE(of(20).empty()) << "there were idle ones";
+}
+
 TEST(RunWaste, WhatALittleOrAShortRunLostIsNotWorthTelling) {
   const WasteRules rules;
   EXPECT_TRUE(IsWorthTelling(0.5, std::chrono::hours(1), rules));

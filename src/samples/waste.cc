@@ -12,8 +12,6 @@ constexpr double kHour = 3600;
 constexpr Second kLongestGap = 120;
 /// So much of a window must have been seen.
 constexpr double kKnown = 0.9;
-/// Of its fair share of its machine's cores: who uses less does not wait for more.
-constexpr double kComputes = 0.5;
 
 Second SecondsOf(Duration span) { return std::chrono::duration_cast<std::chrono::seconds>(span).count(); }
 
@@ -215,15 +213,12 @@ std::optional<Waste> WasteWatch::BoundByOwnCores(const Means& means) const {
                false};
 }
 
-// It named no cores, and may use all that are idle: none is. Who hardly computes does not wait for them.
 std::optional<Waste> WasteWatch::BoundByMachine(const Means& means) const {
-  if (shape_.cpus_most <= 0 || !means.machine_cpus || *means.machine_cpus < kCoresAreBusy) return std::nullopt;
-  if (*means.cpus < std::max(1.0, kComputes * shape_.cpus_fair)) return std::nullopt;
-  const std::string cores = shape_.cpus_most == 1 ? "the core" : "all " + std::to_string(shape_.cpus_most) + " cores";
+  if (!IsBoundByMachine(shape_, *means.cpus, means.machine_cpus)) return std::nullopt;
   return Waste{WasteKind::kCpuBound,
                means.since,
                shape_.gpus * shape_.part * (1 - means.use),
-               "waits for CPUs: " + cores + " of its machine " + (shape_.cpus_most == 1 ? "is" : "are") + " busy, " +
+               "waits for CPUs: " + CoresOfMachine(shape_) + (shape_.cpus_most == 1 ? " is" : " are") + " busy, " +
                    CoresText(*means.cpus) + " of them for it, and " + GpusOf(shape_) +
                    (shape_.gpus == 1 ? " is" : " are") + " at " + PercentText(means.use),
                CoreFlags(shape_, *means.cpus),

@@ -26,6 +26,9 @@ std::optional<double> PartFor(double least) {
   return part == kParts.end() ? std::nullopt : std::optional(*part);
 }
 
+/// Of its fair share of its machine's cores: who uses less does not wait for more.
+constexpr double kComputes = 0.5;
+
 /// In GiB, up.
 std::string GibibytesUp(double bytes) {
   constexpr double kGibibyte = 1 << 30;
@@ -86,6 +89,15 @@ std::string CoreFlags(const WasteWatch::Shape& shape, double used) {
   // One that has nearly all of its machine's cores already gains nothing by asking for them.
   const bool is_more = has_named ? wanted > shape.cpus : used < kCoresAreBusy * wanted;
   return is_more ? "--cpus " + std::to_string(static_cast<int>(wanted)) : "";
+}
+
+bool IsBoundByMachine(const WasteWatch::Shape& shape, double cores, std::optional<double> machine_cpus) {
+  if (shape.cpus_most <= 0 || !machine_cpus || *machine_cpus < kCoresAreBusy) return false;
+  return cores >= std::max(1.0, kComputes * shape.cpus_fair);
+}
+
+std::string CoresOfMachine(const WasteWatch::Shape& shape) {
+  return (shape.cpus_most == 1 ? "the core" : "all " + std::to_string(shape.cpus_most) + " cores") + " of its machine";
 }
 
 std::string CoresText(double cores) {

@@ -2,6 +2,7 @@
 // judged.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "samples/waste.h"
@@ -22,6 +23,12 @@ std::string LessFlags(const WasteWatch::Shape& shape, double use, double memory_
 /// more; as many as its machine has at most. `used`: cores. Empty: that is no more than it has, or uses.
 std::string CoreFlags(const WasteWatch::Shape& shape, double used);
 
+/// It named no cores, and may use all that are idle: none is. Who hardly computes does not wait for them. `cores`: that
+/// it keeps busy; `machine_cpus`: WasteWatch::Look.
+bool IsBoundByMachine(const WasteWatch::Shape& shape, double cores, std::optional<double> machine_cpus);
+
+/// "all 64 cores of its machine".
+std::string CoresOfMachine(const WasteWatch::Shape& shape);
 /// "its 4 GPUs", "its part of a GPU".
 std::string GpusOf(const WasteWatch::Shape& shape);
 /// "11.5", "12".

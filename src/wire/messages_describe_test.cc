@@ -63,6 +63,8 @@ DIVVY_DESCRIBED(wire::WasteRow);
 DIVVY_DESCRIBED(wire::JobWaste);
 DIVVY_DESCRIBED(wire::RowJob);
 DIVVY_DESCRIBED(wire::WasteReport);
+DIVVY_DESCRIBED(wire::KeptWaste);
+DIVVY_DESCRIBED(wire::KeptFindings);
 DIVVY_DESCRIBED(wire::EfficiencyRow);
 DIVVY_DESCRIBED(wire::EfficiencyReport);
 DIVVY_DESCRIBED(Request);

@@ -78,8 +78,9 @@ struct WasteRow {
   double idle_gpu_hours = 0;
   double lost_share = 0;  // Lost to known, 0..1.
   std::optional<double> lost_cost;
-  std::optional<RowJob> job;  // By job.
-  bool is_small = false;      // By job: as JobWaste has it.
+  std::optional<RowJob> job;           // By job.
+  bool is_small = false;               // By job: as JobWaste has it.
+  std::vector<WasteFinding> findings;  // By job, of one that runs or has ended: what is to be done about it.
 };
 struct WasteReport {
   double since = 0;
@@ -104,6 +105,12 @@ struct KeptWaste {
   std::int64_t requeues = 0;  // So often it was queued again for it, in this run and those before.
 
   friend bool operator==(const KeptWaste&, const KeptWaste&) = default;
+};
+
+/// What a run that is over should have asked for, as it is kept with its samples.
+struct KeptFindings {
+  std::int64_t ended = 0;  // That run: seconds since 1970.
+  std::vector<WasteFinding> findings;
 };
 
 /// How well a group of runs used what it had.

@@ -18,10 +18,12 @@ BOOST_DESCRIBE_STRUCT(JobWaste, (),
                        is_small, findings))
 BOOST_DESCRIBE_STRUCT(RowJob, (), (id, name, user, state))
 BOOST_DESCRIBE_STRUCT(WasteRow, (),
-                      (group, jobs, gpu_hours, lost_gpu_hours, idle_gpu_hours, lost_share, lost_cost, job, is_small))
+                      (group, jobs, gpu_hours, lost_gpu_hours, idle_gpu_hours, lost_share, lost_cost, job, is_small,
+                       findings))
 BOOST_DESCRIBE_STRUCT(WasteReport, (),
                       (since, until, by, gpu_hours, lost_gpu_hours, idle_gpu_hours, lost_cost, is_cut, rows, now))
 BOOST_DESCRIBE_STRUCT(KeptWaste, (), (attempt, told, warnings, next_at, is_done, requeues))
+BOOST_DESCRIBE_STRUCT(KeptFindings, (), (ended, findings))
 BOOST_DESCRIBE_STRUCT(EfficiencyRow, (),
                       (group, jobs, gpu_hours, utilization, memory_peak_bytes, cpu_cores, cpu_use, job))
 BOOST_DESCRIBE_STRUCT(EfficiencyReport, (), (since, until, by, gpu_hours, utilization, is_cut, rows))

@@ -107,3 +107,18 @@ expect "name,jobs" "$(divvy report predictions --by name --csv | head -n 1 | cut
 says "^Nothing ran" divvy report predictions --since 3d --until 2d || fail "before there was anything: $(divvy report predictions --since 3d --until 2d)"
 says "^forgotten +1 +[0-9.]+ +[0-9.]+ +100%" divvy report waste --by name || fail "what ended was forgotten: $(divvy report waste --by name)"
 says "No running job wastes GPUs now" divvy report waste || fail "an ended job still wastes: $(divvy report waste)"
+
+# One that used one of its two GPUs, and ended while no daemon was there: what it should have asked for is known afterwards as well.
+half=$(divvy submit --quiet --gpus 2 --name half -- sh -c 'while [ ! -e '$DIVVY_HOME'/half ]; do sleep 0.1; done; touch '$DIVVY_HOME'/over')
+wait_for "the last job" state_is "$half" running
+divvy emulate utilisation "$(field "$half" gpus | tr -d "[]" | cut -d, -f1)" 90
+wait_for "its finding" says "uses 1 of its 2 GPUs; .*submit it with --gpus 1" divvy show "$half"
+says "^$half +half .* some_idle +submit it with --gpus 1$" divvy report waste --by job || fail "the report by job: $(divvy report waste --by job)"
+divvy down
+touch half
+wait_for "its end" test -e over
+divvy up --quiet --emulate 5xH100-80GB
+wait_for "its end to be known" state_is "$half" succeeded
+says "used 1 of its 2 GPUs; the others did nothing; submit it with --gpus 1$" divvy show "$half" || fail "show of it says: $(divvy show "$half")"
+wait_for "it in the report" says "^$half +half .* some_idle +submit it with --gpus 1$" divvy report waste --by job
+divvy report waste --by job --csv | head -n 1 | grep -q ",found,what to do$" || fail "titles: $(divvy report waste --by job --csv | head -n 1)"

@@ -125,7 +125,7 @@ export const jobWasteOf = (value) => {
 const kRowJob = { id: 0, name: '', user: '', state: '' };
 export const wasteReportOf = (value) => {
   const report = shaped(value, { gpu_hours: 0, lost_gpu_hours: 0, idle_gpu_hours: 0, lost_cost: null, rows: [] });
-  return { ...report, rows: unique(listOf(report.rows, { group: '', jobs: 0, gpu_hours: 0, lost_gpu_hours: 0, idle_gpu_hours: 0, lost_share: 0, lost_cost: null, is_small: false }), 'group').map((row) => ({ ...row, job: isObject(row.job) ? shaped(row.job, kRowJob) : null })) };
+  return { ...report, rows: unique(listOf(report.rows, { group: '', jobs: 0, gpu_hours: 0, lost_gpu_hours: 0, idle_gpu_hours: 0, lost_share: 0, lost_cost: null, is_small: false, findings: [] }), 'group').map((row) => ({ ...row, findings: listOf(row.findings, kFinding), job: isObject(row.job) ? shaped(row.job, kRowJob) : null })) };
 };
 export const efficiencyOf = (value) => ({ rows: unique(listOf(shaped(value, { rows: [] }).rows, { group: '', utilization: 0, gpu_hours: 0, memory_peak_bytes: 0, cpu_cores: 0, cpu_use: null }), 'group') });
 export const sharesOf = (value) => {
