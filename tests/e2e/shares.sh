@@ -144,3 +144,18 @@ hidden=$(divvy submit --quiet --gpus 0.25 -- sh -c 'env -i PATH="$PATH" LD_LIBRA
   divvy-burn --vram 30G --hold 600; true')
 wait_for "the word that nothing holds it to its share" tenant_is "$hidden" mechanism advisory
 divvy gpus | grep -q "1 process past the library" || fail "gpus says: $(divvy gpus)"
+
+# Whoever is moved before its program begins with CUDA (it imports, it reads its data) begins on the GPU that it was moved to.
+late=$(divvy submit --quiet --name late --gpus 0.5 -- sh -c 'while [ ! -e late-may-begin ]; do sleep 0.05; done; exec divvy-burn --gpu-seconds 600 --vram 1G --check')
+wait_for "it to run" state_is "$late" running
+at=$(gpus_of "$late")
+divvy move "$late" --to $((1 - at)) >/dev/null
+wait_for "it is where it was moved to" is_on "$late" $((1 - at))
+touch late-may-begin
+wait_for "its memory" has_memory "$late"
+where_it_is() { divvy metrics "$late" --processes --json | python3 -c 'import json, sys
+print(*(gpu["gpu"] for gpu in json.load(sys.stdin)["gpus"] if any(one["id"] == int(sys.argv[1]) for one in gpu["processes"])))' "$late"; }
+uses_gpu() { [ "$(where_it_is)" = "$1" ]; }
+wait_for "its process on the GPU that it has" uses_gpu $((1 - at))
+divvy signal TERM "$late" >/dev/null
+wait_for "its end" queue_is_empty
