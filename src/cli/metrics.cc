@@ -326,6 +326,19 @@ std::string Drawn(const wire::SeriesView& series, std::size_t columns, std::opti
   return text;
 }
 
+/// What of a job's own words was not kept, as a line each; empty for all other metrics.
+std::string LeftOut(const wire::SeriesView& series) {
+  double most = 0;
+  for (const auto& value : series.max) most = std::max(most, value.value_or(0));
+  const std::string count = std::to_string(std::llround(most));
+  if (series.metric == "own_lines_left_out")
+    return "Of its own lines up to " + count + " in a second were passed over: " + std::to_string(wire::kMostOwnLines) +
+           " and 256 KiB of them are read each second, the newest.\n";
+  if (series.metric == "own_names_left_out")
+    return "It said up to " + count + " more names of its own than are kept: the first 32 are.\n";
+  return "";
+}
+
 constexpr std::string_view kCsvTitles = "time,of,node,gpu,metric,unit,mean,min,max,step,id\n";
 
 std::string CsvOf(const wire::SeriesAnswer& answer) {
@@ -390,9 +403,14 @@ std::string Page(const wire::SeriesAnswer& answer, const wire::LatestAnswer& lat
   std::string text;
   const std::size_t columns = ColumnsOf();
   std::size_t points = 0;
+  std::string left_out;
   for (const wire::SeriesView& series : answer.series) {
-    text += Drawn(series, columns, NewestOf(series, latest));
     points = std::max(points, series.mean.size());
+    if (const std::string words = LeftOut(series); !words.empty()) {
+      left_out += words;
+      continue;
+    }
+    text += Drawn(series, columns, NewestOf(series, latest));
   }
   const std::size_t shown = std::min(points, columns);
   const double begin = answer.begin + static_cast<double>(points - shown) * answer.step_s;
@@ -402,7 +420,7 @@ std::string Page(const wire::SeriesAnswer& answer, const wire::LatestAnswer& lat
   const std::string right = ClockText(end, end - begin);
   const std::size_t used = left.size() + right.size();
   text += std::string(kLabel, ' ') + left + std::string(shown > used ? shown - used : 1, ' ') + right + "\n";
-  return text;
+  return text + left_out;
 }
 
 /// In the place of a page without any curve.

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -41,29 +42,30 @@ void OwnMetrics::Look(const std::vector<Source>& sources, const std::string& nod
   }
   has_looked_ = true;
   for (auto& [job, reader] : readers_) {
-    const wire::OwnNumbers numbers = Read(reader);
-    if (numbers.empty()) continue;
+    std::vector<samples::Reading> readings = Read(reader);
+    if (readings.empty()) continue;
     const samples::Subject subject{samples::Of::kJob, node, -1, -1, job};
     auto sample = std::ranges::find(out.samples, subject, &samples::Sample::subject);
     if (sample == out.samples.end()) sample = out.samples.insert(sample, {subject, {}});
-    std::ranges::move(OwnReadings(numbers), std::back_inserter(sample->readings));
+    std::ranges::move(readings, std::back_inserter(sample->readings));
   }
   std::erase_if(readers_, [](const auto& reader) { return !reader.second.is_current; });
 }
 
-wire::OwnNumbers OwnMetrics::Read(Reader& reader) {
-  wire::OwnNumbers numbers;
+std::vector<samples::Reading> OwnMetrics::Read(Reader& reader) {
   const auto size = SizeOf(reader.source.log);
-  if (!size || *size == std::exchange(reader.size, *size)) return numbers;
+  if (!size || *size == std::exchange(reader.size, *size)) return {};
   LogPiece piece = Piece(reader.source.log, reader.next, -1, kMostBytes);
-  if (piece.error != 0) return numbers;
+  if (piece.error != 0) return {};
+  std::int64_t passed_over = 0;  // Bytes.
   if (piece.size > piece.next) {
     // It writes faster than is read: on with its end, from the next whole line.
     piece = Piece(reader.source.log, std::max<std::int64_t>(piece.size - static_cast<std::int64_t>(kMostBytes), 0), -1,
                   kMostBytes);
-    if (piece.error != 0) return numbers;
+    if (piece.error != 0) return {};
     reader.begun.clear();
     piece.text.erase(0, piece.text.find('\n') + 1);
+    passed_over = std::max<std::int64_t>(piece.next - reader.next - static_cast<std::int64_t>(piece.text.size()), 0);
   }
   // A log that was begun anew is shorter than what was read of it.
   reader.next = piece.size < reader.next ? 0 : piece.next;
@@ -76,13 +78,20 @@ wire::OwnNumbers OwnMetrics::Read(Reader& reader) {
       if (line.starts_with('{')) lines.push_back(line);
     }
   }
+  wire::OwnNumbers numbers;
   const std::size_t skipped = lines.size() - std::min(lines.size(), wire::kMostOwnLines);
   for (std::size_t i = skipped; i < lines.size(); ++i) {
     for (const auto& [name, value] : wire::NumbersOfLine(lines[i])) wire::KeepNewest(numbers, name, value);
   }
+  std::vector<samples::Reading> readings;
+  // Of bytes that nobody read only so much is known: they will have been as those behind them.
+  const double unread = text.empty() ? 0 : static_cast<double>(passed_over) / static_cast<double>(text.size());
+  const double left_out = static_cast<double>(skipped) + std::round(unread * static_cast<double>(lines.size()));
+  if (left_out > 0) readings.push_back({samples::Metric::kOwnLinesLeftOut, left_out});
+  std::ranges::move(OwnReadings(numbers), std::back_inserter(readings));
   reader.begun.erase(0, end == std::string::npos ? 0 : end + 1);
   if (reader.begun.size() > wire::kMostOwnLine) reader.begun.clear();
-  return numbers;
+  return readings;
 }
 
 }  // namespace divvy

@@ -2,7 +2,8 @@
 // them are the job's own metrics.
 //
 // Bounded: of a job wire::kMostOwnLines lines and kMostBytes bytes are read in each second; where it writes more, what
-// is older is passed over. Not for two threads at a time; a log on a server that is away keeps it waiting.
+// is older is passed over, and how much that was is a metric of the job (samples::Metric::kOwnLinesLeftOut). Not for
+// two threads at a time; a log on a server that is away keeps it waiting.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,8 @@ class OwnMetrics {
     std::string begun;      // A line that has no end yet.
     bool is_current = false;
   };
-  wire::OwnNumbers Read(Reader& reader);
+  /// What came, as readings of the job; how many lines were passed over as well.
+  std::vector<samples::Reading> Read(Reader& reader);
   LogPiece Piece(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most) {
     return ReadJobLog(log, at, last, most, groups_);
   }

@@ -14,7 +14,8 @@ std::string Shown(const std::vector<samples::Reading>& readings) {
   for (const samples::Reading& reading : readings) {
     char value[32];
     std::snprintf(value, sizeof value, "%g", reading.value);
-    text += (text.empty() ? "" : " ") + reading.name + "=" + value;
+    const std::string name = reading.name.empty() ? std::string(FactsOf(reading.metric).name) : reading.name;
+    text += (text.empty() ? "" : " ") + name + "=" + value;
   }
   return text;
 }
@@ -68,8 +69,20 @@ TEST_F(OwnMetricsTest, AFloodIsPassedOverToItsEnd) {
   std::string flood;
   for (int i = 0; i < 100'000; ++i) flood += "{\"step\": " + std::to_string(i) + "}\n";
   Write(flood);
-  EXPECT_EQ(Look({Source()}), "step=99999");
+  // What was not even read is known by its bytes.
+  const std::string seen = Look({Source()});
+  ASSERT_TRUE(seen.starts_with("own_lines_left_out=") && seen.ends_with(" step=99999")) << seen;
+  EXPECT_NEAR(std::stod(seen.substr(19)), 100'000 - 50, 2000);
   EXPECT_EQ(Look({Source()}), "");
+}
+
+TEST_F(OwnMetricsTest, LinesBeyondThoseOfASecondAreCounted) {
+  std::string lines;
+  for (int i = 0; i < 60; ++i) lines += "{\"step\": " + std::to_string(i) + "}\nwords\n";
+  Write(lines);
+  EXPECT_EQ(Look({Source()}), "own_lines_left_out=10 step=59");
+  Write("{\"step\": 60, \"loss\": NaN}\n");
+  EXPECT_EQ(Look({Source()}), "step=60");
 }
 
 TEST_F(OwnMetricsTest, ALogThatIsNotThereIsNoTrouble) { EXPECT_EQ(Look({Source()}), ""); }

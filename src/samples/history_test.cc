@@ -135,8 +135,18 @@ TEST(Track, LeastAndGreatestSurviveAllHalving) {
 
 TEST(Track, KeepsAsManyNamesAsAreAllowed) {
   Track track;
-  for (int i = 0; i < 100; ++i) track.Add(kStart, {{Metric::kGpuUtilization, 1, "m" + std::to_string(i)}});
+  std::vector<Reading> said;
+  for (std::size_t i = 0; i < Track::kMostOwnNames; ++i)
+    said.push_back({Metric::kGpuUtilization, 1, "m" + std::to_string(i)});
+  track.Add(kStart, said);
   EXPECT_EQ(track.block().columns.size(), Track::kMostOwnNames);
+  for (int i = 0; i < 7; ++i) said.push_back({Metric::kGpuUtilization, 1, "more" + std::to_string(i)});
+  track.Add(kStart + 1, said);
+  // How many there was no room for is known, and has a place of its own.
+  ASSERT_EQ(track.block().columns.size(), Track::kMostOwnNames + 1);
+  EXPECT_EQ(track.block().columns.back().metric, Metric::kOwnNamesLeftOut);
+  EXPECT_EQ(track.block().columns.back().points[1].mean, 7);
+  EXPECT_EQ(track.own().size(), Track::kMostOwnNames);
 }
 
 TEST(Track, GoesOnAfterItWasKept) {

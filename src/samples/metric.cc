@@ -43,6 +43,8 @@ constexpr std::array<MetricFacts, kMetrics> kFacts = {{
     {"team_share", "gpus", 0.01, Fold::kMean, Join::kSum},
     {"team_quota", "gpus", 0.01, Fold::kMean, Join::kSum},
     {"team_limit", "gpus", 0.01, Fold::kMean, Join::kSum},
+    {"own_lines_left_out", "lines", 1, Fold::kMean, Join::kMost},
+    {"own_names_left_out", "names", 1, Fold::kMean, Join::kMost},
 }};
 
 }  // namespace

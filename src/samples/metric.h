@@ -43,8 +43,10 @@ enum class Metric : std::uint8_t {
   kTeamShare = 29,          // The GPUs that are a team's by its weight and what it wants.
   kTeamQuota = 30,
   kTeamLimit = 31,
+  kOwnLinesLeftOut = 32,  // Of what a job says of itself, beyond what is read of it in a second.
+  kOwnNamesLeftOut = 33,  // Beyond those that are kept.
 };
-inline constexpr std::size_t kMetrics = 32;
+inline constexpr std::size_t kMetrics = 34;
 
 /// How many values become one.
 enum class Fold : std::uint8_t {

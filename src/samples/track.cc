@@ -41,16 +41,23 @@ void Track::Add(Second at, const std::vector<Reading>& readings) {
   }
   newest_ = std::max(newest_, at);
   is_changed_ = true;
+  std::size_t left_out = 0;
   for (const Reading& reading : readings) {
     if (std::isnan(reading.value)) continue;
-    Column* const column = ColumnOf(reading);
-    if (column == nullptr) continue;
-    double& weight = weights_[static_cast<std::size_t>(column - block_.columns.data())];
-    Point& point = column->points[index];
-    point = FoldPoints(FoldOf(*column), point, weight, PointOf(reading.value), 1);
-    weight += 1;
-    if (!reading.name.empty()) own_[reading.name] = reading.value;
+    if (!AddTo(index, reading)) ++left_out;
+    else if (!reading.name.empty()) own_[reading.name] = reading.value;
   }
+  if (left_out > 0) AddTo(index, {Metric::kOwnNamesLeftOut, static_cast<double>(left_out)});
+}
+
+bool Track::AddTo(std::size_t index, const Reading& reading) {
+  Column* const column = ColumnOf(reading);
+  if (column == nullptr) return false;
+  double& weight = weights_[static_cast<std::size_t>(column - block_.columns.data())];
+  Point& point = column->points[index];
+  point = FoldPoints(FoldOf(*column), point, weight, PointOf(reading.value), 1);
+  weight += 1;
+  return true;
 }
 
 void Track::Halve() {

@@ -22,7 +22,7 @@ class Track {
   explicit Track(Block block);
 
   /// Seconds come in order; what is of before the last point goes into it. Of a job's own names the first
-  /// kMostOwnNames are kept.
+  /// kMostOwnNames are kept, and how many more were said (Metric::kOwnNamesLeftOut).
   void Add(Second at, const std::vector<Reading>& readings);
   const Block& block() const { return block_; }
   Second newest() const { return newest_; }
@@ -33,6 +33,8 @@ class Track {
 
  private:
   Column* ColumnOf(const Reading& reading);
+  /// False: there is no room for its name.
+  bool AddTo(std::size_t index, const Reading& reading);
   void Halve();
 
   Block block_;

@@ -22,7 +22,8 @@ using OwnNumbers = std::vector<std::pair<std::string, double>>;
 bool IsOwnName(std::string_view name);
 /// Puts it there, or in the place of what was there under its name.
 void KeepNewest(OwnNumbers& numbers, std::string_view name, double value);
-/// The numbers of one line; none where it is no JSON object.
+/// The numbers of one line; none where it is no JSON object. NaN, Infinity and -Infinity, as Python writes what is no
+/// number, are missing values: the rest of the line counts.
 OwnNumbers NumbersOfLine(std::string_view line);
 
 }  // namespace divvy::wire

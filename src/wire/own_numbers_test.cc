@@ -27,6 +27,14 @@ TEST(OwnNumbers, AreThoseOfAnObject) {
   EXPECT_EQ(Shown(R"({"a": 1, "a": 2})"), "a=2");
 }
 
+TEST(OwnNumbers, WhatIsNoNumberIsMissingAndTheRestCounts) {
+  EXPECT_EQ(Shown(R"({"step": 20, "loss": NaN, "acc": 0.5})"), "step=20 acc=0.5");
+  EXPECT_EQ(Shown(R"({"a": Infinity, "b": -Infinity, "c": 1, "d": [NaN, 1]})"), "c=1");
+  EXPECT_EQ(Shown(R"({"NaN": 1, "a\"NaN": 2, "note": "is Infinity", "x": NaN})"), "NaN=1 a\"NaN=2");
+  for (const char* line : {R"({"a": NaN1, "b": 1})", R"({"a": nan, "b": 1})", R"({NaN: 1})", R"({"a": NaN)"})
+    EXPECT_EQ(Shown(line), "") << line;
+}
+
 TEST(OwnNumbers, OfEndlessNamesAreBounded) {
   std::string line = "{";
   for (int i = 0; i < 500; ++i) line += (i == 0 ? "\"n" : ",\"n") + std::to_string(i) + "\":1";
