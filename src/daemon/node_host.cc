@@ -80,7 +80,10 @@ Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
   options.gpu_environment = gpus_.environment;
   OpenShares(options);
   node_ = std::make_unique<Node>(std::move(options), *launcher_, gpus_.gpus);
-  node_->SetOver([this](JobId job, std::uint32_t attempt) { shares_->OnOver(job, attempt); });
+  node_->SetOver([this](JobId job, std::uint32_t attempt) {
+    if (sampler_) sampler_->OnOver(job, attempt);
+    shares_->OnOver(job, attempt);
+  });
   node_->SetNote([this](const std::string& line) { log_.Write(LogLevel::kWarning, line); });
   node_->SetWatch([this](int fd, std::function<void()> on_readable) {
     auto& descriptor = watches_->processes[fd];

@@ -54,10 +54,25 @@ std::vector<OwnMetrics::Source> Sampler::Sources(const std::vector<Node::RunHere
       source = {run.job.value(), run.attempt, node_.LogOfRun(run.job).value_or(JobLog())};
     }
     known.emplace(run.job, source);
+    looked_at_[run.job] = run.attempt;
     if (!source.log.path.empty()) sources.push_back(std::move(source));
   }
   sources_ = std::move(known);
+  for (OwnMetrics::Source& source : std::exchange(unseen_, {})) {
+    // One that was started again meanwhile writes on behind it.
+    if (!sources_.contains(JobId(source.job))) sources.push_back(std::move(source));
+  }
+  std::erase_if(looked_at_, [this](const auto& run) { return !node_.Runs(run.first); });
   return sources;
+}
+
+void Sampler::OnOver(JobId job, std::uint32_t attempt) {
+  const auto at = looked_at_.find(job);
+  const bool was_seen = at != looked_at_.end() && at->second == attempt;
+  if (at != looked_at_.end()) looked_at_.erase(at);
+  if (was_seen) return;
+  JobLog log = node_.LogOfRun(job).value_or(JobLog());
+  if (!log.path.empty()) unseen_.push_back({job.value(), attempt, std::move(log)});
 }
 
 void Sampler::Look() {

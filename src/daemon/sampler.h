@@ -35,6 +35,9 @@ class Sampler {
   /// From now on; `on_snapshot` is called on the loop's thread. A look that takes longer than a second leaves out those
   /// that it is late for.
   void Begin(OnSnapshot on_snapshot);
+  /// The processes of a run are gone, and the node still knows it. What one said that was over before anybody looked is
+  /// read at the next look.
+  void OnOver(JobId job, std::uint32_t attempt);
 
  private:
   struct Timer;
@@ -49,6 +52,8 @@ class Sampler {
   std::unique_ptr<Timer> timer_;
   bool is_looking_ = false;
   std::map<JobId, OwnMetrics::Source> sources_;  // Where they write is learned once.
+  std::map<JobId, std::uint32_t> looked_at_;     // Attempts that were among them and are not over yet.
+  std::vector<OwnMetrics::Source> unseen_;       // Over, and never among them.
   // Of the worker's thread.
   std::unique_ptr<UseProbe> probe_;
   OwnMetrics own_;

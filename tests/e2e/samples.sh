@@ -47,6 +47,13 @@ expect 2 $code "two formats"
 grep -q "^divvy: --json and --csv are two formats; write one of them" err || fail "two formats: $(cat err)"
 divvy metrics --gpu 0 --since 5m --json | grep -q '"metric":"gpu_temperature_celsius","unit":"celsius"' || fail "no series of GPU 0"
 divvy metrics --cluster | grep -q '^gpus_used  ' || fail "cluster: $(divvy metrics --cluster)"
+# A job that is over before anybody looked: what it said is read once more.
+short=$(divvy submit --quiet -- sh -c 'echo "{\"loss\": 0.3}"')
+short_gpu=$(divvy submit --quiet --gpus 1 -- sh -c 'echo "{\"loss\": 0.4}"')
+says() { divvy metrics "$1" -m own.loss | grep -q "^own.loss  $2 all the time$"; }
+wait_for "the words of a short job" says "$short" 0.3
+wait_for "the words of a short job on a GPU" says "$short_gpu" 0.4
+
 # No numbers are gaps, and what is beyond the bounds is told.
 many=$(divvy submit --quiet -- sh -c 'i=0; while [ ! -e go ]; do i=$((i+1)); echo "{\"step\": $i, \"loss\": NaN, \"acc\": 0.5}"; [ $i = 3 ] && python3 -c "import json; print(json.dumps({chr(97 + i % 26) + str(i): i for i in range(40)}))"; sleep 0.1; done')
 names_left() { divvy metrics "$many" | grep -q '^It said up to 10 more names of its own than are kept: the first 32 are.$'; }
