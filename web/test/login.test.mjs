@@ -19,8 +19,10 @@ test('a link lets in once, and leaves no trace in the address', async () => {
   assert.match(link, /^http:\/\/127\.0\.0\.1:\d+\/#login=[0-9a-f]{64}$/);
   const page = await openPage(browser);
   await page.goto(link);
-  await page.waitForSelector('nav');
+  await page.waitForSelector('[data-tile="Running"]');
   assert.ok(!page.url().includes('login='), page.url());
+  const said = await page.locator('main').innerText();
+  assert.ok(!said.includes('There is no view') && !said.includes(link.split('=')[1]), said);
   assert.equal(await page.evaluate(() => history.length), await page.evaluate(() => history.length));
   const cookies = await page.context().cookies();
   assert.equal(cookies.length, 1);
@@ -30,6 +32,16 @@ test('a link lets in once, and leaves no trace in the address', async () => {
   // Reloaded, it is still in.
   await page.reload();
   await page.waitForSelector('nav');
+  assert.deepEqual(page.troubles, []);
+
+  // A further link, opened where the page is there already.
+  await page.evaluate(() => (location.hash = '#/queue'));
+  await page.waitForSelector('h1:text-is("Queue")');
+  const further = daemon.link();
+  await page.evaluate((hash) => (location.hash = hash), further.replace(/^[^#]*/, ''));
+  await page.waitForSelector('[data-tile="Running"]');
+  assert.ok(!page.url().includes('login='), page.url());
+  assert.ok(!(await page.locator('body').innerText()).includes(further.split('=')[1]));
   assert.deepEqual(page.troubles, []);
 
   const second = await openPage(browser);

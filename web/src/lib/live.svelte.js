@@ -18,6 +18,8 @@ class Live {
   error = $state('');
   awaySince = $state(0);
   nextTry = $state(0);
+  /** How often a stream of events was opened: what happened before the last time came by none. */
+  opened = $state(0);
   status = $state.raw(null);
   jobs = $state.raw([]);
   gpus = $state.raw([]);
@@ -182,6 +184,7 @@ async function follow() {
           pause = 500;
           if (live.phase === 'away') live.phase = 'loading';
           live.error = '';
+          ++live.opened;
           refresh();
         },
         onEvent: (name, data) => (name === 'samples' ? takeSamples(data) : say(data)),

@@ -3,8 +3,9 @@ import { untrack } from 'svelte';
 import { live } from './live.svelte.js';
 
 /**
- * To be called while a component is made. Calls `read` at once, whenever what `depends` reads changes, and then every
- * `seconds()`; with 0 only at once. Not while nobody looks at the page or the daemon is away.
+ * To be called while a component is made. Calls `read` at once, whenever what `depends` reads changes, whenever a stream of
+ * events is opened (the daemon is back, or the page is looked at again), and between these every `seconds()`; with 0 not.
+ * Never while nobody looks at the page or the daemon is away.
  * `error`: what the last one failed with, or ''. `again()`: reads now, for who has just changed something.
  */
 export function useReading(read, { seconds = () => 4, depends = () => {} } = {}) {
@@ -20,6 +21,7 @@ export function useReading(read, { seconds = () => 4, depends = () => {} } = {})
   }
   $effect(() => {
     depends();
+    void live.opened;
     void untrack(again);
     const pause = seconds();
     if (!pause) return;

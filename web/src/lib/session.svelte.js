@@ -1,6 +1,7 @@
 // Who is logged in: by a link that lets in once (divvy ui), or by a token.
 import { get, hasSecret, keepSecret, post, whenLoggedOut } from './api.js';
 import { live, startLive, stopLive } from './live.svelte.js';
+import { isLogin, replaceAddress } from './router.svelte.js';
 
 export const session = $state({
   phase: 'loading', // 'in', 'out', 'unreachable'
@@ -55,10 +56,16 @@ function leave(message) {
 
 export async function begin() {
   whenLoggedOut((message) => leave(session.phase === 'loading' ? '' : message));
-  const link = /^#login=([0-9a-f]+)$/.exec(location.hash);
+  // A link that is opened in a window that shows the page already.
+  window.addEventListener('hashchange', () => isLogin() && void admit());
+  await admit();
+}
+
+async function admit() {
+  const link = isLogin() ? location.hash.slice('#login='.length) : '';
   // Out of the address line and the history before anything else.
-  if (link) history.replaceState(null, '', location.pathname + '#/');
-  if (link && (await logIn({ link: link[1] }))) return;
+  if (isLogin()) replaceAddress('#/');
+  if (link && (await logIn({ link }))) return;
   const why = session.error;
   if (!hasSecret()) {
     session.phase = 'out';
