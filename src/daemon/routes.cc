@@ -98,6 +98,7 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"GET", "/v1/reports/waste", &Routes::WasteReport},
       {"GET", "/v1/reports/efficiency", &Routes::Efficiency},
       {"GET", "/v1/history", &Routes::LatestHistory},
+      {"GET", "/v1/starts", &Routes::Starts},
       {"GET", "/v1/waste", &Routes::Waste},
       {"GET", "/v1/notify", &Routes::Notify},
       {"POST", "/v1/notify", &Routes::AddReceiver},
@@ -491,6 +492,8 @@ std::string Routes::OpenApiText() {
       &kJsonType<EfficiencyReport>);
   add("GET", "/v1/history", "What happened to jobs, machines and GPUs, newest first; ?limit=500", nullptr,
       &kJsonType<std::vector<HistoryEvent>>);
+  add("GET", "/v1/starts", "When the jobs that wait should start, in the order of the queue; ?limit=5000", nullptr,
+      &kJsonType<StartsAnswer>);
   add("GET", "/v1/waste", "Running jobs that waste GPUs, with what to do about it", nullptr, &kJsonType<WasteAnswer>);
   add("GET", "/v1/notify", "Who is told of what, and how deliveries went: one's own; all for administrators", nullptr,
       &kJsonType<NotifyAnswer>);

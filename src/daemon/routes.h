@@ -16,6 +16,7 @@
 #include "daemon/remote_callers.h"
 #include "daemon/routes_labels.h"
 #include "daemon/share_board.h"
+#include "daemon/start_book.h"
 #include "daemon/step_callers.h"
 #include "wire/messages.h"
 
@@ -242,6 +243,7 @@ class Routes {
   void Valohai(Call& call);
   void Shares(Call& call);
   void LatestHistory(Call& call);
+  void Starts(Call& call);
   // routes_tokens.cc
   void Tokens(Call& call);
   void CreateToken(Call& call);
@@ -335,6 +337,7 @@ class Routes {
   Admins admins_;
   Ports ports_;
   LabelBook labels_;
+  StartBook starts_;
   std::map<std::uint64_t, std::shared_ptr<Call>> reads_;  // Whose answers are being read.
   std::uint64_t next_read_ = 1;
   std::map<JobId, Reply> callers_;  // Of foreground jobs, waiting at their terminals.

@@ -1,6 +1,7 @@
 // What the page shows beside what the command line does: a job's environment, what a valohai.yaml becomes, and who held
 // how many GPUs over time.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <map>
 
@@ -24,6 +25,10 @@ constexpr std::int64_t kUsualSteps = 200;
 constexpr std::int64_t kMostSteps = 2'000;
 constexpr std::int64_t kUsualLines = 500;
 constexpr std::int64_t kMostLines = 5'000;
+constexpr std::int64_t kUsualStarts = 5'000;
+constexpr std::int64_t kMostStarts = 100'000;
+/// The loop is there for others as well.
+constexpr auto kStartsTakeAtMost = std::chrono::milliseconds(15);
 
 /// What the job itself asks for goes before what was there when it was submitted.
 wire::EnvironmentView EnvironmentOf(const JobSpec& spec) {
@@ -79,6 +84,33 @@ void Routes::LatestHistory(Call& call) {
       from.Answer(events);
     };
   });
+}
+
+// Each is what GET /v1/jobs/ID/why says of it, of a few seconds ago at most.
+void Routes::Starts(Call& call) {
+  const auto limit = CountIn(call.request, "limit", kUsualStarts, kMostStarts);
+  if (!limit) return call.Refuse(limit.error());
+  const Controller& controller = core_.controller();
+  const Time now = core_.Now();
+  const std::vector<JobId> waiting = QueueOrder(controller.cluster(), now, static_cast<std::size_t>(*limit));
+  const auto until = std::chrono::steady_clock::now() + kStartsTakeAtMost;
+  starts_.Update(
+      waiting, now,
+      [&, spread = controller.run_spread()](JobId job) { return StartOf(controller.cluster(), job, now, spread); },
+      [&] { return std::chrono::steady_clock::now() < until; });
+  wire::StartsAnswer answer;
+  answer.time = ToSeconds(now);
+  const FindOutcome find = LiveNames();
+  for (const JobId job : waiting) {
+    const ExpectedStart* start = starts_.Find(job);
+    answer.is_complete &= start != nullptr;
+    if (start == nullptr) continue;
+    wire::StartView& view = answer.starts.emplace_back();
+    view.id = job;
+    if (start->at != kNever) view.start = ToSeconds(std::max(start->at, now));
+    view.basis = WithPublicIds(start->basis, find);
+  }
+  call.Answer(answer);
 }
 
 void Routes::Valohai(Call& call) {

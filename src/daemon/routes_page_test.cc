@@ -52,6 +52,18 @@ TEST_F(RoutesPage, AnEnvironmentHasWhatTheJobAskedForBeforeWhatWasThere) {
   EXPECT_TRUE(Has(Get("/v1/jobs/99/environment"), "there is no job 99"));
 }
 
+TEST_F(RoutesPage, StartsAreToldOfAllThatWaitAsWhyTellsThem) {
+  world_.Submit("runs");
+  world_.Settle();
+  const JobId held = world_.Submit("held");
+  static_cast<void>(world_.controller_.Hold(held, Caller{{::getuid(), ::getuid(), "ada"}, true}, world_.clock_.Now()));
+  world_.Settle();
+  const std::string text = Get("/v1/starts");
+  EXPECT_TRUE(Has(text, R"("is_complete":true,"starts":[)"));
+  EXPECT_TRUE(Has(text, R"({"id":2,"start":null,"basis":"it is held"})"));
+  EXPECT_TRUE(Has(Get("/v1/starts?limit=0"), "'limit' goes from 1 to 100000"));
+}
+
 TEST_F(RoutesPage, AnEnvironmentIsNotForOthers) {
   if (::getuid() == 0) GTEST_SKIP() << "root is an administrator";
   const auto id = SubmitWith(::getuid() + 1, {"SECRET=x"}, {});

@@ -39,6 +39,8 @@ constexpr JsonLimits kLimitsOf<SeriesAnswer> = kLimitsOfLists;
 template <>
 constexpr JsonLimits kLimitsOf<WasteAnswer> = kLimitsOfLists;
 template <>
+constexpr JsonLimits kLimitsOf<StartsAnswer> = kLimitsOfLists;
+template <>
 constexpr JsonLimits kLimitsOf<SharesReport> = kLimitsOfLists;
 template <>
 constexpr JsonLimits kLimitsOf<WasteReport> = kLimitsOfLists;
@@ -135,6 +137,7 @@ DIVVY_MESSAGE(EfficiencyReport)
 DIVVY_MESSAGE(LatestAnswer)
 DIVVY_MESSAGE(OwnMetricsRequest)
 DIVVY_MESSAGE(EnvironmentView)
+DIVVY_MESSAGE(StartsAnswer)
 DIVVY_MESSAGE(std::vector<HistoryEvent>)
 DIVVY_MESSAGE(ValohaiQuestion)
 DIVVY_MESSAGE(ValohaiAnswer)

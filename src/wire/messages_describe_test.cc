@@ -67,6 +67,8 @@ DIVVY_DESCRIBED(wire::KeptWaste);
 DIVVY_DESCRIBED(wire::KeptFindings);
 DIVVY_DESCRIBED(wire::EfficiencyRow);
 DIVVY_DESCRIBED(wire::EfficiencyReport);
+DIVVY_DESCRIBED(wire::StartView);
+DIVVY_DESCRIBED(wire::StartsAnswer);
 DIVVY_DESCRIBED(Request);
 DIVVY_DESCRIBED(Dependency);
 DIVVY_DESCRIBED(ArraySpec);

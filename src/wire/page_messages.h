@@ -22,6 +22,18 @@ struct EnvironmentView {
   std::vector<VariableView> variables;  // By name.
 };
 
+/// GET /v1/starts: when jobs that wait should start, in the order of the queue.
+struct StartView {
+  JobId id;
+  std::optional<double> start;  // Seconds since 1970; none: no time can be given.
+  std::string basis;            // What it rests on, or why there is none.
+};
+struct StartsAnswer {
+  double time = 0;
+  bool is_complete = true;  // Of all that wait; else the daemon is at it, and who asks again gets more.
+  std::vector<StartView> starts;
+};
+
 /// GET /v1/history: what happened to a job, or to a machine and its GPUs.
 struct HistoryEvent {
   double time = 0;

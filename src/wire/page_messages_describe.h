@@ -10,6 +10,8 @@ namespace divvy::wire {
 
 BOOST_DESCRIBE_STRUCT(VariableView, (), (name, value, is_asked))
 BOOST_DESCRIBE_STRUCT(EnvironmentView, (), (variables))
+BOOST_DESCRIBE_STRUCT(StartView, (), (id, start, basis))
+BOOST_DESCRIBE_STRUCT(StartsAnswer, (), (time, is_complete, starts))
 BOOST_DESCRIBE_STRUCT(HistoryEvent, (), (time, id, text))
 BOOST_DESCRIBE_STRUCT(ValohaiQuestion, (), (text, directory, step, title, parameters, inputs, variables))
 BOOST_DESCRIBE_STRUCT(ValohaiProblemView, (), (line, is_warning, text))

@@ -44,7 +44,8 @@ std::string KeyText(const Cluster::State& state, const Seeker& seeker, Time now)
 
 }  // namespace
 
-Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& names, const SpreadOf& spread) {
+Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& names, const SpreadOf& spread,
+                    bool seeks_change) {
   Explanation answer;
   // A view lifts holds while it looks and puts them back: the cluster is the same before and after.
   auto& state = const_cast<Cluster::State&>(cluster.state());
@@ -85,7 +86,7 @@ Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& 
       }
     }
   }
-  if (answer.is_in_line) answer.change = FindChange(cluster, seeker, now, names);
+  if (answer.is_in_line && seeks_change) answer.change = FindChange(cluster, seeker, now, names);
   return answer;
 }
 

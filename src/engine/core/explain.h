@@ -106,8 +106,9 @@ struct Names {
 };
 
 /// For a job that does not wait, is_waiting is false and the rest is empty. That it is held, or waits for other jobs,
-/// is for the caller to say; what else stands in its way is told all the same.
-Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& names = {},
-                    const SpreadOf& spread = {});
+/// is for the caller to say; what else stands in its way is told all the same. Which change would start it is the most
+/// work of it, and left out unless `seeks_change`.
+Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& names = {}, const SpreadOf& spread = {},
+                    bool seeks_change = true);
 
 }  // namespace divvy::core

@@ -39,18 +39,29 @@ std::string WhyNoTime(const WaitingEntry& entry, const std::vector<Blocker>& blo
   return "";
 }
 
+core::Explanation Ask(const Server& server, JobId id, Time now, const core::SpreadOf& spread, bool seeks_change) {
+  const WithPredictions scope(server.core());
+  return core::Explain(server.core(), id, now, server.has_many() ? core::NamesOf(server.kinds().book()) : core::Names(),
+                       spread, seeks_change);
+}
+
 }  // namespace
+
+ExpectedStart StartOf(const Server& server, JobId id, Time now, const core::SpreadOf& spread) {
+  const WaitingEntry* entry = server.waiting(id);
+  if (entry == nullptr) return {};
+  core::Explanation told = Ask(server, id, now, spread, false);
+  std::string none =
+      WhyNoTime(*entry, FindBlockers(server, *entry, told.blockers, now), told.blockers, server.has_many());
+  if (!none.empty()) return {kNever, std::move(none)};
+  return {told.start.typical, std::move(told.start.basis)};
+}
 
 Explanation Explain(const Server& server, JobId id, Time now, const core::SpreadOf& spread) {
   Explanation answer;
   const WaitingEntry* entry = server.waiting(id);
   if (entry == nullptr) return answer;
-  core::Explanation told;
-  {
-    const WithPredictions scope(server.core());
-    told = core::Explain(server.core(), id, now,
-                         server.has_many() ? core::NamesOf(server.kinds().book()) : core::Names(), spread);
-  }
+  core::Explanation told = Ask(server, id, now, spread, true);
   answer.is_waiting = true;
   answer.position = told.position;
   answer.ahead_gpus = static_cast<std::uint64_t>(told.ahead_parts / placement::kGpuParts);

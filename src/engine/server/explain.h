@@ -65,6 +65,14 @@ struct Explanation {
 /// long jobs of this kind ran before; it may be empty.
 Explanation Explain(const Server& server, JobId entry, Time now, const core::SpreadOf& spread = {});
 
+/// What Explain says of one job's start alone, for less work.
+struct ExpectedStart {
+  Time at = kNever;   // kNever: nothing known makes it start.
+  std::string basis;  // What it rests on, or why no time can be given.
+};
+/// For a job that is not waiting, nothing.
+ExpectedStart StartOf(const Server& server, JobId entry, Time now, const core::SpreadOf& spread = {});
+
 /// What a portion wants of a GPU with so much memory, `whose`: "the largest of this server", "GPU 3".
 Status CheckPortion(const GpuPortion& portion, Bytes gpu_memory, const std::string& whose);
 

@@ -35,6 +35,8 @@ export function when(seconds) {
   const date = new Date(seconds * 1000);
   return dayOf(date) === dayOf(new Date()) ? kTime.format(date) : kDay.format(date);
 }
+/** For files: ISO 8601 in UTC; '' without. */
+export const isoTime = (seconds) => (seconds ? new Date(seconds * 1000).toISOString() : '');
 export const fullTime = (seconds) => (seconds ? kFull.format(new Date(seconds * 1000)) : '');
 
 /** "in 5 min", "now". */

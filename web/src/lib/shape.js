@@ -110,6 +110,10 @@ export const receiversOf = (value) => {
   const answer = shaped(value, { is_on: true, receivers: [] });
   return { ...answer, receivers: unique(listOf(answer.receivers, kReceiver).map((one) => ({ ...one, key: `${one.user}/${one.name}` })), 'key') };
 };
+export const startsOf = (value) => {
+  const answer = shaped(value, { is_complete: true, starts: [] });
+  return { ...answer, starts: unique(listOf(answer.starts, { id: 0, start: null, basis: '' }), 'id') };
+};
 export const poolsOf = (value) => unique(listOf(value, { name: '' }), 'name');
 const kFinding = { kind: '', since: 0, gpus: 0, text: '', remedy: '' };
 const kWasteful = { id: 0, display_id: '', name: '', user: '', team: '', gpus: 0, wasted_gpus: 0, gpu_hours: 0, lost_gpu_hours: 0, idle_gpu_hours: 0, lost_cost: null, action: '', action_time: null, warnings: 0, warnings_most: 0, findings: [] };
