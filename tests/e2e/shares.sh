@@ -158,4 +158,5 @@ print(*(gpu["gpu"] for gpu in json.load(sys.stdin)["gpus"] if any(one["id"] == i
 uses_gpu() { [ "$(where_it_is)" = "$1" ]; }
 wait_for "its process on the GPU that it has" uses_gpu $((1 - at))
 divvy signal TERM "$late" >/dev/null
-wait_for "its end" queue_is_empty
+wait_for "its end" state_is "$late" succeeded
+divvy logs "$late" | grep -q "errors=0" || fail "its memory: $(divvy logs "$late")"
