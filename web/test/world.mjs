@@ -160,3 +160,20 @@ export async function showView(page, view) {
   await page.evaluate((name) => (location.hash = '#/' + name), view);
   await page.waitForSelector('main h1, main .tiles');
 }
+/** A browser saves ten files in a row and then asks: what would be saved is taken as it is made, as `window.saved`. */
+export const keepFiles = (page) =>
+  page.addInitScript(() => {
+    URL.createObjectURL = (blob) => ((window.saved = blob.text()), 'data:,');
+    HTMLAnchorElement.prototype.click = () => {};
+  });
+
+/** Lines of a CSV file as lists. */
+export function parsed(text) {
+  const rows = [[]];
+  for (const found of text.matchAll(/("(?:[^"]|"")*"|[^,\r\n]*)(,|\r?\n|$)/g)) {
+    if (found.index === text.length && !found[2] && !found[1]) break;
+    rows.at(-1).push(found[1].startsWith('"') ? found[1].slice(1, -1).replaceAll('""', '"') : found[1].replace(/^'/, ''));
+    if (found[2].endsWith('\n')) rows.push([]);
+  }
+  return rows.filter((row) => row.length > 1 || row[0]);
+}

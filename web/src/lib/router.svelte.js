@@ -22,6 +22,16 @@ function read() {
 window.addEventListener('hashchange', read);
 read();
 
+/** What the view says of itself behind '?', so that a link has it and the way back finds it; what is empty is left out. */
+export function setValues(changes) {
+  const values = Object.fromEntries(Object.entries({ ...route.values, ...changes }).filter(([, value]) => value !== undefined && value !== null && value !== ''));
+  const text = new URLSearchParams(values).toString();
+  replaceAddress((location.hash.split('?')[0] || '#/') + (text ? `?${text}` : ''));
+}
+/** How a table is ordered, as a word of an address: 'gpus', '-gpus' downwards. */
+export const orderOf = (word) => (word ? { key: word.replace(/^-/, ''), down: word.startsWith('-') } : null);
+export const wordOf = (order) => (order ? (order.down ? '-' : '') + order.key : '');
+
 export const linkTo = (name, argument) => `#/${name}${argument === undefined ? '' : '/' + encodeURIComponent(argument)}`;
 /** Another address in place of this one, and its view: nothing of the old one is left. */
 export function replaceAddress(hash) {

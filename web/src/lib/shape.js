@@ -20,7 +20,7 @@ export const listOf = (value, shape) => (Array.isArray(value) ? value.filter(isO
 
 const kPortion = { request: 0, memory: 0, compute: 0 };
 const kRequest = { gpus: 0, nodes: 1, gpus_most: 0, others: [], portion: kPortion, slice: '', gpu_type: '', gpu_memory_bytes: 0, cpus: 0, memory_bytes: 0, time_limit_s: 0, end_by: null, topology: '', constraint: '' };
-const kJob = { id: 0, display_id: '', name: '', user: '', state: '', gpus: [], seats: [], submit_time: 0, reason: '', team: '', pool: '', node: '', count: 1, position: 0, dependencies: [], request: kRequest };
+const kJob = { id: 0, display_id: '', name: '', user: '', state: '', gpus: [], seats: [], submit_time: 0, reason: '', start_reason: '', team: '', pool: '', node: '', count: 1, position: 0, dependencies: [], request: kRequest };
 const kMaybe = { start_time: null, end_time: null, eligible_time: null, exit_code: null };
 const kGpu = { index: 0, uuid: '', model: '', state: '', reason: '', jobs: [], job_display_ids: [], memory_used_bytes: 0, memory_total_bytes: 0, utilisation_percent: -1, temperature_celsius: -1, power_watts: -1, numa_node: -1, pci_address: '', node: '', links: [], slices: [], processes: [], tenants: [], free: 0 };
 const kTenant = { job: 0, display_id: '', name: '', user: '', share: '', state: '', request: 0, compute: 0, compute_request: 0, used_bytes: 0, limit_bytes: 0, mechanism: '', note: '' };
