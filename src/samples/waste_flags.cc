@@ -62,9 +62,10 @@ std::string PartFlags(const WasteWatch::Shape& shape, double use, double memory_
   // Who has parts already stays on as many GPUs.
   const std::string count = shape.gpus == 1 || shape.part < 1 ? "" : std::to_string(shape.gpus) + "x";
   const std::string size = GibibytesUp(memory_peak * kRoom);
-  // Cut into instances it has a share of the GPU's time as well, about as large as that of its memory.
+  // Cut into instances it has a share of the GPU's time as well, about as large as that of its memory: so much memory
+  // that the time is enough, too.
   const std::string slice = shape.may_slice && shape.gpus == 1 && shape.part >= 1 && compute <= kGpusAreBusy
-                                ? " or --slice '>=" + size + "'"
+                                ? " or --slice '>=" + GibibytesUp(std::max(memory, compute) * whole) + "'"
                                 : "";
   if (shape.is_by_memory) {
     if (memory >= shape.part) return "";

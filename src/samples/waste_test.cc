@@ -108,7 +108,7 @@ TEST_F(WasteTest, LittleMemoryBecomesAPartOrASlice) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].kind, WasteKind::kSmallMemory);
   EXPECT_EQ(findings[0].text, "never took more than 11% of the memory of its GPU");
-  EXPECT_EQ(findings[0].flags, "--gpus 0.5 or --slice '>=12G'") << "0.3 of the time and a quarter more";
+  EXPECT_EQ(findings[0].flags, "--gpus 0.5 or --slice '>=30G'") << "0.3 of the time and a quarter more";
   WasteWatch busy = One();
   Use(busy, 75, {0.9}, 9 * kGib);
   EXPECT_TRUE(busy.Findings(rules_).empty()) << "it keeps its GPU at work";
