@@ -187,6 +187,7 @@ Return nvmlDeviceGetUtilizationRates(Device device, Utilisation* utilisation) {
   Look look(device);
   if (look.result != kSuccess) return look.result;
   if (utilisation == nullptr) return kInvalidArgument;
+  if (look.state.is_mig_on != 0) return kNotSupported;
   // Kernels that read and write a little; nothing is measured.
   const unsigned busy = BusyNow(look);
   const unsigned memory = busy * 2 / 5;

@@ -79,6 +79,15 @@ TEST_F(UseOfEmulatedGpus, OfAMigInstanceTheUseIsUnknownAndNotNone) {
   EXPECT_EQ(Value(slice, Job(17), Metric::kGpuMemoryUsed), 0);
 }
 
+TEST_F(UseOfEmulatedGpus, AGpuInMigModeTellsNoUtilisation) {
+  ASSERT_TRUE(world_->SetMig(0, true));
+  const auto seen = probe_->Look(100, "n1", {});
+  EXPECT_EQ(Value(seen, Gpu(0), Metric::kGpuUtilization), std::nullopt);
+  EXPECT_EQ(Value(seen, Gpu(0), Metric::kGpuMemoryUtilization), std::nullopt);
+  EXPECT_EQ(Value(seen, Gpu(0), Metric::kGpuPower), 70);
+  EXPECT_EQ(Value(seen, Gpu(1), Metric::kGpuUtilization), 0);
+}
+
 TEST_F(UseOfEmulatedGpus, ABusyOneDrawsPowerAndItsJobUsesIt) {
   ASSERT_TRUE(world_->SetUtilisation(1, 80, 40));
   ASSERT_TRUE(world_->RaiseXid(1, 31));
