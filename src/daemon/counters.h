@@ -5,10 +5,12 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "base/time.h"
 #include "control/controller.h"
+#include "control/record_parts.h"
 
 namespace divvy {
 
@@ -42,9 +44,15 @@ class Counters {
  public:
   /// Changes that are durable, as Core::Subscribe tells them.
   void OnChanges(const Controller& controller, const std::vector<Change>& changes, Time now) {
+    if (!std::exchange(has_begun_, true)) {
+      for (const auto& [id, record] : controller.live()) {
+        if (IsActive(record.state) && record.started != kNoTime) began_[id] = record.started;
+      }
+    }
     for (const Change& change : changes) {
       if (!change.job.is_set()) continue;
       if (IsFinal(change.state) && !change.is_array) ++ended_[change.state];
+      CountRun(controller, change, now);
       if (change.state != JobState::kStarting) continue;
       const JobRecord* record = controller.Find(change.job);
       if (record != nullptr && record->waits_since != kNoTime)
@@ -53,8 +61,28 @@ class Counters {
   }
   const std::map<JobState, std::uint64_t>& ended() const { return ended_; }
   const TimesTaken& waits() const { return waits_; }
+  /// How long runs took that are over, whether their jobs wait again or have ended.
+  const TimesTaken& runs() const { return runs_; }
+  /// Runs that were ended so that another job starts.
+  std::uint64_t preemptions() const { return preemptions_; }
 
  private:
+  void CountRun(const Controller& controller, const Change& change, Time now) {
+    const JobRecord* record = controller.Find(change.job);
+    if (change.state == JobState::kRunning && record != nullptr) began_.try_emplace(change.job, record->started);
+    if (change.state == JobState::kStopping && record != nullptr && WasTakenBack(*record) &&
+        std::exchange(taken_back_[change.job], record->attempt) != record->attempt)
+      ++preemptions_;
+    if (!IsFinal(change.state) && !IsWaiting(change.state)) return;
+    if (const auto began = began_.extract(change.job)) runs_.Add(std::max(now - began.mapped(), Duration(0)));
+    if (IsFinal(change.state)) taken_back_.erase(change.job);
+  }
+
+  bool has_begun_ = false;
+  std::map<JobId, Time> began_;                // Of runs that are not over.
+  std::map<JobId, std::uint32_t> taken_back_;  // The attempt that was counted last.
+  std::uint64_t preemptions_ = 0;
+  TimesTaken runs_{TimesTaken::kLong};
   std::map<JobState, std::uint64_t> ended_;
   TimesTaken waits_{TimesTaken::kLong};
 };

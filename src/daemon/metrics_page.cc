@@ -1,6 +1,10 @@
 #include "daemon/metrics_page.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "daemon/views.h"
+#include "daemon/views_samples.h"
 #include "engine/server/idle_gpus.h"
 #include "version.h"
 
@@ -54,6 +58,9 @@ constexpr std::array<Exposed, 7> kOfNodes = {{
     {Metric::kNetworkReceived, "divvy_node_network_received_bytes_per_second", "", "From the network."},
     {Metric::kNetworkSent, "divvy_node_network_sent_bytes_per_second", "", "To the network."},
 }};
+constexpr std::array<Exposed, 1> kOfSlices = {{
+    {Metric::kGpuMemoryUsed, "divvy_slice_memory_used_bytes", "bytes", "Memory in use of a MIG instance."},
+}};
 constexpr std::array<Exposed, 5> kOfJobs = {{
     {Metric::kGpuUtilization, "divvy_job_gpu_utilization_ratio", "ratio", "Mean over the GPUs of a running job."},
     {Metric::kGpuMemoryUsed, "divvy_job_gpu_memory_used_bytes", "bytes", "GPU memory that a running job uses."},
@@ -92,6 +99,26 @@ const double* Find(const SampleBook::Newest& newest, Metric metric) {
   return nullptr;
 }
 
+// A percent of a hundred is no number of binary digits: 0.47000000000000003.
+double Neat(double value) { return std::round(value * 1e6) / 1e6; }
+
+// What is known of this moment: nothing of a machine that is away, nor what it says nothing of any more.
+Latest KnownNow(const SampleBook& book, const Controller& controller, samples::Second now) {
+  Latest latest = book.Latest(now);
+  std::map<std::string, samples::Second> seen;
+  for (const auto& [subject, newest] : latest) {
+    samples::Second& at = seen[subject.node];
+    at = std::max(at, newest.at);
+  }
+  std::map<std::string, bool> is_there;
+  for (const auto& [node, at] : seen) is_there[node] = controller.AbsenceOf(node).empty();
+  std::erase_if(latest, [&](const auto& one) {
+    const std::string& node = one.first.node;
+    return !is_there[node] || (one.first.of != Of::kTeam && one.second.at < seen[node]);
+  });
+  return latest;
+}
+
 // What has no labels is left out.
 template <std::size_t kCount, typename LabelsOf>
 void AddSamples(Exposition& out, const Latest& latest, Of of, const std::array<Exposed, kCount>& table,
@@ -102,7 +129,7 @@ void AddSamples(Exposition& out, const Latest& latest, Of of, const std::array<E
       if (subject.of != of) continue;
       const double* const value = Find(newest, exposed.metric);
       if (value == nullptr) continue;
-      if (const Labels labels = labels_of(subject); !labels.empty()) out.Add(labels, *value);
+      if (const Labels labels = labels_of(subject); !labels.empty()) out.Add(labels, Rounded(exposed.metric, *value));
     }
   }
 }
@@ -164,10 +191,12 @@ void AddGpuFacts(Exposition& out, const Controller& controller, Time now) {
   });
   out.Begin("divvy_gpu_allocated_ratio", Kind::kGauge, "ratio", "The part of it that jobs have.");
   each([&](NodeIndex node, const GpuFacts& gpu) {
-    out.Add(labels(node, gpu), 1 - PartOfWhole(cluster.node(node).room(gpu.index)));
+    out.Add(labels(node, gpu), Neat(1 - PartOfWhole(cluster.node(node).room(gpu.index))));
   });
   out.Begin("divvy_gpu_healthy", Kind::kGauge, "", "0: it is fenced, for the driver says that it does not work.");
   each([&](NodeIndex node, const GpuFacts& gpu) {
+    // Of a machine that is away nobody knows.
+    if (!controller.AbsenceOf(cluster.node(node).words.name).empty()) return;
     out.Add(labels(node, gpu), cluster.node(node).availability[gpu.index].fault.empty() ? 1 : 0);
   });
   out.Begin("divvy_gpus", Kind::kGauge, "", "GPUs of all machines.");
@@ -177,15 +206,48 @@ void AddGpuFacts(Exposition& out, const Controller& controller, Time now) {
   out.Add({}, idle.free_count());
   out.Begin("divvy_gpus_reserved", Kind::kGauge, "", "Idle GPUs that a reservation in force keeps for somebody.");
   out.Add({}, idle.reserved_count());
+  int largest = 0;
+  for (NodeIndex node = 0; node < cluster.nodes().size(); ++node) largest = std::max(largest, idle.free(node).size());
+  out.Begin("divvy_gpus_free_on_one_node", Kind::kGauge, "", "Most GPUs that one machine has free.");
+  out.Add({}, largest);
+  out.Begin("divvy_fragmentation_ratio", Kind::kGauge, "ratio", "Part of the free GPUs that are on other machines.");
+  out.Add({}, idle.free_count() == 0 ? 0 : Neat(1 - largest / static_cast<double>(idle.free_count())));
+}
+
+void AddNodes(Exposition& out, const MetricsAbout& about) {
   out.Begin("divvy_nodes", Kind::kGauge, "", "Machines that are known, the controller's own included.");
-  out.Add({}, static_cast<double>(cluster.nodes().size()));
+  // All of them from the start, so that one that goes away is a change and no new series.
+  std::map<std::string, int> nodes = about.nodes;
+  for (const char* state : {"up", "away", "lost", "awaited", "cordoned", "draining", "drained", "unfit"})
+    nodes.try_emplace(state, 0);
+  for (const auto& [state, count] : nodes) out.Add({{"state", state}}, count);
+  const Server& cluster = about.core.controller().cluster();
+  const auto each = [&](const auto& value_of) {
+    for (const BookNode& node : cluster.nodes()) {
+      const auto value = static_cast<double>(value_of(node.capacity));
+      if (value > 0) out.Add({{"node", node.words.name}}, value);  // 0: not known, or the machine was removed.
+    }
+  };
+  out.Begin("divvy_node_cpu_cores", Kind::kGauge, "", "Cores that it has.");
+  each([](const NodeCapacity& capacity) { return capacity.cpus; });
+  out.Begin("divvy_node_memory_total_bytes", Kind::kGauge, "bytes", "Memory that it has.");
+  each([](const NodeCapacity& capacity) { return capacity.memory.count(); });
 }
 
 void AddTeams(Exposition& out, const Controller& controller, Time now) {
   out.Begin("divvy_team_gpus", Kind::kGauge, "", "GPUs that running jobs of a team hold.");
   const auto loads = controller.TeamLoads(now);
   for (const auto& [key, load] : loads) {
-    if (key.starts_with("team:")) out.Add({{"team", key.substr(5)}}, load.gpus);
+    if (key.starts_with("team:")) out.Add({{"team", key.substr(5)}}, Neat(load.gpus));
+  }
+  out.Begin("divvy_team_gpu_seconds", Kind::kCounter, "",
+            "GPU time that a team has used; begins anew with each period of its budget, a month without one.");
+  for (const auto& [key, load] : loads) {
+    if (key.starts_with("team:")) out.Add({{"team", key.substr(5)}}, static_cast<double>(load.used.gpu_ms) / 1000);
+  }
+  out.Begin("divvy_team_quota_gpus", Kind::kGauge, "", "GPUs that are a team's own by right.");
+  for (const auto& [name, row] : controller.teams().teams()) {
+    if (row.quota_milli) out.Add({{"team", name}}, static_cast<double>(*row.quota_milli) / 1000);
   }
 }
 
@@ -198,6 +260,9 @@ void AddTimes(Exposition& out, const MetricsAbout& about) {
   add("divvy_store_commit_seconds", "How long it takes to make changes durable.", about.core.commits());
   if (about.counters == nullptr) return;
   add("divvy_job_queue_wait_seconds", "How long jobs that started had waited.", about.counters->waits());
+  add("divvy_job_run_seconds", "How long runs took that are over.", about.counters->runs());
+  out.Begin("divvy_preemptions", Kind::kCounter, "", "Runs that were ended so that another job starts.");
+  out.Add({}, static_cast<double>(about.counters->preemptions()));
   out.Begin("divvy_jobs_ended", Kind::kCounter, "", "Jobs that ended since the daemon began.");
   // All of them from the start: of a series that begins at 1, rate() misses the first.
   const auto& ended = about.counters->ended();
@@ -228,7 +293,8 @@ void AddDcgm(Exposition& out, const Latest& latest, const Controller& controller
     out.Begin(name.name, name.kind, "", name.help);
     for (const auto& [subject, newest] : latest) {
       if (subject.of != Of::kGpu) continue;
-      if (const double* value = Find(newest, name.metric)) out.Add(labels(subject), *value * name.factor);
+      if (const double* value = Find(newest, name.metric))
+        out.Add(labels(subject), Neat(Rounded(name.metric, *value) * name.factor));
     }
   }
   out.Begin("DCGM_FI_DEV_FB_FREE", Kind::kGauge, "", "Framebuffer memory free (in MiB).");
@@ -252,12 +318,17 @@ std::string MetricsText(const MetricsAbout& about, wire::Exposed form) {
   out.Add({}, about.core.trouble().empty() ? 1 : 0);
   AddJobs(out, controller);
   AddGpuFacts(out, controller, now);
+  AddNodes(out, about);
   AddTeams(out, controller, now);
   AddTimes(out, about);
   if (about.samples == nullptr) return out.Take();
-  const Latest latest = about.samples->Latest(static_cast<samples::Second>(ToSeconds(now)));
+  const Latest latest = KnownNow(*about.samples, controller, static_cast<samples::Second>(ToSeconds(now)));
   AddSamples(out, latest, Of::kGpu, kOfGpus, [](const samples::Subject& subject) {
     return Labels{{"node", subject.node}, {"gpu", std::to_string(subject.gpu)}};
+  });
+  AddSamples(out, latest, Of::kSlice, kOfSlices, [](const samples::Subject& subject) {
+    return Labels{
+        {"node", subject.node}, {"gpu", std::to_string(subject.gpu)}, {"instance", std::to_string(subject.instance)}};
   });
   AddSamples(out, latest, Of::kNode, kOfNodes, [](const samples::Subject& subject) {
     return Labels{{"node", subject.node}};

@@ -2,6 +2,9 @@
 // have them (docs/samples.md lists them). Nothing of jobs that have ended, so what there is is bounded by what runs.
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "daemon/core.h"
 #include "daemon/counters.h"
 #include "daemon/sample_book.h"
@@ -13,7 +16,8 @@ struct MetricsAbout {
   Core& core;
   const SampleBook* samples = nullptr;  // Null: none are taken.
   const Counters* counters = nullptr;
-  bool has_dcgm_names = false;  // The GPUs under the names of NVIDIA's exporter as well.
+  std::map<std::string, int> nodes;  // By state, as divvy nodes has it.
+  bool has_dcgm_names = false;       // The GPUs under the names of NVIDIA's exporter as well.
 };
 
 std::string MetricsText(const MetricsAbout& about, wire::Exposed form);

@@ -35,22 +35,30 @@ class DcgmNames : public testing::Test {
     row.facts.gpus = OneGpu("GPU-two");
     row.facts.cpus = 8;
     world_.controller_.OnNodeRow(row);
+    world_.controller_.OnNodeAccounted("n2");
+    See({"n1", "n2"});
+  }
+  /// The GPUs of these machines are looked at.
+  void See(const std::vector<const char*>& nodes) {
     samples::Snapshot seen;
     seen.at = static_cast<samples::Second>(ToSeconds(world_.clock_.Now()));
-    const std::vector<samples::Reading> readings = {{Metric::kGpuUtilization, 0.5},
+    const std::vector<samples::Reading> readings = {{Metric::kGpuUtilization, 50 * 0.01},
                                                     {Metric::kGpuMemoryUtilization, 0.25},
                                                     {Metric::kGpuMemoryUsed, 1024.0 * 1024 * 1024},
                                                     {Metric::kGpuPower, 350},
                                                     {Metric::kGpuTemperature, 61},
                                                     {Metric::kGpuSmClock, 1980e6},
                                                     {Metric::kGpuTensorActivity, 0.125}};
-    for (const char* node : {"n1", "n2"}) seen.samples.push_back({{samples::Of::kGpu, node, 0, -1, 0}, readings});
+    for (const char* node : nodes) seen.samples.push_back({{samples::Of::kGpu, node, 0, -1, 0}, readings});
     world_.samples_->Add(seen, seen.at);
+  }
+  std::string Page(const Counters* counters = nullptr) {
+    return MetricsText({*world_.core_, world_.samples_.get(), counters, {{"up", 1}, {"away", 1}}, true},
+                       wire::Exposed::kPrometheus);
   }
   /// The values of a name, by Hostname.
   std::map<std::string, std::string> Of(const std::string& name) {
-    std::istringstream page(
-        MetricsText({*world_.core_, world_.samples_.get(), nullptr, true}, wire::Exposed::kPrometheus));
+    std::istringstream page(Page());
     std::map<std::string, std::string> values;
     for (std::string line; std::getline(page, line);) {
       if (!line.starts_with(name + "{")) continue;
@@ -86,6 +94,62 @@ TEST_F(DcgmNames, HaveThatExportersLabels) {
   EXPECT_EQ(labels_,
             "{gpu=\"0\",UUID=\"GPU-two\",pci_bus_id=\"00000000:17:00.0\",device=\"nvidia0\","
             "modelName=\"NVIDIA H100 80GB HBM3\",Hostname=\"n2\"}");
+}
+
+class MetricsPage : public DcgmNames {};
+
+TEST_F(MetricsPage, OfAMachineThatIsAwayNothingIsKnownNow) {
+  EXPECT_NE(Page().find("divvy_gpu_healthy{node=\"n2\""), std::string::npos);
+  world_.controller_.OnNodeAway("n2");
+  const std::string page = Page();
+  for (const std::string name : {"divvy_gpu_healthy", "divvy_gpu_utilization_ratio", "DCGM_FI_DEV_GPU_TEMP"})
+    EXPECT_NE(page.find("\n" + name + "{"), std::string::npos) << name << ": n1's is there";
+  EXPECT_EQ(page.find("divvy_gpu_healthy{node=\"n2\""), std::string::npos);
+  EXPECT_EQ(page.find("divvy_gpu_utilization_ratio{node=\"n2\""), std::string::npos);
+  EXPECT_EQ(Of("DCGM_FI_DEV_GPU_TEMP").count("n2"), 0U);
+  EXPECT_NE(page.find("divvy_gpu_memory_total_bytes{node=\"n2\""), std::string::npos) << "that it has all the same";
+  EXPECT_NE(page.find("divvy_nodes{state=\"away\"} 1\n"), std::string::npos);
+  EXPECT_NE(page.find("divvy_nodes{state=\"drained\"} 0\n"), std::string::npos);
+}
+
+TEST_F(MetricsPage, AGpuThatSaysNothingAnyMoreHasNoValues) {
+  samples::Snapshot next;
+  next.at = static_cast<samples::Second>(ToSeconds(world_.clock_.Now())) + 1;
+  next.samples.push_back({{samples::Of::kNode, "n1", -1, -1, 0}, {{Metric::kCpuCores, 0.1 + 0.2}}});
+  next.samples.push_back({{samples::Of::kSlice, "n1", 0, 13, 0}, {{Metric::kGpuMemoryUsed, 4096}}});
+  world_.samples_->Add(next, next.at);
+  const std::string page = Page();
+  EXPECT_EQ(page.find("divvy_gpu_utilization_ratio{node=\"n1\""), std::string::npos);
+  EXPECT_NE(page.find("divvy_gpu_utilization_ratio{node=\"n2\",gpu=\"0\"} 0.5\n"), std::string::npos);
+  EXPECT_NE(page.find("divvy_node_cpu_busy_cores{node=\"n1\"} 0.3\n"), std::string::npos) << "no digits of binary";
+  EXPECT_NE(page.find("divvy_slice_memory_used_bytes{node=\"n1\",gpu=\"0\",instance=\"13\"} 4096\n"),
+            std::string::npos);
+}
+
+TEST_F(MetricsPage, SaysWhatMachinesHaveAndHowTheFreeGpusLie) {
+  const std::string page = Page();
+  EXPECT_NE(page.find("divvy_node_cpu_cores{node=\"n2\"} 8\n"), std::string::npos);
+  EXPECT_NE(page.find("divvy_gpus_free_on_one_node 1\n"), std::string::npos);
+  EXPECT_NE(page.find("divvy_fragmentation_ratio 0.5\n"), std::string::npos) << page;
+}
+
+TEST_F(MetricsPage, CountsRunsThatAreOver) {
+  Counters counters;
+  EXPECT_NE(Page(&counters).find("divvy_job_run_seconds_count 0\n"), std::string::npos);
+  const JobId job = world_.Submit("train");
+  world_.Settle();
+  const Time begun = world_.clock_.Now();
+  counters.OnChanges(world_.controller_, {}, begun);
+  JobRecord record = *world_.controller_.Find(job);
+  ASSERT_EQ(record.state, JobState::kStarting) << "it was decided on";
+  world_.controller_.OnStarted(job, record.attempt, begun);
+  counters.OnChanges(world_.controller_, {{job, JobState::kRunning}}, begun);
+  counters.OnChanges(world_.controller_, {{job, JobState::kSucceeded}}, begun + std::chrono::seconds(20));
+  counters.OnChanges(world_.controller_, {{job, JobState::kSucceeded}}, begun + std::chrono::seconds(30));
+  const std::string page = Page(&counters);
+  EXPECT_NE(page.find("divvy_job_run_seconds_count 1\n"), std::string::npos);
+  EXPECT_NE(page.find("divvy_job_run_seconds_sum 20\n"), std::string::npos);
+  EXPECT_NE(page.find("divvy_preemptions_total 0\n"), std::string::npos);
 }
 
 }  // namespace

@@ -198,6 +198,8 @@ class Routes {
   void AddOwnMetrics(Call& call);
   void WatchSamples(const Caller& caller, std::uint64_t handle, Reply reply);
   wire::LatestAnswer LatestFor(const Caller& caller) const;
+  /// How many machines are in each state that divvy nodes has, the controller's own included.
+  std::map<std::string, int> NodesByState() const;
   // routes_teams.cc
   void Teams(Call& call);
   void SetTeam(Call& call);

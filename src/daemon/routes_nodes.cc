@@ -21,6 +21,15 @@ void AddGpus(wire::NodeView& view, const std::vector<GpuFacts>& gpus) {
   }
 }
 
+constexpr std::string_view kUnfit = "unfit";
+
+/// `state`: as its administrator and its connection have it.
+std::string StateOf(const std::string& state, const std::string& node, const Controller& controller) {
+  if (!controller.IndexOf(node)) return state;
+  if (state == "draining" && controller.RunsOn(node).empty()) return "drained";
+  return state == "up" && !controller.TroubleOf(node).empty() ? std::string(kUnfit) : state;
+}
+
 // What of it is in use, and by how many.
 void AddLoad(wire::NodeView& view, const Controller& controller, const IdleGpus& idle, const std::string& node) {
   const auto index = controller.IndexOf(node);
@@ -35,11 +44,8 @@ void AddLoad(wire::NodeView& view, const Controller& controller, const IdleGpus&
   }
   view.jobs = static_cast<std::int64_t>(controller.RunsOn(node).size());
   view.pools = controller.cluster().PoolsOf(*index);
-  if (view.state == "draining" && view.jobs == 0) view.state = "drained";
-  if (const std::string trouble = controller.TroubleOf(node); view.state == "up" && !trouble.empty()) {
-    view.state = "unfit";
-    view.reason = trouble;
-  }
+  view.state = StateOf(view.state, node, controller);
+  if (view.state == kUnfit) view.reason = controller.TroubleOf(node);
 }
 
 wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const IdleGpus& idle, AgentDoor& door) {
@@ -74,6 +80,14 @@ wire::NodeView ViewOf(const NodeRow& row, const Controller& controller, const Id
 std::string Routes::OwnNodeName() const {
   AgentDoor* door = ports_.agents.get();
   return door == nullptr || door->book().own_name().empty() ? "localhost" : door->book().own_name();
+}
+
+std::map<std::string, int> Routes::NodesByState() const {
+  std::map<std::string, int> nodes = {{StateOf("up", "", core_.controller()), 1}};  // The controller's own.
+  if (ports_.agents == nullptr) return nodes;
+  for (const auto& [name, row] : ports_.agents->book().nodes())
+    ++nodes[StateOf(ports_.agents->StateOf(row), name, core_.controller())];
+  return nodes;
 }
 
 void Routes::Nodes(Call& call) {

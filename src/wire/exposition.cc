@@ -2,6 +2,9 @@
 
 #include <charconv>
 #include <cmath>
+#include <optional>
+
+#include "base/text.h"
 
 namespace divvy::wire {
 namespace {
@@ -28,9 +31,25 @@ std::string Escaped(std::string_view text, bool quotes) {
 
 }  // namespace
 
+// RFC 9110, 12.5.1: by weight; of equal weights the richer form. A wildcard asks for neither in particular, and gets
+// what is the default.
 Exposed ExposedBy(std::string_view accept) {
-  return accept.find("application/openmetrics-text") == std::string_view::npos ? Exposed::kPrometheus
-                                                                               : Exposed::kOpenMetrics;
+  double open = 0;
+  std::optional<double> plain;
+  double any = 0;
+  for (const std::string_view range : Split(accept, ',')) {
+    const auto parts = Split(range, ';');
+    double weight = 1;
+    for (std::size_t i = 1; i < parts.size(); ++i) {
+      const std::string_view part = Trim(parts[i]);
+      if (part.starts_with("q=") || part.starts_with("Q=")) weight = ParseNumber(Trim(part.substr(2))).value_or(1);
+    }
+    const std::string type = ToLower(Trim(parts.front()));
+    if (type == "application/openmetrics-text") open = std::max(open, weight);
+    else if (type == "text/plain") plain = std::max(plain.value_or(0), weight);
+    else if (type == "text/*" || type == "*/*") any = std::max(any, weight);
+  }
+  return open > 0 && open >= plain.value_or(any) ? Exposed::kOpenMetrics : Exposed::kPrometheus;
 }
 
 std::string_view ContentTypeOf(Exposed form) {

@@ -51,6 +51,13 @@ TEST(Exposition, IsAsTheScraperAsks) {
             Exposed::kOpenMetrics);
   EXPECT_EQ(ExposedBy("text/plain"), Exposed::kPrometheus);
   EXPECT_EQ(ExposedBy(""), Exposed::kPrometheus);
+  const std::string open = "application/openmetrics-text";
+  EXPECT_EQ(ExposedBy(open + ";q=0, text/plain"), Exposed::kPrometheus);
+  EXPECT_EQ(ExposedBy(open + ";q=0"), Exposed::kPrometheus) << "there is nothing else to give";
+  EXPECT_EQ(ExposedBy(open + "; q=0.1, text/plain; q=0.9"), Exposed::kPrometheus);
+  EXPECT_EQ(ExposedBy("text/plain;q=0.4, " + open + ";version=1.0.0;q=0.5, */*;q=0.1"), Exposed::kOpenMetrics);
+  EXPECT_EQ(ExposedBy("Application/OpenMetrics-Text, */*"), Exposed::kOpenMetrics);
+  EXPECT_EQ(ExposedBy("*/*"), Exposed::kPrometheus);
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ for line in '^divvy_gpus 2$' '^divvy_gpus_free 1$' '^divvy_jobs\{state="running"
   '^divvy_jobs_waiting\{for="gpus"\} 1$' '^divvy_jobs_waiting\{for="release"\} 1$' '^divvy_jobs_submitted_total 3$' \
   '^divvy_gpu_allocated_ratio\{node="[^"]+",gpu="0"\} 1$' '^divvy_gpu_info\{.*model="NVIDIA H100 80GB HBM3"' \
   '^divvy_scheduler_decision_seconds_count [1-9]' '^divvy_store_commit_seconds_bucket\{le="\+Inf"\} [1-9]' \
-  '^divvy_job_queue_wait_seconds_count 1$' '^DCGM_FI_DEV_GPU_TEMP\{gpu="0",UUID="GPU-[^"]+",.*Hostname="[^"]+"\} 32$' \
+  '^divvy_job_queue_wait_seconds_count 1$' '^divvy_nodes\{state="up"\} 1$' '^divvy_node_memory_total_bytes\{node="[^"]+"\} [1-9]' \
+  '^divvy_team_quota_gpus\{team="own"\} 3$' '^divvy_team_gpu_seconds_total\{team="own"\} [0-9]' '^DCGM_FI_DEV_GPU_TEMP\{gpu="0",UUID="GPU-[^"]+",.*Hostname="[^"]+"\} 32$' \
   '^DCGM_FI_DEV_FB_FREE\{gpu="1",.*\} [1-9][0-9]+$'; do
   has "$line" || fail "no $line in: $(page)"
 done
@@ -26,6 +27,7 @@ divvy metrics --prometheus | grep -q '^divvy_gpus 2$' || fail "divvy metrics --p
 page -i | grep -qi '^content-type: text/plain; version=0.0.4' || fail "as: $(page -i | head -n 8)"
 page -i -H 'Accept: application/openmetrics-text' >open
 grep -qi '^content-type: application/openmetrics-text; version=1.0.0' open || fail "as: $(head -n 8 open)"
+page -i -H 'Accept: application/openmetrics-text;q=0.1, text/plain;q=0.9' | grep -qi '^content-type: text/plain' || fail "weights do not count"
 expect '# EOF' "$(tail -n 1 open)" "the last line"
 
 # Each name that the dashboard in contrib/ asks for is one of the page's: no other word says that a panel stays empty.
@@ -86,6 +88,7 @@ touch go
 wait_for "the second job's end" state_is "$waiting" succeeded
 gone() { ! has '^divvy_job_[a-z_]*\{id='; }
 wait_for "the jobs' series to go" gone
+has '^divvy_job_run_seconds_count 2$' || fail "runs: $(page | grep job_run)"
 has '^divvy_jobs_ended_total\{state="succeeded"\} 2$' || fail "ended: $(page | grep ended)"
 has '^divvy_jobs_ended_total\{state="cancelled"\} 1$' || fail "ended: $(page | grep ended)"
 echo ok
