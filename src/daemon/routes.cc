@@ -19,6 +19,7 @@
 #include "wire/openapi.h"
 #include "wire/page_messages_describe.h"
 #include "wire/series_messages_describe.h"
+#include "wire/submit_messages_describe.h"
 #include "wire/ui_messages_describe.h"
 #include "wire/waste_messages_describe.h"
 
@@ -55,6 +56,7 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"GET", "/v1/jobs/*", &Routes::Show},
       {"GET", "/v1/jobs/*/log", &Routes::Log},
       {"GET", "/v1/jobs/*/environment", &Routes::Environment},
+      {"GET", "/v1/jobs/*/again", &Routes::Again},
       {"GET", "/v1/jobs/*/steps", &Routes::Steps},
       {"POST", "/v1/jobs/*/steps", &Routes::CallStep},
       {"GET", "/v1/jobs/*/why", &Routes::Why},
@@ -110,6 +112,8 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"POST", "/v1/ui/links", &Routes::UiLink, Route::Kind::kQuestion},
       {"GET", "/v1/ui/me", &Routes::UiMe},
       {"POST", "/v1/valohai", &Routes::Valohai, Route::Kind::kQuestion},
+      {"POST", "/v1/words", &Routes::Words, Route::Kind::kQuestion},
+      {"POST", "/v1/script", &Routes::Script, Route::Kind::kQuestion},
       {"GET", "/v1/events", &Routes::Events},
       {"GET", "/v1/openapi.json", &Routes::OpenApiDocument},
       {"POST", "/v1/shutdown", &Routes::Shutdown},
@@ -485,6 +489,12 @@ std::string Routes::OpenApiText() {
       &kJsonType<EnvironmentView>);
   add("POST", "/v1/valohai", "What is wrong with a valohai.yaml, its steps, and what one of them becomes",
       &kJsonType<ValohaiQuestion>, &kJsonType<ValohaiAnswer>);
+  add("GET", "/v1/jobs/{id}/again", "What a job asked for, to be submitted once more; for its owner and administrators",
+      nullptr, &kJsonType<AgainView>);
+  add("POST", "/v1/words", "A specification as options of divvy submit", &kJsonType<WordsQuestion>,
+      &kJsonType<WordsAnswer>);
+  add("POST", "/v1/script", "What a script's own lines (#SBATCH, # GFLOW, # DIVVY) ask for", &kJsonType<ScriptQuestion>,
+      &kJsonType<ScriptAnswer>);
   add("GET", "/v1/reports/waste",
       "GPU-hours lost by user, team, name, model, pool, node, hour or job, and who wastes GPUs now", nullptr,
       &kJsonType<wire::WasteReport>);

@@ -35,6 +35,9 @@ class WasteBook;
 namespace samples {
 struct JobUse;
 }
+namespace dialect {
+struct Surroundings;
+}
 namespace wire {
 struct AgentQuestion;
 struct LatestAnswer;
@@ -243,6 +246,13 @@ class Routes {
   // routes_page.cc
   void Environment(Call& call);
   void Valohai(Call& call);
+  // routes_submit_page.cc
+  void Again(Call& call);
+  void Words(Call& call);
+  void Script(Call& call);
+  /// As far as the daemon knows them: home and login of the caller, who is there in this moment.
+  dialect::Surroundings SurroundingsOf(const Call& call) const;
+  // routes_page.cc
   void Shares(Call& call);
   void LatestHistory(Call& call);
   void Starts(Call& call);

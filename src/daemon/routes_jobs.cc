@@ -74,8 +74,13 @@ void Routes::Submit(Call& call) {
   auto request = wire::Decode<wire::SubmitRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   JobSpec& spec = request->spec;
-  if (!call.address.empty() && !call.is_on_node && ports_.login_environment)
-    LogIn(ports_.login_environment(call.caller.user), spec);
+  // The page has the environment of a job that was submitted here before (GET /v1/jobs/ID/again), or none.
+  const bool has_environment = call.is_at_page && !spec.capture.environment.empty();
+  if (!call.address.empty() && !call.is_on_node && ports_.login_environment) {
+    std::vector<std::string> login = ports_.login_environment(call.caller.user);
+    if (has_environment) std::erase_if(login, [](const std::string& pair) { return !pair.starts_with("HOME="); });
+    LogIn(login, spec);
+  }
   if (const divvy::Status good = CheckSpec(spec); !good) return call.Refuse(good.error());
   if (call.caller.user.uid == 0 && !ports_.takes_root_jobs) {
     return call.Refuse(

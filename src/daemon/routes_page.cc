@@ -117,14 +117,7 @@ void Routes::Valohai(Call& call) {
   auto question = wire::Decode<wire::ValohaiQuestion>(call.request.body);
   if (!question) return call.Refuse(question.error());
   ValohaiPlace place;
-  place.around.now = core_.Now();
-  place.around.user = call.caller.user.name;
-  if (ports_.ui != nullptr) place.around.hostname = ports_.ui->host();
-  if (ports_.login_environment) place.around.environment = ports_.login_environment(call.caller.user);
-  constexpr std::string_view kHome = "HOME=";
-  for (const std::string& pair : place.around.environment) {
-    if (pair.starts_with(kHome)) place.around.home = pair.substr(kHome.size());
-  }
+  place.around = SurroundingsOf(call);
   const auto drawn = RandomHex(16);
   if (!drawn) return call.Refuse(drawn.error());
   place.execution_id = UuidOfRandom(*drawn);

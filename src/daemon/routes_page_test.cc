@@ -83,6 +83,23 @@ TEST_F(RoutesPage, AValohaiYamlIsReadAndAStepOfItBecomesAJob) {
   EXPECT_TRUE(Has(Post("/v1/valohai", "{\"text\":\"- step: [\"}"), R"("is_warning":false)"));
 }
 
+TEST_F(RoutesPage, AJobIsAskedForAgainWithAllOfItAndSaidInWords) {
+  const auto id = SubmitWith(::getuid(), {"A=1"}, {"B=2"});
+  EXPECT_TRUE(Has(Get("/v1/jobs/" + ToString(id) + "/again"), R"({"spec":{"command":["true"],"name":"x",)"));
+  EXPECT_TRUE(Has(Get("/v1/jobs/" + ToString(id) + "/again"), R"("environment":["A=1"])"));
+  EXPECT_TRUE(Has(Get("/v1/jobs/99/again"), "there is no job 99"));
+  EXPECT_TRUE(Has(Post("/v1/words", R"({"spec":{"command":["a b"],"retries":2}})"),
+                  R"("line":"divvy submit --retries 2 -- 'a b'","refusal":"")"));
+  EXPECT_TRUE(Has(Post("/v1/script", R"({"text":"#!/bin/sh\n# DIVVY --retries 2\ntrue\n"})"), R"("retries":2)"));
+  EXPECT_TRUE(Has(Post("/v1/script", R"({"text":"true","directory":"here"})"), "write a whole path"));
+}
+
+TEST_F(RoutesPage, AJobOfSomebodyElseIsNotToBeAskedForAgain) {
+  if (::getuid() == 0) GTEST_SKIP() << "root is an administrator";
+  const auto id = SubmitWith(::getuid() + 1, {"SECRET=x"}, {});
+  EXPECT_TRUE(Has(Get("/v1/jobs/" + ToString(id) + "/again"), "who alone may submit it again"));
+}
+
 TEST_F(RoutesPage, SharesOverTimeRefuseWhatTheyCannotDraw) {
   EXPECT_TRUE(Has(Get("/v1/reports/shares?by=user&points=3"), R"("by":"user","step_s":201600)"));
   EXPECT_TRUE(Has(Get("/v1/reports/shares?by=hour"),

@@ -10,6 +10,7 @@
 #include "wire/page_messages_describe.h"
 #include "wire/series_messages.h"
 #include "wire/series_messages_describe.h"
+#include "wire/submit_messages_describe.h"
 #include "wire/ui_messages_describe.h"
 #include "wire/waste_messages_describe.h"
 
@@ -27,6 +28,10 @@ template <>
 constexpr JsonLimits kLimitsOf<SubmitRequest> = kLimitsOfSweeps;
 template <>
 constexpr JsonLimits kLimitsOf<JobSpec> = kLimitsOfSweeps;
+template <>
+constexpr JsonLimits kLimitsOf<WordsQuestion> = kLimitsOfSweeps;
+template <>
+constexpr JsonLimits kLimitsOf<AgainView> = kLimitsOfSweeps;
 constexpr JsonLimits kLimitsOfLists = {std::size_t{4} << 30, 32, std::size_t{1} << 30};
 template <>
 constexpr JsonLimits kLimitsOf<std::vector<JobView>> = kLimitsOfLists;
@@ -141,6 +146,11 @@ DIVVY_MESSAGE(StartsAnswer)
 DIVVY_MESSAGE(std::vector<HistoryEvent>)
 DIVVY_MESSAGE(ValohaiQuestion)
 DIVVY_MESSAGE(ValohaiAnswer)
+DIVVY_MESSAGE(AgainView)
+DIVVY_MESSAGE(WordsQuestion)
+DIVVY_MESSAGE(WordsAnswer)
+DIVVY_MESSAGE(ScriptQuestion)
+DIVVY_MESSAGE(ScriptAnswer)
 DIVVY_MESSAGE(SharesReport)
 DIVVY_MESSAGE(Notice)
 DIVVY_MESSAGE(QueuedNotice)

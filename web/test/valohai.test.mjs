@@ -124,7 +124,8 @@ test('VH_GPUS among the variables asks for GPUs, where nothing else does', async
   await environment.fill('VH_GPUS=4');
   await page.waitForSelector('[data-preview] >> text=/asks for 4 GPUs/');
   await page.waitForSelector('[data-preview] >> text=/^4 GPUs/');
-  assert.equal(await page.locator('[data-preview] pre').innerText(), 'divvy submit --env VH_GPUS=4 -- sleep 1000');
+  await page.waitForSelector('[data-line=ready]');
+  assert.equal(await page.locator('[data-preview] pre').innerText(), 'divvy submit --gpus 4 --env VH_GPUS=4 -- sleep 1000');
   await environment.fill('VH_GPUS=many');
   await page.waitForSelector('[data-preview] .notice.bad >> text=/VH_GPUS: a whole number/');
   await environment.fill('');

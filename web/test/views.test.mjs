@@ -191,6 +191,7 @@ test('submit: says where it would fit, and submits', async () => {
   await page.fill('[data-field=hours]', '2');
   await page.waitForSelector('[data-preview] >> text=/1 GPU.*2 h/');
   await page.waitForSelector('[data-preview] dd.big:has-text("now")');
+  await page.waitForSelector('[data-line=ready]');
   const line = await page.locator('[data-preview] pre').innerText();
   assert.equal(line, `divvy submit --gpus 1 --time 2h --name from-the-page -- sh -c 'echo "two words"; sleep 1000'`);
   await page.click('[data-submit]');
@@ -216,7 +217,7 @@ test('submit: what it says as a command line is read the same way', async () => 
   await page.fill('label:has-text("Retries") input', '2');
   await page.fill('label:has-text("Environment") textarea', 'A=one two\nB=3');
   await page.check('text=Hold it at first');
-  await page.waitForSelector('[data-preview] pre');
+  await page.waitForSelector('[data-line=ready]');
   const line = await page.locator('[data-preview] pre').innerText();
   await page.click('[data-submit]');
   await page.waitForSelector('h2:has-text("Facts")');

@@ -153,6 +153,39 @@ export const valohaiOf = (value) => {
   const spec = isObject(answer.spec) ? { ...answer.spec, request: shaped(answer.spec.request, { gpus: 0 }), extra_environment: texts(Array.isArray(answer.spec.extra_environment) ? answer.spec.extra_environment : []), script: typeof answer.spec.script === 'string' ? answer.spec.script : '' } : null;
   return { ...answer, spec, tasks, steps: unique(steps, 'name'), problems: listOf(answer.problems, { line: 0, is_warning: false, text: '' }) };
 };
+// Of a specification only what is there; what a form reads of it is of the type that it takes it for.
+const kSpec = { command: [], script: '', arguments: [], name: '', directory: '', request: {}, priority: 0, time_limit: 0, dependencies: [], array: {}, retries: 0, preemptible: '', output: '', project: '', team: '', pool: '', labels: {}, extra_environment: [], capture: {} };
+const kSpecRequest = { gpus: 0, gpus_most: 0, gpu_type: '', cpus: 0, memory: 0, tasks: 1, nodes: 1, topology: '', constraint: '', slice: '', portion: {} };
+const kSpecPortion = { request: 0, limit: 0, memory: 0, memory_limit: 0 };
+function fitting(value, shape) {
+  const fits = ([name, one]) => {
+    const wanted = Object.hasOwn(shape, name) ? shape[name] : undefined;
+    return wanted === undefined || (Array.isArray(wanted) ? Array.isArray(one) : isObject(wanted) ? isObject(one) : typeof one === typeof wanted);
+  };
+  return Object.fromEntries(Object.entries(isObject(value) ? value : {}).filter(fits));
+}
+export function specOfAnswer(value) {
+  const spec = fitting(value, kSpec);
+  if (spec.request) spec.request = fitting(spec.request, kSpecRequest);
+  if (spec.request?.portion) spec.request.portion = fitting(spec.request.portion, kSpecPortion);
+  if (spec.array) spec.array = fitting(spec.array, { indices: '', at_once: 0 });
+  if (spec.capture) spec.capture = fitting(spec.capture, { environment: [], limits: {}, umask: 0 });
+  if (spec.dependencies) spec.dependencies = spec.dependencies.filter(isObject);
+  for (const name of ['command', 'arguments', 'extra_environment']) if (spec[name]) spec[name] = texts(spec[name]);
+  return spec;
+}
+export const againOf = (value) => {
+  const answer = shaped(value, { spec: {}, left_out: [] });
+  return { spec: specOfAnswer(answer.spec), left_out: texts(answer.left_out) };
+};
+export const scriptOf = (value) => {
+  const answer = shaped(value, { spec: {}, refusal: '' });
+  return { spec: specOfAnswer(answer.spec), refusal: answer.refusal };
+};
+export const wordsOf = (value) => {
+  const answer = shaped(value, { words: [], line: '', refusal: '' });
+  return { ...answer, words: unique(listOf(answer.words, { text: '', members: [], is_option: true, is_of_script: false }).map((one) => ({ ...one, members: texts(one.members) })).filter((one) => one.members.length), 'text') };
+};
 export const predictionsOf = (value) => {
   const report = shaped(value, { jobs: 0, rows: [] });
   return { ...report, rows: unique(listOf(report.rows, { user: '', predicted: 0, unpredicted: 0, median_ratio: 0, within_factor_two: 0, inside_interval: 0 }), 'user') };

@@ -1,4 +1,4 @@
-// From the form to what is submitted (JobSpec, docs/api.md), and to the command line that says the same.
+// Between the form and what is submitted (JobSpec, docs/api.md).
 
 /** As a shell splits words; throws where a quote is left open. */
 export function splitWords(text) {
@@ -36,6 +36,42 @@ export function splitWords(text) {
 }
 export const quoted = (word) => (/^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);
 
+/**
+ * What in a command is a shell's: ["&&", ">"]; a program that is started without one is given it as words. Not in
+ * single quotes; of double ones only what a shell fills in there.
+ */
+export function shellSigns(text) {
+  const signs = new Set();
+  let quote = '';
+  let isStart = true;
+  if (/^\s*[A-Za-z_][A-Za-z0-9_]*=/.test(text)) signs.add('NAME=value in front');
+  for (let i = 0; i < text.length; ++i) {
+    const c = text[i];
+    const fills = (c === '$' && /[A-Za-z0-9_{(?@*#!$-]/.test(text[i + 1] ?? '')) || c === '`';
+    if (c === '\\' && quote !== "'") {
+      ++i;
+      isStart = false;
+    } else if (quote) {
+      if (c === quote) quote = '';
+      else if (quote === '"' && fills) signs.add(c);
+    } else if (c === "'" || c === '"') {
+      [quote, isStart] = [c, false];
+    } else {
+      const operator = /^(&&|\|\||;;|>>|<<|[0-9]?>&[0-9]|[;&|<>()*?])/.exec(text.slice(i));
+      if (operator) {
+        signs.add(operator[0]);
+        i += operator[0].length - 1;
+      } else if (fills || (isStart && (c === '~' || c === '#'))) signs.add(c);
+      else if (c === '\n' && text.slice(i).trim() && text.slice(0, i).trim()) signs.add('a line break');
+      isStart = /\s/.test(c);
+    }
+  }
+  return [...signs];
+}
+/** Where a command has such signs a shell runs it, unless its user wants them as words. */
+export const isForShell = (form) => form.kind === 'command' && form.isPlain !== true && shellSigns(form.command).length > 0;
+const commandOf = (form) => (isForShell(form) ? ['sh', '-c', form.command.trim()] : splitWords(form.command));
+
 const isSaid = (value) => value !== '' && value !== null && value !== undefined;
 function count(value, what, least = 0) {
   const number = Number(value);
@@ -48,8 +84,15 @@ function amount(value, what) {
   return number;
 }
 const kGiB = 2 ** 30;
+const sizeOf = (value, what) => Math.round(amount(value, what) * kGiB);
+function secondsOf(hours) {
+  const seconds = Math.round(amount(hours, 'hours') * 3600);
+  if (seconds === 0 && Number(hours) !== 0) throw new Error('hours: less than a second');
+  return seconds;
+}
 
 const variablesOf = (form) => form.environment.split('\n').map((line) => line.trim()).filter(Boolean);
+const isOneLine = (pair) => !/[\n\r]/.test(pair);
 /** VH_GPUS=N among the variables asks for N GPUs where nothing else does, as on the command line; else null. */
 export function gpusByVariable(form) {
   if (form.areGpusSaid) return null;
@@ -57,83 +100,196 @@ export function gpusByVariable(form) {
   return said === undefined ? null : count(said.slice('VH_GPUS='.length).trim() || 'x', 'VH_GPUS');
 }
 
-export function specOf(form) {
-  const spec = { request: { gpus: gpusByVariable(form) ?? (isSaid(form.gpus) ? count(form.gpus, 'GPUs') : 0) } };
-  const request = spec.request;
-  if (form.kind === 'command') spec.command = splitWords(form.command);
-  else spec.script = form.script.startsWith('#!') ? form.script : `#!/bin/sh\n${form.script}`;
-  if (form.name) spec.name = form.name;
-  if (form.directory) spec.directory = form.directory;
-  if (isSaid(form.gpusMost)) request.gpus_most = count(form.gpusMost, 'GPUs at most');
-  if (form.part === 'part') request.portion = { request: amount(form.portion, 'the part'), ...(isSaid(form.portionMost) ? { limit: amount(form.portionMost, 'at most') } : {}) };
-  if (form.part === 'memory') request.portion = { memory: Math.round(amount(form.memory, 'its memory') * kGiB), ...(isSaid(form.memoryMost) ? { memory_limit: Math.round(amount(form.memoryMost, 'at most') * kGiB) } : {}) };
+const some = (number) => (number ? String(number) : '');
+const gibOf = (size) => (size ? String(+(size / kGiB).toFixed(3)) : '');
+const isAnyEnd = (one) => one.kind === 'after_any' && (one.element ?? null) === null && !one.delay;
+export const kEmptyScript = '#!/bin/bash\n';
+
+/** What the form shows of a specification, in which what is as usual may be missing. */
+export function formOf(spec) {
+  const request = spec.request ?? {};
+  const portion = request.portion ?? {};
+  const dependencies = spec.dependencies ?? [];
+  const nodes = request.nodes || 1;
+  return {
+    kind: spec.script ? 'script' : 'command',
+    command: (spec.command ?? []).map(quoted).join(' '),
+    isPlain: null,
+    script: spec.script || kEmptyScript,
+    arguments: (spec.arguments ?? []).map(quoted).join(' '),
+    name: spec.name ?? '',
+    directory: spec.directory ?? '',
+    gpus: String(request.gpus ?? 0),
+    gpusMost: request.gpus_most > (request.gpus ?? 0) ? String(request.gpus_most) : '',
+    areGpusSaid: Object.keys(spec).length > 0,
+    part: request.slice ? 'slice' : portion.request ? 'part' : portion.memory ? 'memory' : 'whole',
+    portion: some(portion.request) || '0.5',
+    portionMost: some(portion.limit),
+    memory: gibOf(portion.memory) || '20',
+    memoryMost: gibOf(portion.memory_limit),
+    slice: request.slice ?? '',
+    gpuType: request.gpu_type ?? '',
+    cpus: some(request.cpus),
+    hostMemory: gibOf(request.memory),
+    hours: spec.time_limit ? String(+(spec.time_limit / 3600).toFixed(4)) : '',
+    nodes: String(nodes),
+    tasks: request.tasks > 1 && request.tasks !== nodes ? String(request.tasks) : '',
+    pool: spec.pool ?? '',
+    team: spec.team ?? '',
+    project: spec.project ?? '',
+    priority: some(spec.priority),
+    array: spec.array?.indices ?? '',
+    atOnce: some(spec.array?.at_once),
+    after: dependencies.every(isAnyEnd) && !spec.needs_any_dependency ? dependencies.map((one) => one.job).join(' ') : '',
+    topology: (request.topology ?? 'any') === 'any' ? '' : request.topology + (request.requires_topology ? ':required' : ''),
+    preemptible: spec.is_preemptible_set ? (spec.preemptible ?? 'never') : '',
+    isHeld: spec.is_held ?? false,
+    environment: (spec.extra_environment ?? []).filter(isOneLine).join('\n'),
+    retries: some(spec.retries),
+    constraint: request.constraint ?? '',
+    output: spec.output ?? '',
+  };
+}
+/** Nothing beneath, and one GPU, which is what is wanted most often. */
+export const freshForm = () => ({ ...formOf({}), gpus: '1' });
+
+function takeGpus(form, request) {
+  request.gpus = gpusByVariable(form) ?? (isSaid(form.gpus) ? count(form.gpus, 'GPUs') : 0);
+  request.gpus_most = isSaid(form.gpusMost) ? count(form.gpusMost, 'GPUs at most') : 0;
+  delete request.slice;
+  const { compute, compute_limit, idle_park, uses_mps } = request.portion ?? {};
+  const rest = Object.fromEntries(Object.entries({ compute, compute_limit, idle_park, uses_mps }).filter(([, value]) => value));
+  delete request.portion;
+  if (form.part === 'part') request.portion = { ...rest, request: amount(form.portion, 'the part'), ...(isSaid(form.portionMost) ? { limit: amount(form.portionMost, 'at most') } : {}) };
+  if (form.part === 'memory') request.portion = { ...rest, memory: sizeOf(form.memory, 'its memory'), ...(isSaid(form.memoryMost) ? { memory_limit: sizeOf(form.memoryMost, 'at most') } : {}) };
   if (form.part === 'slice') {
     if (!form.slice.trim()) throw new Error('a MIG instance: say which, 1g.10gb or >=16G');
     [request.slice, request.gpus] = [form.slice.trim(), request.gpus || 1];
   }
-  if (form.gpuType) request.gpu_type = form.gpuType;
-  if (isSaid(form.cpus)) request.cpus = count(form.cpus, 'CPUs');
-  if (isSaid(form.hostMemory)) request.memory = Math.round(amount(form.hostMemory, 'memory') * kGiB);
-  if (isSaid(form.hours) && Number(form.hours) !== 0) spec.time_limit = amount(form.hours, 'hours') * 3600;
-  if (isSaid(form.nodes) && Number(form.nodes) !== 1) {
-    request.nodes = count(form.nodes, 'machines', 1);
-    request.tasks = request.nodes;
+}
+
+function takeWork(form, spec) {
+  delete spec.command;
+  delete spec.script;
+  delete spec.arguments;
+  if (form.kind === 'command') {
+    spec.command = commandOf(form);
+    return;
   }
-  if (isSaid(form.tasks)) request.tasks = count(form.tasks, 'tasks', 1);
-  if (form.topology) request.topology = form.topology;
-  if (form.constraint) request.constraint = form.constraint;
-  for (const key of ['pool', 'team', 'project', 'output']) if (form[key]) spec[key] = form[key];
-  if (isSaid(form.priority)) {
-    spec.priority = Number(form.priority);
-    if (!Number.isInteger(spec.priority)) throw new Error('priority: a whole number is wanted');
+  spec.script = form.script.startsWith('#!') ? form.script : `${kEmptyScript}${form.script}`;
+  if (form.arguments.trim()) spec.arguments = splitWords(form.arguments);
+}
+
+/**
+ * What is submitted: `carried.spec` with all that the form says otherwise than it did (`carried.form`, formOf of it),
+ * so that what was not touched stays as it was, whether there is a field for it or not. Throws what is wrong.
+ */
+export function specOf(form, carried) {
+  const spec = structuredClone(carried.spec);
+  const request = (spec.request ??= {});
+  const differs = (...keys) => keys.some((key) => form[key] !== carried.form[key]);
+  const take = (key, into, name, read = (value) => value) => {
+    if (!differs(key)) return;
+    if (isSaid(form[key])) into[name] = read(form[key]);
+    else delete into[name];
+  };
+  if (differs('kind', 'command', 'isPlain', 'script', 'arguments')) takeWork(form, spec);
+  if (differs('gpus', 'gpusMost', 'part', 'portion', 'portionMost', 'memory', 'memoryMost', 'slice', 'areGpusSaid') || gpusByVariable(form) !== null) takeGpus(form, request);
+  for (const key of ['name', 'directory', 'pool', 'team', 'project', 'output']) take(key, spec, key);
+  take('gpuType', request, 'gpu_type');
+  take('constraint', request, 'constraint');
+  take('cpus', request, 'cpus', (value) => count(value, 'CPUs'));
+  take('hostMemory', request, 'memory', (value) => sizeOf(value, 'memory'));
+  take('hours', spec, 'time_limit', secondsOf);
+  take('priority', spec, 'priority', (value) => {
+    if (!Number.isInteger(Number(value))) throw new Error('priority: a whole number is wanted');
+    return Number(value);
+  });
+  take('retries', spec, 'retries', (value) => count(value, 'retries'));
+  if (differs('nodes', 'tasks')) {
+    request.nodes = isSaid(form.nodes) ? count(form.nodes, 'machines', 1) : 1;
+    request.tasks = isSaid(form.tasks) ? count(form.tasks, 'tasks', 1) : request.nodes;
+    delete request.spreads_tasks;
+    if (spec.labels) delete spec.labels['divvy.tasks'];
   }
-  if (isSaid(form.retries)) spec.retries = count(form.retries, 'retries');
-  if (form.preemptible) [spec.preemptible, spec.is_preemptible_set] = [form.preemptible, true];
-  if (form.array) spec.array = { indices: form.array.replace(/\s+/g, ''), at_once: isSaid(form.atOnce) ? count(form.atOnce, 'at once') : 0 };
-  if (form.after) {
+  if (differs('topology')) {
+    const [way, need] = form.topology.split(':');
+    [request.topology, request.requires_topology] = [way || 'any', need === 'required'];
+  }
+  if (differs('preemptible')) [spec.preemptible, spec.is_preemptible_set] = [form.preemptible || 'never', form.preemptible !== ''];
+  if (differs('array', 'atOnce')) {
+    delete spec.array;
+    if (form.array) spec.array = { indices: form.array.replace(/\s+/g, ''), at_once: isSaid(form.atOnce) ? count(form.atOnce, 'at once') : 0 };
+  }
+  if (differs('after')) {
     spec.dependencies = form.after.split(/[\s,]+/).filter(Boolean).map((word) => ({ kind: 'after_any', job: count(word, 'after job', 1) }));
+    delete spec.needs_any_dependency;
   }
-  if (form.isHeld) spec.is_held = true;
-  const variables = variablesOf(form);
-  for (const line of variables) if (!/^[A-Za-z_][A-Za-z0-9_]*=/.test(line)) throw new Error(`environment: '${line}' is not NAME=value`);
-  if (variables.length) spec.extra_environment = variables;
+  if (differs('isHeld')) spec.is_held = form.isHeld;
+  if (differs('environment')) {
+    const variables = variablesOf(form);
+    for (const line of variables) if (!/^[A-Za-z_][A-Za-z0-9_]*=/.test(line)) throw new Error(`environment: '${line}' is not NAME=value`);
+    spec.extra_environment = [...(carried.spec.extra_environment ?? []).filter((pair) => !isOneLine(pair)), ...variables];
+  }
   return spec;
 }
 
-export function commandLine(form) {
-  const words = ['divvy', 'submit'];
-  const say = (option, value) => isSaid(value) && words.push(option, quoted(String(value)));
-  const gpus = gpusByVariable(form) === null && isSaid(form.gpus) ? Number(form.gpus) : 0;
-  if (form.part === 'slice') {
-    say('--slice', form.slice.trim());
-    if (gpus > 1) say('--gpus', gpus);
-  } else if (gpus && form.part === 'part') say('--gpus', gpus === 1 ? form.portion : `${gpus}x${form.portion}`);
-  else if (gpus) say('--gpus', isSaid(form.gpusMost) ? `${gpus}..${form.gpusMost}` : gpus);
-  if (gpus && form.part === 'part') say('--gpu-limit', form.portionMost);
-  if (gpus && form.part === 'memory') words.push('--shared', '--gpu-memory', `${form.memory}G`);
-  if (gpus && form.part === 'memory' && isSaid(form.memoryMost)) words.push('--gpu-memory-limit', `${form.memoryMost}G`);
-  if (form.gpuType) say('--gpu-type', form.gpuType);
-  say('--cpus', form.cpus);
-  if (isSaid(form.hostMemory)) say('--memory', `${form.hostMemory}G`);
-  if (Number(form.hours) > 0) say('--time', Number.isInteger(Number(form.hours)) ? `${form.hours}h` : `${Math.round(form.hours * 60)}m`);
-  if (Number(form.nodes) > 1) say('--nodes', form.nodes);
-  say('--tasks', form.tasks);
-  if (form.topology) say('--topology', form.topology);
-  say('--constraint', form.constraint);
-  say('--name', form.name);
-  say('--chdir', form.directory);
-  say('--output', form.output);
-  say('--pool', form.pool);
-  say('--team', form.team);
-  say('--project', form.project);
-  if (form.array) say('--array', form.array + (isSaid(form.atOnce) ? `%${form.atOnce}` : ''));
-  if (form.after) say('--after', form.after.split(/[\s,]+/).filter(Boolean).join(':'));
-  say('--priority', form.priority);
-  say('--retries', form.retries);
-  if (form.preemptible) say('--preemptible', form.preemptible);
-  for (const line of variablesOf(form)) say('--env', line);
-  if (form.isHeld) words.push('--hold');
-  if (form.kind === 'script') words.push('script.sh');
-  else words.push('--', form.command.trim());
-  return words.join(' ');
+// Of which there are fields, by the first that a word of the command line says (POST /v1/words).
+const kInForm = new Set(['command', 'script', 'arguments', 'name', 'directory', 'time_limit', 'pool', 'team', 'project', 'priority', 'array', 'dependencies', 'is_held', 'preemptible', 'extra_environment', 'retries', 'output']);
+const kInRequest = new Set(['gpus', 'portion/request', 'portion/limit', 'portion/memory', 'portion/memory_limit', 'slice', 'gpu_type', 'cpus', 'memory', 'nodes', 'tasks', 'topology', 'constraint'].map((name) => `request/${name}`));
+
+/**
+ * What is carried along and has no field: [{ text, members, isOwn }], isOwn: the script's own lines say it. `hidden`:
+ * members whose fields are not shown.
+ */
+export function carriedWords(words, carried, hidden = []) {
+  const spec = carried.spec;
+  const isShown = (word) => {
+    const member = word.members[0];
+    if (member === 'dependencies') return carried.form.after !== '' || !(spec.dependencies ?? []).length;
+    if (member === 'extra_environment') return isOneLine(word.text);
+    return (kInForm.has(member) || kInRequest.has(member)) && !hidden.includes(member);
+  };
+  const found = words.filter((word) => !isShown(word)).map((word) => ({ text: word.text, members: word.members, isOwn: word.is_of_script }));
+  const captured = spec.capture?.environment?.length;
+  if (captured) found.push({ text: `the variables of where it was submitted (${captured})`, members: ['capture/environment'], isOwn: false });
+  return found;
+}
+/** Without the members that `word` says. */
+export function without(carried, word) {
+  const spec = structuredClone(carried.spec);
+  for (const member of word.members) {
+    if (member === 'extra_environment') {
+      spec.extra_environment = spec.extra_environment.filter(isOneLine);
+      continue;
+    }
+    const names = member.split('/');
+    const last = names.pop();
+    const holder = names.reduce((value, name) => value?.[name], spec);
+    if (holder) delete holder[last];
+  }
+  return { spec, form: formOf(spec) };
+}
+
+const kOfWork = ['kind', 'command', 'isPlain', 'script', 'arguments', 'areGpusSaid'];
+/**
+ * A script's lines say something else than they did: `carried` with what they say now, and of the form the fields that
+ * change by it.
+ */
+export function withLines(carried, before, now) {
+  const spec = structuredClone(carried.spec);
+  const merge = (into, old, fresh, skip = []) => {
+    for (const name of new Set([...Object.keys(old), ...Object.keys(fresh)])) {
+      if (skip.includes(name) || JSON.stringify(old[name]) === JSON.stringify(fresh[name])) continue;
+      if (fresh[name] === undefined) delete into[name];
+      else into[name] = fresh[name];
+    }
+  };
+  merge(spec, before, now, ['script', 'command', 'arguments', 'request', 'labels', 'capture']);
+  merge((spec.request ??= {}), before.request ?? {}, now.request ?? {});
+  merge((spec.labels ??= {}), before.labels ?? {}, now.labels ?? {});
+  const shown = { ...formOf(spec), ...Object.fromEntries(kOfWork.map((key) => [key, carried.form[key]])) };
+  const changed = Object.fromEntries(Object.entries(shown).filter(([key, value]) => value !== carried.form[key]));
+  if ('gpus' in changed) changed.areGpusSaid = true;
+  return { carried: { spec, form: shown }, changed };
 }
