@@ -42,13 +42,14 @@ class TimesTaken {
 
 class Counters {
  public:
+  /// Before the first change: the runs that go on from before.
+  void Begin(const Controller& controller) {
+    for (const auto& [id, record] : controller.live()) {
+      if (IsActive(record.state) && record.started != kNoTime) began_[id] = record.started;
+    }
+  }
   /// Changes that are durable, as Core::Subscribe tells them.
   void OnChanges(const Controller& controller, const std::vector<Change>& changes, Time now) {
-    if (!std::exchange(has_begun_, true)) {
-      for (const auto& [id, record] : controller.live()) {
-        if (IsActive(record.state) && record.started != kNoTime) began_[id] = record.started;
-      }
-    }
     for (const Change& change : changes) {
       if (!change.job.is_set()) continue;
       if (IsFinal(change.state) && !change.is_array) ++ended_[change.state];
@@ -78,7 +79,6 @@ class Counters {
     if (IsFinal(change.state)) taken_back_.erase(change.job);
   }
 
-  bool has_begun_ = false;
   std::map<JobId, Time> began_;                // Of runs that are not over.
   std::map<JobId, std::uint32_t> taken_back_;  // The attempt that was counted last.
   std::uint64_t preemptions_ = 0;

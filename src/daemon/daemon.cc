@@ -381,6 +381,7 @@ Status Daemon::Serve() {
   ports.samples = samples_;
   ports.has_dcgm_names = config_.has_dcgm_names;
   auto counters = std::make_shared<Counters>();
+  counters->Begin(*controller_);
   core_->Subscribe([this, counters](const std::vector<Change>& changes, Time now) {
     counters->OnChanges(*controller_, changes, now);
   });

@@ -139,7 +139,8 @@ TEST_F(MetricsPage, CountsRunsThatAreOver) {
   const JobId job = world_.Submit("train");
   world_.Settle();
   const Time begun = world_.clock_.Now();
-  counters.OnChanges(world_.controller_, {}, begun);
+  // A change is told once it is durable: the job may be further by then.
+  counters.OnChanges(world_.controller_, {{job, JobState::kQueued}}, begun);
   JobRecord record = *world_.controller_.Find(job);
   ASSERT_EQ(record.state, JobState::kStarting) << "it was decided on";
   world_.controller_.OnStarted(job, record.attempt, begun);
