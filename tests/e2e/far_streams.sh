@@ -53,6 +53,18 @@ expect opened "$(divvy run $far -- sh -c 'echo opened >/dev/stdout' </dev/null)"
 # Here where it fits here: nobody's input is read that is not asked for.
 expect left "$( (divvy run --gpus 1 --gpu-type h100 -- true; cat) <<<left)" "the input of what runs here"
 
+# The numbers that it prints are read as they pass, and the bytes are as they were.
+divvy run $far --name tells -- sh -c 'echo "{\"step\": 3, \"loss\": 0.25}"; until [ -e '$machines'/told ]; do sleep 0.02; done; echo plain' >told.out </dev/null &
+runner=$!
+wait_for "its start" grep -q loss told.out
+id=$(divvy queue --csv | grep ',tells,' | cut -d, -f1)
+tells() { divvy metrics "$id" -m own.loss --csv | grep -q ',own.loss,,0.25,0.25,0.25,'; }
+wait_for "its loss" tells
+touch "$machines/told"
+wait $runner || fail "what tells numbers ended with $?"
+expect '{"step": 3, "loss": 0.25} plain' "$(xargs -d '\n' <told.out)" "what it printed"
+tells || fail "its loss after its end: $(divvy metrics "$id" -m own.loss --csv)"
+
 # Who reads no more is written to no more.
 expect y "$(divvy run $far -- yes 2>/dev/null </dev/null | head -n 1)" "the first line of many"
 wait_for "the end of what nobody reads" queue_is_empty
