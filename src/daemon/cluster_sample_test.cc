@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "daemon/samples_test_world.h"
+
 namespace divvy {
 namespace {
 
@@ -10,17 +12,7 @@ constexpr samples::Second kNow = 1'790'000'100;
 class ClusterSamplerTest : public testing::Test {
  protected:
   ClusterSamplerTest() : controller_(Policy(), Limits(), 1), book_({}, {}) {
-    NodeCapacity capacity;
-    for (int i = 0; i < 4; ++i) {
-      GpuFacts gpu;
-      gpu.index = static_cast<GpuIndex>(i);
-      gpu.uuid = "GPU-" + std::to_string(i);
-      gpu.model = "NVIDIA H100 80GB HBM3";
-      gpu.memory_total = 80_GiB;
-      capacity.gpus.push_back(std::move(gpu));
-    }
-    capacity.cpus = 8;
-    controller_.SetCapacity(std::move(capacity));
+    controller_.SetCapacity(MachineOfH100s(4));
   }
   void Make(TeamChange change) {
     change.is_new = true;

@@ -1,12 +1,10 @@
 #include "daemon/sample_book.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <condition_variable>
-#include <deque>
 #include <filesystem>
-#include <mutex>
+
+#include "daemon/samples_test_world.h"
 
 namespace divvy {
 namespace {
@@ -16,49 +14,14 @@ using samples::Of;
 
 constexpr samples::Second kStart = 1'790'000'100;
 
-class SampleBookTest : public testing::Test {
+class SampleBookTest : public SampleBookOnDisk {
  protected:
-  SampleBookTest() {
-    char name[] = "/tmp/divvy-samples-test.XXXXXX";
-    folder_ = ::mkdtemp(name);
-    Open();
-  }
-  ~SampleBookTest() override {
-    book_.reset();
-    std::filesystem::remove_all(folder_);
-  }
-  void Open() {
-    book_.reset();
-    SampleBook::Options options;
-    options.path = folder_ + "/samples.db";
-    options.most = 100_MiB;
-    SampleBook::Ports ports;
-    ports.post = [this](std::function<void()> task) {
-      const std::lock_guard lock(mutex_);
-      posted_.push_back(std::move(task));
-      wake_.notify_one();
-    };
-    ports.note = [this](const std::string& line) { notes_.push_back(line); };
-    book_ = std::make_unique<SampleBook>(std::move(options), std::move(ports));
-  }
-  /// As the loop would run it.
-  void RunOnePosted() {
-    std::function<void()> task;
-    {
-      std::unique_lock lock(mutex_);
-      ASSERT_TRUE(wake_.wait_for(lock, std::chrono::seconds(30), [this] { return !posted_.empty(); }));
-      task = std::move(posted_.front());
-      posted_.pop_front();
-    }
-    task();
-  }
-  SampleBook::Answer Ask(SampleBook::Question question, samples::Second now) {
-    std::optional<SampleBook::Answer> answer;
-    book_->Ask(std::move(question), now, [&](Result<SampleBook::Answer> found) -> std::function<void()> {
-      return [&answer, found = std::move(found)] { answer = *found; };
+  SampleBook::Answer Ask(const SampleBook::Question& question, samples::Second now) {
+    return Await<SampleBook::Answer>([&](const auto& done) {
+      samples_->Ask(question, now, [done](Result<SampleBook::Answer> found) -> std::function<void()> {
+        return [done, found = std::move(found)] { done(*found); };
+      });
     });
-    while (!answer && !testing::Test::HasFatalFailure()) RunOnePosted();
-    return *std::move(answer);
   }
   static samples::Snapshot SecondOf(samples::Second at, double use, std::uint64_t job = 0) {
     samples::Snapshot snapshot;
@@ -80,27 +43,20 @@ class SampleBookTest : public testing::Test {
     }
     return points;
   }
-
-  std::string folder_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<std::function<void()>> posted_;
-  std::vector<std::string> notes_;
-  std::unique_ptr<SampleBook> book_;
 };
 
 TEST_F(SampleBookTest, KnowsWhatWasSeenLastUntilItIsOld) {
-  book_->Add(SecondOf(kStart, 0.5, 17), kStart);
-  EXPECT_EQ(book_->Latest(kStart + 1).size(), 3U);
-  EXPECT_EQ(book_->GpusUsed(kStart + 1), 0.5);
-  ASSERT_EQ(book_->ProcessesOn("n1", kStart + 1).size(), 1U);
-  EXPECT_EQ(book_->ProcessesOn("n1", kStart + 1)[0].pid, 4711);
-  EXPECT_TRUE(book_->Latest(kStart + 60).empty());
-  EXPECT_EQ(book_->GpusUsed(kStart + 60), 0);
+  samples_->Add(SecondOf(kStart, 0.5, 17), kStart);
+  EXPECT_EQ(samples_->Latest(kStart + 1).size(), 3U);
+  EXPECT_EQ(samples_->GpusUsed(kStart + 1), 0.5);
+  ASSERT_EQ(samples_->ProcessesOn("n1", kStart + 1).size(), 1U);
+  EXPECT_EQ(samples_->ProcessesOn("n1", kStart + 1)[0].pid, 4711);
+  EXPECT_TRUE(samples_->Latest(kStart + 60).empty());
+  EXPECT_EQ(samples_->GpusUsed(kStart + 60), 0);
 }
 
 TEST_F(SampleBookTest, TheLastMinutesAreSecondBySecond) {
-  for (int i = 0; i < 100; ++i) book_->Add(SecondOf(kStart + i, i % 2), kStart + i);
+  for (int i = 0; i < 100; ++i) samples_->Add(SecondOf(kStart + i, i % 2), kStart + i);
   SampleBook::Question question;
   const auto answer = Ask(question, kStart + 99);
   ASSERT_EQ(answer.series.size(), 1U);
@@ -109,13 +65,13 @@ TEST_F(SampleBookTest, TheLastMinutesAreSecondBySecond) {
 }
 
 TEST_F(SampleBookTest, TheLastMinutesReachBackOverARestart) {
-  for (int i = 0; i < 200; ++i) book_->Add(SecondOf(kStart + i, 0.5), kStart + i);
-  book_->Close();
-  Open();
+  for (int i = 0; i < 200; ++i) samples_->Add(SecondOf(kStart + i, 0.5), kStart + i);
+  samples_->Close();
+  OpenSamples();
   SampleBook::Question question;
   question.range = {kStart, kStart + 300, 300};
   EXPECT_EQ(PointsOf(Ask(question, kStart + 210)), 200) << "nothing was seen since";
-  for (int i = 250; i < 300; ++i) book_->Add(SecondOf(kStart + i, 0.25), kStart + i);
+  for (int i = 250; i < 300; ++i) samples_->Add(SecondOf(kStart + i, 0.25), kStart + i);
   const auto answer = Ask(question, kStart + 300);
   EXPECT_EQ(answer.step, 1);
   const auto& points = answer.series.at(0).curves.at(0).points;
@@ -127,14 +83,14 @@ TEST_F(SampleBookTest, TheLastMinutesReachBackOverARestart) {
 // Whatever was flushed, sealed or is open: every bucket once, before and after a restart.
 TEST_F(SampleBookTest, AnHourIsWholeAcrossFlushesAndARestart) {
   samples::Second at = kStart;
-  for (; at < kStart + 2000; ++at) book_->Add(SecondOf(at, 0.5), at);
+  for (; at < kStart + 2000; ++at) samples_->Add(SecondOf(at, 0.5), at);
   SampleBook::Question question;
   question.range = {kStart, kStart + 3600, 4000};
   EXPECT_EQ(PointsOf(Ask(question, at)), 200);
-  book_->Close();
-  Open();
+  samples_->Close();
+  OpenSamples();
   EXPECT_EQ(PointsOf(Ask(question, at)), 200);
-  for (; at < kStart + 3600; ++at) book_->Add(SecondOf(at, 0.5), at);
+  for (; at < kStart + 3600; ++at) samples_->Add(SecondOf(at, 0.5), at);
   const auto answer = Ask(question, at);
   EXPECT_EQ(answer.step, 10);
   EXPECT_EQ(PointsOf(answer), 360);
@@ -142,7 +98,7 @@ TEST_F(SampleBookTest, AnHourIsWholeAcrossFlushesAndARestart) {
 }
 
 TEST_F(SampleBookTest, AJobIsKnownAsAWholeAfterItsEndAndARestart) {
-  for (int i = 0; i < 1000; ++i) book_->Add(SecondOf(kStart + i, 0.5, i < 700 ? 17 : 0), kStart + i);
+  for (int i = 0; i < 1000; ++i) samples_->Add(SecondOf(kStart + i, 0.5, i < 700 ? 17 : 0), kStart + i);
   SampleBook::Question question;
   question.of = Of::kJob;
   question.job = 17;
@@ -151,8 +107,8 @@ TEST_F(SampleBookTest, AJobIsKnownAsAWholeAfterItsEndAndARestart) {
   ASSERT_EQ(before.series.size(), 1U);
   EXPECT_EQ(before.begin, kStart);
   EXPECT_EQ(before.step, 2);
-  book_->Close();
-  Open();
+  samples_->Close();
+  OpenSamples();
   const auto after = Ask(question, kStart + 1000);
   ASSERT_EQ(after.series.size(), 1U);
   EXPECT_EQ(PointsOf(after), PointsOf(before));
@@ -163,12 +119,12 @@ TEST_F(SampleBookTest, AJobIsKnownAsAWholeAfterItsEndAndARestart) {
 }
 
 TEST_F(SampleBookTest, AJobThatRunsOverARestartGoesOnWhereItWas) {
-  for (int i = 0; i < 100; ++i) book_->Add(SecondOf(kStart + i, 0.5, 17), kStart + i);
-  book_->Close();
-  Open();
-  book_->Add(SecondOf(kStart + 100, 0.5, 17), kStart + 100);
+  for (int i = 0; i < 100; ++i) samples_->Add(SecondOf(kStart + i, 0.5, 17), kStart + i);
+  samples_->Close();
+  OpenSamples();
+  samples_->Add(SecondOf(kStart + 100, 0.5, 17), kStart + 100);
   RunOnePosted();  // What was kept of it.
-  book_->Add(SecondOf(kStart + 101, 0.5, 17), kStart + 101);
+  samples_->Add(SecondOf(kStart + 101, 0.5, 17), kStart + 101);
   SampleBook::Question question;
   question.of = Of::kJob;
   question.job = 17;
@@ -180,11 +136,11 @@ TEST_F(SampleBookTest, AJobThatRunsOverARestartGoesOnWhereItWas) {
 
 TEST_F(SampleBookTest, AGangsPartsAreOneJob) {
   for (int i = 0; i < 10; ++i) {
-    book_->Add(SecondOf(kStart + i, 0.5, 17), kStart + i);
+    samples_->Add(SecondOf(kStart + i, 0.5, 17), kStart + i);
     samples::Snapshot other;
     other.at = kStart + i;
     other.samples.push_back({{Of::kJob, "n2", -1, -1, 17}, {{Metric::kCpuCores, 3, ""}}});
-    book_->Add(other, kStart + i);
+    samples_->Add(other, kStart + i);
   }
   SampleBook::Question question;
   question.of = Of::kJob;
@@ -196,10 +152,10 @@ TEST_F(SampleBookTest, AGangsPartsAreOneJob) {
 }
 
 TEST_F(SampleBookTest, AFileThatCannotBeMadeCostsNothingButHistory) {
-  book_.reset();
+  samples_.reset();
   std::filesystem::remove_all(folder_);
-  Open();
-  for (int i = 0; i < 1000; ++i) book_->Add(SecondOf(kStart + i, 0.5), kStart + i);
+  OpenSamples();
+  for (int i = 0; i < 1000; ++i) samples_->Add(SecondOf(kStart + i, 0.5), kStart + i);
   SampleBook::Question question;
   EXPECT_GT(PointsOf(Ask(question, kStart + 1000)), 200);
   ASSERT_FALSE(notes_.empty());

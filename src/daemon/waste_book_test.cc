@@ -6,6 +6,8 @@
 #include <map>
 #include <memory>
 
+#include "daemon/samples_test_world.h"
+
 namespace divvy {
 namespace {
 
@@ -19,41 +21,21 @@ constexpr double kGib = 1 << 30;
 class WasteBookTest : public testing::Test {
  protected:
   explicit WasteBookTest(int gpus = 8) {
-    NodeCapacity capacity;
-    for (int i = 0; i < gpus; ++i) {
-      GpuFacts facts;
-      facts.index = static_cast<GpuIndex>(i);
-      facts.uuid = "GPU-" + std::to_string(i);
-      facts.model = "NVIDIA H100 80GB HBM3";
-      facts.memory_total = 80_GiB;
-      capacity.gpus.push_back(std::move(facts));
-    }
-    capacity.cpus = 64;
-    capacity.memory = 256_GiB;
     TeamsFile teams;
     teams.prices = {{"H100", 2000}};
     EXPECT_TRUE(controller_.UseTeamsFile(teams));
-    controller_.SetCapacity(std::move(capacity));
+    controller_.SetCapacity(MachineOfH100s(gpus));
     ada_.user = {1000, 1000, "ada"};
   }
 
   JobId Run(int gpus, const std::string& name = "train") {
     JobSpec spec;
-    spec.command = {"true"};
     spec.name = name;
     spec.request.gpus = gpus;
     spec.request.cpus = 2;
     return Start(std::move(spec));
   }
-  JobId Start(JobSpec spec) {
-    const auto made = controller_.Submit(std::move(spec), 0, ada_, Now(), [](JobId) { return std::nullopt; });
-    EXPECT_TRUE(made) << (made ? "" : made.error().message);
-    controller_.Decide(Now());
-    controller_.TakeEffects();
-    controller_.OnStarted(made->id, controller_.Find(made->id)->attempt, Now());
-    EXPECT_EQ(controller_.Find(made->id)->state, JobState::kRunning);
-    return made->id;
-  }
+  JobId Start(JobSpec spec) { return StartJob(controller_, std::move(spec), ada_, Now()); }
   Time Now() const { return TimeFromSeconds(static_cast<double>(now_)); }
 
   // For so many minutes a look each ten seconds at GPUs that are all used like this.
@@ -190,7 +172,6 @@ TEST_F(WasteBookTest, AnEndedJobIsToldWhatWouldHaveFit) {
 TEST_F(WasteBookTest, WhoNamedNoCoresWaitsForABusyMachine) {
   WasteBook book(WasteRules(), "own");
   JobSpec spec;
-  spec.command = {"true"};
   spec.request.gpus = 2;
   const JobId job = Start(std::move(spec));
   cores_ = 9;
@@ -222,7 +203,6 @@ TEST_F(WasteBookTest, TheExemptAreLeftAlone) {
 TEST_F(WasteBookTest, APartOfAGpuIsResizedInPlace) {
   WasteBook book(WasteRules(), "own");
   JobSpec spec;
-  spec.command = {"true"};
   spec.request.gpus = 1;
   spec.request.portion.request = GpuShare(5000);
   const JobId job = Start(std::move(spec));

@@ -1,14 +1,10 @@
 #include "daemon/waste_past.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <condition_variable>
-#include <deque>
-#include <filesystem>
 #include <memory>
-#include <mutex>
 
+#include "daemon/samples_test_world.h"
 #include "daemon/waste_book.h"
 #include "daemon/waste_ended.h"
 #include "daemon/waste_report.h"
@@ -23,71 +19,29 @@ using samples::Second;
 constexpr Second kStart = 1'790'000'100;
 constexpr double kGib = 1 << 30;
 
-class WastePastTest : public testing::Test {
+class WastePastTest : public SampleBookOnDisk {
  protected:
   WastePastTest() {
-    char name[] = "/tmp/divvy-waste-past-test.XXXXXX";
-    folder_ = ::mkdtemp(name);
-    NodeCapacity capacity;
-    for (int i = 0; i < 4; ++i) {
-      GpuFacts facts;
-      facts.index = static_cast<GpuIndex>(i);
-      facts.uuid = "GPU-" + std::to_string(i);
-      facts.model = "NVIDIA H100 80GB HBM3";
-      facts.memory_total = 80_GiB;
-      capacity.gpus.push_back(std::move(facts));
-    }
-    capacity.cpus = 64;
-    capacity.memory = 256_GiB;
-    controller_.SetCapacity(std::move(capacity));
+    controller_.SetCapacity(MachineOfH100s(4));
     ada_.user = {1000, 1000, "ada"};
-    Open();
-  }
-  ~WastePastTest() override {
-    samples_.reset();
-    std::filesystem::remove_all(folder_);
+    Begin();
   }
 
-  /// As the daemon that begins has it: what is not on disk is gone.
+  /// The daemon ends, and another one begins.
   void Open() {
-    if (samples_) samples_->Close();
-    samples_.reset();
-    posted_.clear();
-    SampleBook::Options options;
-    options.path = folder_ + "/samples.db";
-    options.most = 100_MiB;
-    SampleBook::Ports ports;
-    ports.post = [this](std::function<void()> task) {
-      const std::lock_guard lock(mutex_);
-      posted_.push_back(std::move(task));
-      wake_.notify_one();
-    };
-    ports.note = [](const std::string&) {};
-    samples_ = std::make_unique<SampleBook>(std::move(options), std::move(ports));
+    samples_->Close();
+    OpenSamples();
+    Begin();
+  }
+  void Begin() {
     book_ = std::make_unique<WasteBook>(WasteRules(), "own");
     book_->ExpectPast();
-  }
-  void RunOnePosted() {
-    std::function<void()> task;
-    {
-      std::unique_lock lock(mutex_);
-      ASSERT_TRUE(wake_.wait_for(lock, std::chrono::seconds(30), [this] { return !posted_.empty(); }));
-      task = std::move(posted_.front());
-      posted_.pop_front();
-    }
-    task();
   }
 
   JobId Run(int gpus) {
     JobSpec spec;
-    spec.command = {"true"};
     spec.request.gpus = gpus;
-    const auto made = controller_.Submit(std::move(spec), 0, ada_, Now(), [](JobId) { return std::nullopt; });
-    EXPECT_TRUE(made);
-    controller_.Decide(Now());
-    controller_.TakeEffects();
-    controller_.OnStarted(made->id, controller_.Find(made->id)->attempt, Now());
-    return made->id;
+    return StartJob(controller_, std::move(spec), ada_, Now());
   }
   Time Now() const { return TimeFromSeconds(static_cast<double>(now_)); }
 
@@ -116,38 +70,24 @@ class WastePastTest : public testing::Test {
       samples_->Add(seen, now_);
       for (WasteBook::News& news : book_->Look(controller_, *samples_, now_)) all.push_back(std::move(news));
       for (const JobRecord& record : book_->TakeUnknown(controller_)) {
-        bool is_done = false;
-        AskPast(*samples_, record, "own", book_->LooksBack(), now_, [&](const WastePast& past) {
-          past_ = past;
-          book_->Resume(record, past.use, past.looks);
-          is_done = true;
-        });
-        while (!is_done && !HasFatalFailure()) RunOnePosted();
+        past_ = Await<WastePast>(
+            [&](const auto& done) { AskPast(*samples_, record, "own", book_->LooksBack(), now_, done); });
+        book_->Resume(record, past_->use, past_->looks);
       }
     }
     return all;
   }
 
   std::vector<wire::WasteFinding> AskOfEnded(const JobRecord& record, Second now) {
-    std::optional<std::vector<wire::WasteFinding>> findings;
-    AskEndedWaste(*samples_, *book_, controller_, record, now, [&](const auto& found) { findings = found; });
-    while (!findings && !HasFatalFailure()) RunOnePosted();
-    return findings.value_or(std::vector<wire::WasteFinding>());
+    return Await<std::vector<wire::WasteFinding>>(
+        [&](const auto& done) { AskEndedWaste(*samples_, *book_, controller_, record, now, done); });
   }
   std::string KeptOf(JobId job) {
-    std::optional<std::string> kept;
-    samples_->AskKept(job.value(), [&](const std::string& text) { kept = text; });
-    while (!kept && !HasFatalFailure()) RunOnePosted();
-    return kept.value_or("");
+    return Await<std::string>([&](const auto& done) { samples_->AskKept(job.value(), done); });
   }
 
-  std::string folder_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<std::function<void()>> posted_;
   Controller controller_{Policy(), Limits(), 1};
   Caller ada_;
-  std::unique_ptr<SampleBook> samples_;
   std::unique_ptr<WasteBook> book_;
   std::optional<WastePast> past_;
   Second now_ = kStart;
@@ -253,13 +193,10 @@ TEST_F(WastePastTest, WhatAnEndedJobShouldHaveAskedForIsFoundOnceAndKept) {
   AddFindings(runs, {{job.value(), kept}}, report);
   ASSERT_EQ(report.rows[0].findings.size(), 1U);
   EXPECT_EQ(report.rows[0].findings[0].remedy, "submit it with --gpus 2");
-  SampleBook::Kept all;
-  bool is_done = false;
-  samples_->AskUses({kStart, now_, SampleBook::Pieces::kWhole}, [&](const SampleBook::Uses&, SampleBook::Kept found) {
-    all = std::move(found);
-    is_done = true;
+  const auto all = Await<SampleBook::Kept>([&](const auto& done) {
+    samples_->AskUses({kStart, now_, SampleBook::Pieces::kWhole},
+                      [done](const SampleBook::Uses&, SampleBook::Kept found) { done(std::move(found)); });
   });
-  while (!is_done && !HasFatalFailure()) RunOnePosted();
   EXPECT_EQ(all, (SampleBook::Kept{{job.value(), kept}}));
 }
 
@@ -268,12 +205,12 @@ TEST_F(WastePastTest, OfItsMachinesCoresTheMeanIsKnown) {
   Watch(60, {0.3, 0, 0.3, 0.3});
   JobRecord record = *controller_.Find(job);
   record.ended = Now();
-  std::optional<samples::RunDetail> detail;
-  AskEnded(*samples_, record, "own", kStart + 600, now_,
-           [&](const samples::JobUse&, const samples::RunDetail& found) { detail = found; });
-  while (!detail && !HasFatalFailure()) RunOnePosted();
-  EXPECT_NEAR(detail->machine_cpus.value_or(0), 0.5, 0.01);
-  EXPECT_EQ(detail->gpus_unused, 1);
+  const auto detail = Await<samples::RunDetail>([&](const auto& done) {
+    AskEnded(*samples_, record, "own", kStart + 600, now_,
+             [done](const samples::JobUse&, const samples::RunDetail& found) { done(found); });
+  });
+  EXPECT_NEAR(detail.machine_cpus.value_or(0), 0.5, 0.01);
+  EXPECT_EQ(detail.gpus_unused, 1);
 }
 
 TEST_F(WastePastTest, LooksHaveCoresAndTheMachine) {
