@@ -1,6 +1,7 @@
 // What reports over a stretch of time share: how numbers are written, how they are asked for and shown.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,6 +43,45 @@ std::string StretchText(double since, double until);
 
 /// TitleOf rows that are of jobs.
 inline constexpr std::string_view kOfJobs = "JOB";
+
+inline std::string NameOf(const std::string& group) { return group.empty() ? "-" : group; }
+
+/// By job these are shown to people: who lost most is first.
+inline constexpr std::size_t kMostJobsShown = 50;
+
+/// What names a row: of a job its own number, name, user and state, else the group and how many jobs it has.
+std::vector<Column> WithNames(std::string_view title, std::vector<Column> others);
+
+template <typename Row>
+std::vector<Cell> NamesOf(const Row& row) {
+  if (!row.job) return {{NameOf(row.group), Colour::kBold}, {std::to_string(row.jobs), Colour::kNone}};
+  return {{NameOf(row.group), Colour::kBold},
+          {row.job->name, Colour::kNone},
+          {row.job->user, Colour::kNone},
+          {row.job->state, Colour::kNone}};
+}
+
+template <typename Row>
+std::string LabelOf(const Row& row) {
+  return NameOf(row.group) + (row.job ? " " + row.job->name : "");
+}
+
+/// What is shown: by job, people see the first of those that are worth telling.
+template <typename Report>
+auto RowsShown(const Report& report, const Numbers& numbers) {
+  auto rows = report.rows;
+  if (numbers.is_exact || report.by != "job") return rows;
+  if constexpr (requires { rows.front().is_small; }) std::erase_if(rows, [](const auto& row) { return row.is_small; });
+  if (rows.size() > kMostJobsShown) rows.resize(kMostJobsShown);
+  return rows;
+}
+
+/// " The 50 that lost most; --csv has more."; empty: all are shown.
+template <typename Report>
+std::string CutNote(const Report& report) {
+  const std::size_t shown = RowsShown(report, kForPeople).size();
+  return shown < report.rows.size() ? " The " + std::to_string(shown) + " that lost most; --csv has more." : "";
+}
 
 inline constexpr std::string_view kIsCut =
     "More runs lie in that time than are read at once: the oldest are not in it; ask for less with --since.";

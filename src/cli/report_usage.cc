@@ -17,24 +17,28 @@ namespace {
 using dialect::Option;
 using dialect::Takes;
 
+// Of one job its state says whether it runs, or has failed.
 std::vector<Column> UsageColumns(std::string_view title) {
-  return {{title, false, true, true},       {"JOBS", true, true, false},      {"RUNNING", true, true, false},
-          {"FAILED", true, true, false},    {"GPU-HOURS", true, true, false}, {"OF FAILED", true, true, false},
-          {"SHARE", true, true, false},     {"WAIT", true, true, false},      {"WAIT P95", true, true, false},
-          {"WAIT MEAN", true, false, false}};
+  std::vector<Column> columns = {{"RUNNING", true, true, false},   {"FAILED", true, true, false},
+                                 {"GPU-HOURS", true, true, false}, {"OF FAILED", true, true, false},
+                                 {"SHARE", true, true, false},     {"WAIT", true, true, false},
+                                 {"WAIT P95", true, true, false},  {"WAIT MEAN", true, false, false}};
+  if (title == kOfJobs) columns.erase(columns.begin(), columns.begin() + 2);
+  return WithNames(title, std::move(columns));
 }
 
 std::vector<Cell> Row(const wire::UsageRow& row, const Numbers& numbers) {
-  return {{row.group.empty() ? "-" : row.group, Colour::kBold},
-          {std::to_string(row.jobs), Colour::kNone},
-          {std::to_string(row.running), Colour::kNone},
-          {std::to_string(row.failed), row.failed > 0 ? Colour::kYellow : Colour::kNone},
-          {numbers.Hours(row.gpu_hours), Colour::kNone},
-          {numbers.Hours(row.failed_gpu_hours), Colour::kNone},
-          {numbers.Share(row.share), Colour::kNone},
-          {numbers.Wait(row.wait_median_s), Colour::kNone},
-          {numbers.Wait(row.wait_p95_s), Colour::kNone},
-          {numbers.Wait(row.wait_mean_s), Colour::kNone}};
+  std::vector<Cell> cells = NamesOf(row);
+  if (!row.job) {
+    cells.push_back({std::to_string(row.running), Colour::kNone});
+    cells.push_back({std::to_string(row.failed), row.failed > 0 ? Colour::kYellow : Colour::kNone});
+  }
+  const std::vector<Cell> others = {
+      {numbers.Hours(row.gpu_hours), Colour::kNone}, {numbers.Hours(row.failed_gpu_hours), Colour::kNone},
+      {numbers.Share(row.share), Colour::kNone},     {numbers.Wait(row.wait_median_s), Colour::kNone},
+      {numbers.Wait(row.wait_p95_s), Colour::kNone}, {numbers.Wait(row.wait_mean_s), Colour::kNone}};
+  cells.insert(cells.end(), others.begin(), others.end());
+  return cells;
 }
 
 std::vector<Column> FairnessColumns(std::string_view title) {
@@ -56,6 +60,9 @@ std::string UsageNote(const wire::UsageReport& report) {
     note += ", " + kForPeople.Share(report.gpu_hours / report.capacity_gpu_hours) + " of the " +
             kForPeople.Hours(report.capacity_gpu_hours) + " that the GPUs which are here now had";
   }
+  if (report.by == "job")
+    return note + ". OF FAILED: in runs that failed, timed out or were lost; who lost most that way is first." +
+           CutNote(report);
   return note +
          ". JOBS: those that ran or waited, of an array those of its elements that have begun. WAIT: half of the "
          "jobs waited less.";
@@ -70,7 +77,7 @@ std::string FairnessNote(const wire::FairnessReport& report) {
 template <typename Report>
 std::vector<std::vector<Cell>> Rows(const Report& report, const Numbers& numbers) {
   std::vector<std::vector<Cell>> rows;
-  for (const auto& row : report.rows) rows.push_back(Row(row, numbers));
+  for (const auto& row : RowsShown(report, numbers)) rows.push_back(Row(row, numbers));
   return rows;
 }
 
@@ -78,8 +85,7 @@ HtmlReport HtmlOf(const wire::UsageReport& report, std::vector<Column> columns) 
   HtmlReport html{"GPU-hours by " + report.by, UsageNote(report),       "GPU-hours", "of failed runs", "of others", {},
                   std::move(columns),          Rows(report, kForPeople)};
   for (const wire::UsageRow& row : report.rows)
-    html.bars.push_back(
-        {row.group.empty() ? "-" : row.group, row.gpu_hours, row.failed_gpu_hours, kForPeople.Hours(row.gpu_hours)});
+    html.bars.push_back({LabelOf(row), row.gpu_hours, row.failed_gpu_hours, kForPeople.Hours(row.gpu_hours)});
   return html;
 }
 
@@ -98,6 +104,19 @@ std::string Fixed(double value, int digits) {
   char text[64];
   std::snprintf(text, sizeof text, "%.*f", digits, value);
   return text;
+}
+
+std::vector<Column> WithNames(std::string_view title, std::vector<Column> others) {
+  std::vector<Column> columns = {{title, false, true, true}};
+  if (title == kOfJobs) {
+    columns.push_back({"NAME", false, true, true});
+    columns.push_back({"USER", false, true, false});
+    columns.push_back({"STATE", false, true, false});
+  } else {
+    columns.push_back({"JOBS", true, true, false});
+  }
+  columns.insert(columns.end(), others.begin(), others.end());
+  return columns;
 }
 
 std::string Numbers::Hours(double hours) const {
@@ -160,7 +179,7 @@ std::vector<Option> ReportOptionTable(ReportFlags& flags) {
        Takes::kValue,
        "WHAT",
        "Rows: user, team, name, model, pool or node (of fairness and predictions not node); of all but shares also "
-       "hour; of waste and efficiency also job",
+       "hour; of usage, waste and efficiency also job",
        [&flags](std::string_view value) -> Status {
          flags.by = value;
          return {};

@@ -8,58 +8,9 @@
 namespace divvy::cli {
 namespace {
 
-std::string NameOf(const std::string& group) { return group.empty() ? "-" : group; }
-
-/// By job these are shown to people: who lost most is first.
-constexpr std::size_t kMostJobsShown = 50;
-
-/// What names a row: of a job its own number, name, user and state, else the group and how many jobs it has.
-std::vector<Column> WithNames(std::string_view title, std::vector<Column> others) {
-  std::vector<Column> columns = {{title, false, true, true}};
-  if (title == kOfJobs) {
-    columns.push_back({"NAME", false, true, true});
-    columns.push_back({"USER", false, true, false});
-    columns.push_back({"STATE", false, true, false});
-  } else {
-    columns.push_back({"JOBS", true, true, false});
-  }
-  columns.insert(columns.end(), others.begin(), others.end());
-  return columns;
-}
-
-template <typename Row>
-std::vector<Cell> NamesOf(const Row& row) {
-  if (!row.job) return {{NameOf(row.group), Colour::kBold}, {std::to_string(row.jobs), Colour::kNone}};
-  return {{NameOf(row.group), Colour::kBold},
-          {row.job->name, Colour::kNone},
-          {row.job->user, Colour::kNone},
-          {row.job->state, Colour::kNone}};
-}
-
-template <typename Row>
-std::string LabelOf(const Row& row) {
-  return NameOf(row.group) + (row.job ? " " + row.job->name : "");
-}
-
-bool IsToldOf(const wire::WasteRow& row) { return !row.is_small; }
-bool IsToldOf(const wire::EfficiencyRow&) { return true; }
-
-/// What is shown: by job, people see those that are worth telling.
-template <typename Report>
-auto RowsShown(const Report& report, const Numbers& numbers) {
-  auto rows = report.rows;
-  if (numbers.is_exact || report.by != "job") return rows;
-  std::erase_if(rows, [](const auto& row) { return !IsToldOf(row); });
-  if (rows.size() > kMostJobsShown) rows.resize(kMostJobsShown);
-  return rows;
-}
-
 template <typename Report>
 std::string ShownNote(const Report& report) {
-  if (report.by != "job") return "";
-  const std::size_t shown = RowsShown(report, kForPeople).size();
-  return (shown < report.rows.size() ? " The " + std::to_string(shown) + " that lost most; --csv has more." : "") +
-         std::string(" divvy show JOB says what it should have asked for.");
+  return report.by == "job" ? CutNote(report) + " divvy show JOB says what it should have asked for." : "";
 }
 
 std::string Money(const std::optional<double>& cost) { return cost ? Fixed(*cost, 2) : ""; }

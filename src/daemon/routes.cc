@@ -473,7 +473,7 @@ std::string Routes::OpenApiText() {
       nullptr, &kJsonType<PredictionsReport>);
   add("GET", "/v1/reports/speeds", "How fast jobs are on which GPU model, as learned", nullptr,
       &kJsonType<SpeedsReport>);
-  add("GET", "/v1/reports/usage", "GPU-hours and waiting by user, team, name, model, pool, node or hour", nullptr,
+  add("GET", "/v1/reports/usage", "GPU-hours and waiting by user, team, name, model, pool, node, hour or job", nullptr,
       &kJsonType<UsageReport>);
   add("GET", "/v1/reports/fairness",
       "Waiting and GPU-hours by user, team, name, model, pool or hour, and how even they are", nullptr,

@@ -94,7 +94,7 @@ TEST_F(RoutesTeams, UsageIsReportedOfWhatRunsAndOfWhatEnded) {
   EXPECT_TRUE(Gets("/v1/reports/usage?by=name", R"("rows":[{"group":"train","jobs":1,"running":0,"failed":0,)"));
   EXPECT_TRUE(Gets("/v1/reports/fairness", R"("slowdown_median":1)"));
   EXPECT_TRUE(Gets("/v1/reports/usage?by=colour",
-                   "'by' is user, team, name, model, pool, node or hour in this report, not 'colour'"));
+                   "'by' is user, team, name, model, pool, node, hour or job in this report, not 'colour'"));
   EXPECT_TRUE(Gets("/v1/reports/fairness?by=hour", R"("by":"hour")"));
   EXPECT_TRUE(
       Gets("/v1/reports/fairness?by=node", "'by' is user, team, name, model, pool or hour in this report, not 'node'"));

@@ -57,6 +57,7 @@ struct Lot {
   double failed_gpu_hours = 0;
   std::vector<double> waits;
   std::vector<double> slowdowns;
+  std::optional<wire::RowJob> job;
 };
 
 Time EndOf(const ReportedRun& run, Time until) { return run.ended == kNoTime ? until : std::min(run.ended, until); }
@@ -118,6 +119,8 @@ std::map<std::string, Lot> LotsOf(const std::vector<ReportedRun>& runs, ReportBy
       continue;
     }
     Lot& lot = lots[GroupOf(run, by)];
+    // Of several runs its last one says how it is.
+    if (!lot.job || !run.is_past) lot.job = RowJobOf(run, by);
     AddTime(lot, run, stretch.since, stretch.until);
     AddRun(lot, run, stretch, stretch.until);
   }
@@ -183,6 +186,11 @@ const std::string& GroupOf(const ReportedRun& run, ReportBy by) {
       break;
   }
   return run.user;
+}
+
+std::optional<wire::RowJob> RowJobOf(const ReportedRun& run, ReportBy by) {
+  if (by != ReportBy::kJob) return std::nullopt;
+  return wire::RowJob{run.id, run.name, run.user, std::string(Name(run.state))};
 }
 
 std::string ReportByName(ReportBy by) {
@@ -255,9 +263,14 @@ wire::UsageReport ReportUsage(const std::vector<ReportedRun>& runs, ReportBy by,
     row.wait_mean_s = Mean(lot.waits);
     row.wait_median_s = Quantile(lot.waits, 0.5);
     row.wait_p95_s = Quantile(lot.waits, 0.95);
+    row.job = lot.job;
     report.rows.push_back(std::move(row));
   }
   if (by != ReportBy::kHour) std::ranges::stable_sort(report.rows, std::greater(), &wire::UsageRow::gpu_hours);
+  if (by == ReportBy::kJob) {
+    std::ranges::stable_sort(report.rows, std::greater(), &wire::UsageRow::failed_gpu_hours);
+    if (report.rows.size() > kMostJobRows) report.rows.resize(kMostJobRows);
+  }
   return report;
 }
 

@@ -23,7 +23,7 @@ std::string ReportByNames(std::span<const ReportBy> which);
 
 // What rows of each report may be about; the first of them unless said otherwise.
 inline constexpr std::array kUsageIsBy = {ReportBy::kUser, ReportBy::kTeam, ReportBy::kName, ReportBy::kModel,
-                                          ReportBy::kPool, ReportBy::kNode, ReportBy::kHour};
+                                          ReportBy::kPool, ReportBy::kNode, ReportBy::kHour, ReportBy::kJob};
 /// Time is the other direction of these.
 inline constexpr std::array kSharesAreBy = {ReportBy::kUser,  ReportBy::kTeam, ReportBy::kName,
                                             ReportBy::kModel, ReportBy::kPool, ReportBy::kNode};
@@ -69,6 +69,11 @@ void AddRunOf(const JobRecord& record, ReportBy by, const std::string& own_node,
 void AddPastRunOf(const JobRecord& record, ReportBy by, const std::string& own_node, std::vector<ReportedRun>& runs);
 /// The row that it belongs to. Requires: `by` is no hour.
 const std::string& GroupOf(const ReportedRun& run, ReportBy by);
+
+/// The job that a row is of; nothing unless rows are of jobs.
+std::optional<wire::RowJob> RowJobOf(const ReportedRun& run, ReportBy by);
+/// Rows by job: so many, the worst first; all of them count in the sums.
+inline constexpr std::size_t kMostJobRows = 1000;
 
 struct ReportStretch {
   Time since = kNoTime;

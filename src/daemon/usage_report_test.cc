@@ -86,6 +86,13 @@ TEST(UsageReport, AJobThatRanTwiceIsOneJobWithTheHoursOfBothRuns) {
   ASSERT_EQ(fairness.rows.size(), 1u);
   EXPECT_EQ(fairness.rows[0].jobs, 2) << "starts";
   EXPECT_DOUBLE_EQ(fairness.rows[0].wait_longest_s, 30 * 60);
+  EXPECT_FALSE(report.rows[0].job);
+  const auto by_job = ReportUsage(runs, ReportBy::kJob, {At(0), At(120)});
+  ASSERT_EQ(by_job.rows.size(), 1u);
+  EXPECT_EQ(by_job.rows[0].group, "7");
+  ASSERT_TRUE(by_job.rows[0].job);
+  EXPECT_EQ(by_job.rows[0].job->state, "running") << "as it is now, not as it was";
+  EXPECT_DOUBLE_EQ(by_job.rows[0].failed_gpu_hours, 1);
 
   job.state = JobState::kQueued;
   job.gpus = GpuSet();
@@ -189,7 +196,8 @@ TEST(FairnessReport, AnHourHasWhatStartedInItWithAllOfItsRun) {
 TEST(Reports, OfNothingAreEmptyAndEven) {
   EXPECT_TRUE(ReportUsage({}, ReportBy::kName, {At(0), At(1)}).rows.empty());
   EXPECT_EQ(ReportFairness({}, ReportBy::kUser, {At(0), At(1)}).evenness_of_share, 1);
-  EXPECT_EQ(ReportByNames(kUsageIsBy), "user, team, name, model, pool, node or hour");
+  EXPECT_EQ(ReportByNames(kUsageIsBy), "user, team, name, model, pool, node, hour or job");
+  EXPECT_EQ(ReportByNames(kWaitingIsBy), "user, team, name, model, pool or hour");
   EXPECT_EQ(ReportByNames(kUsesAreBy), "user, team, name, model, pool, node, hour or job");
   EXPECT_FALSE(ReportByFromName("colour"));
 }

@@ -35,11 +35,6 @@ void ForEachSeen(const std::vector<ReportedRun>& runs, const JobUses& uses, Repo
   }
 }
 
-std::optional<wire::RowJob> JobOf(const ReportedRun& run, ReportBy by) {
-  if (by != ReportBy::kJob) return std::nullopt;
-  return wire::RowJob{run.id, run.name, run.user, std::string(Name(run.state))};
-}
-
 Duration RanUntil(const ReportedRun& run, Time until) {
   return (run.ended == kNoTime ? until : std::min(run.ended, until)) - run.started;
 }
@@ -74,7 +69,7 @@ wire::WasteReport ReportWaste(const std::vector<ReportedRun>& runs, const JobUse
   ForEachSeen(runs, uses, by, [&](const Seen& seen) {
     const RunHours& hours = seen.hours;
     wire::WasteRow& row = rows[seen.group];
-    row.job = JobOf(seen.run, by);
+    row.job = RowJobOf(seen.run, by);
     const double lost = hours.lost();
     row.is_small = row.job && !samples::IsWorthTelling(lost, RanUntil(seen.run, stretch.until), rules);
     ++row.jobs;
@@ -134,7 +129,7 @@ wire::EfficiencyReport ReportEfficiency(const std::vector<ReportedRun>& runs, co
   ForEachSeen(runs, uses, by, [&](const Seen& seen) {
     const auto& [run, use, hours, group] = seen;
     Lot& lot = lots[group];
-    lot.row.job = JobOf(run, by);
+    lot.row.job = RowJobOf(run, by);
     ++lot.row.jobs;
     lot.row.gpu_hours += hours.known;
     lot.used += hours.used;

@@ -18,8 +18,6 @@ namespace divvy {
 
 /// By the beginning of the piece of time that it is of, and by job.
 using JobUses = SampleBook::Uses;
-/// Rows by job: so many, the worst first; all of them count in the sums.
-inline constexpr std::size_t kMostJobRows = 1000;
 /// Of an hour on a GPU of this model; null: GPUs have no prices.
 using PriceOfModel = std::function<double(const std::string& model)>;
 

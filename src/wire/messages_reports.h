@@ -2,24 +2,28 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "wire/waste_messages.h"
 
 namespace divvy::wire {
 
 /// What one group of runs comes to, as far as it lies in the stretch.
 struct UsageRow {
-  std::string group;            // A user, team, job name, GPU model, pool or machine; of hours "2026-03-01T16".
-  std::int64_t jobs = 0;        // That ran in the stretch, or waited there and were never started.
-  std::int64_t running = 0;     // Of these, still.
-  std::int64_t failed = 0;      // Of these: failed, timed out or lost.
-  double gpu_hours = 0;         // A part of a GPU counts as the part.
+  std::string group;         // A user, team, job name, GPU model, pool or machine; of hours "2026-03-01T16"; or a job.
+  std::int64_t jobs = 0;     // That ran in the stretch, or waited there and were never started.
+  std::int64_t running = 0;  // Of these, still.
+  std::int64_t failed = 0;   // Of these: failed, timed out or lost.
+  double gpu_hours = 0;      // A part of a GPU counts as the part.
   double failed_gpu_hours = 0;  // Of them in runs that failed, timed out or were lost.
   double share = 0;             // Of all rows' GPU-hours, 0..1.
   // Of those that started in the stretch, in seconds.
   double wait_mean_s = 0;
   double wait_median_s = 0;
   double wait_p95_s = 0;
+  std::optional<RowJob> job;  // By job.
 };
 struct UsageReport {
   double since = 0;
@@ -28,7 +32,8 @@ struct UsageReport {
   double gpu_hours = 0;           // Of all.
   double capacity_gpu_hours = 0;  // Of the GPUs that are here now, over the stretch; 0: none.
   bool is_cut = false;            // There are more runs than are read at once; the oldest are left out.
-  std::vector<UsageRow> rows;     // Most GPU-hours first; hours in their order.
+  /// Most GPU-hours first; hours in their order; jobs by those that failed runs had, the first 1,000.
+  std::vector<UsageRow> rows;
 };
 
 /// How one user or team fared.

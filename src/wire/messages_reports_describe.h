@@ -4,12 +4,13 @@
 #include <boost/describe/class.hpp>
 
 #include "wire/messages_reports.h"
+#include "wire/waste_messages_describe.h"
 
 namespace divvy::wire {
 
 BOOST_DESCRIBE_STRUCT(UsageRow, (),
                       (group, jobs, running, failed, gpu_hours, failed_gpu_hours, share, wait_mean_s, wait_median_s,
-                       wait_p95_s))
+                       wait_p95_s, job))
 BOOST_DESCRIBE_STRUCT(UsageReport, (), (since, until, by, gpu_hours, capacity_gpu_hours, is_cut, rows))
 BOOST_DESCRIBE_STRUCT(FairnessRow, (),
                       (group, jobs, gpu_hours, share, wait_median_s, wait_longest_s, slowdown_median, slowdown_p95))

@@ -52,10 +52,10 @@ refuses() { # refuses WORDS... -- TEXT
 }
 refuses waste --by colour -- "'by' is user, team, name, model, pool, node, hour or job in this report, not 'colour'"
 refuses shares --by hour -- "'by' is user, team, name, model, pool or node in this report"
-refuses usage --by job -- "'by' is user, team, name, model, pool, node or hour in this report"
 refuses fairness --by node -- "'by' is user, team, name, model, pool or hour in this report"
 refuses predictions --by job -- "'by' is user, team, name, model, pool or hour in this report"
 refuses speeds --by user -- "--by, --since, --until and --html are of divvy report usage"
+says '^ *JOB +NAME +USER +STATE +GPU-HOURS +OF FAILED' divvy report usage --by job || fail "usage by job: $(divvy report usage --by job)"
 # By hour, and by job: the one that left most unused is first.
 says "^20[0-9-]+ [0-9]{2}:[0-9]{2} +[1-9] " divvy report waste --by hour || fail "by hour: $(divvy report waste --by hour)"
 says "^20[0-9-]+ [0-9]{2}:[0-9]{2} +[1-9] " divvy report efficiency --by hour || fail "by hour: $(divvy report efficiency --by hour)"

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
-import { bytes, clock, lasting, percent } from '../src/lib/format.js';
+import { bytes, hours, lasting, money, plain, share } from '../src/lib/format.js';
 import { Daemon, enter, keepFiles, leave, parsed, showView, until } from './world.mjs';
 
 const kConfig = `[gpus]
@@ -64,10 +64,6 @@ async function table(label) {
 }
 const numeric = (text) => Number(text.replaceAll(',', ''));
 const near = (text, value, drift, what) => assert.ok(Math.abs(numeric(text || '0') - value) <= drift, `${what}: ${text} shown, ${value} said`);
-const seconds = (text) => {
-  const [days, rest] = text.includes('-') ? text.split('-') : ['0', text];
-  return rest.split(':').reduce((sum, piece) => 60 * sum + Number(piece), 0) + 86400 * Number(days);
-};
 /** Until a look at both at about the same time agrees: what runs goes on between the two. */
 const agree = (what, check) => until(`${what} to agree`, async () => ((await check()), true), 20);
 const asked = (request) => {
@@ -76,6 +72,14 @@ const asked = (request) => {
   if (portion?.request) return String(portion.request);
   return request.nodes > 1 ? `${request.nodes}x${request.gpus}` : String(request.gpus);
 };
+
+test('little is not nothing: GPU-hours, parts of all, money and waits as divvy report has them', () => {
+  assert.deepEqual([0, 0.003, 0.0194, 0.9949, 0.996, 12.34, 1234.56].map(hours), ['0', '0.003', '0.019', '0.995', '1.0', '12.3', '1,234.6']);
+  assert.deepEqual([0, 0.0004, 0.0006, 0.034, 0.0994, 0.12, 1].map(share), ['0 %', '<0.1 %', '0.1 %', '3.4 %', '9.9 %', '12 %', '100 %']);
+  assert.deepEqual([0, 0.004, 2.5].map(money), ['0.00', '0.00', '2.50']);
+  assert.deepEqual([0, 0.0004, 0.0021, 0.14, 2, 61].map(lasting), ['0 s', 'under 1 ms', '2 ms', '0.1 s', '2 s', '1 min 1 s']);
+  assert.deepEqual([1 / 3, 1234.5, null, undefined, NaN].map((value) => plain(value)), ['0.333333', '1234.5', '', '', '']);
+});
 
 test('overview', async () => {
   await agree('tiles and cells', async () => {
@@ -109,7 +113,7 @@ test('queue: what is live, and what has ended', async () => {
       const row = rows.find((one) => one.Job === job.display_id);
       assert.equal(row['#'], job.position ? String(job.position) : '');
       assert.deepEqual([row.Name, row.User, row.State, row.GPUs, row.Team, row.Reason.replace(/^\S+ %.*/, '')], [job.name, job.user, job.state, asked(job.request), job.team, reasons[job.display_id].replace(/^\S+%.*/, '')]);
-      if (job.start_time) assert.ok(Math.abs(seconds(row.Time) - (Date.now() / 1000 - job.start_time)) < 5, `${row.Time} of ${job.display_id}`);
+      if (job.start_time) assert.ok(Math.abs(Number(row['Time (s)']) - (Date.now() / 1000 - job.start_time)) < 5, `${row['Time (s)']} of ${job.display_id}`);
     }
   });
   await page.click('[role=tab]:has-text("Ended")');
@@ -119,7 +123,9 @@ test('queue: what is live, and what has ended', async () => {
     assert.equal(rows.length, jobs.length);
     for (const job of jobs) {
       const row = rows.find((one) => one.Job === job.display_id);
-      assert.deepEqual([row.Name, row.State, row.GPUs, row.Exit, row.Ran], [job.name, job.state, asked(job.request), String(job.exit_code), clock(job.end_time - job.start_time)]);
+      assert.deepEqual([row.Name, row.State, row.GPUs, row.Exit], [job.name, job.state, asked(job.request), String(job.exit_code)]);
+      near(row['Ran (s)'], job.end_time - job.start_time, 0.51, 'ran');
+      assert.equal(row.Ended, new Date(job.end_time * 1000).toISOString());
     }
   });
 });
@@ -158,7 +164,7 @@ test('nodes and GPUs', async () => {
     const rows = await table('Machines');
     for (const node of daemon.json('nodes')) {
       const row = rows.find((one) => one.Machine === node.name);
-      assert.deepEqual([row.State, row.GPUs, row.Free, row.Jobs, row.CPUs, row.Memory, row.Reason], [node.state, ...[node.gpus, node.gpus_free, node.jobs, node.cpus].map(String), bytes(node.memory_bytes), node.reason], node.name);
+      assert.deepEqual([row.State, row.GPUs, row.Free, row.Jobs, row.CPUs, row['Memory (bytes)'], row.Reason], [node.state, ...[node.gpus, node.gpus_free, node.jobs, node.cpus, node.memory_bytes].map(String), node.reason], node.name);
     }
   });
   await agree('the GPUs', async () => {
@@ -170,8 +176,8 @@ test('nodes and GPUs', async () => {
       const row = rows.find((one) => one.Machine === (gpu.node || own) && one.GPU === String(gpu.index));
       const known = (value, unit) => (value < 0 ? '' : `${value}${unit}`);
       assert.deepEqual([row.Model, row.State, row.Job, row.NUMA, row.MIG, row.PCI], [gpu.model, gpu.state, gpu.job_display_ids.join(','), known(gpu.numa_node, ''), gpu.is_mig_enabled ? 'on' : gpu.slices.length ? 'off' : '', gpu.pci_address]);
-      assert.equal(row.Memory.split(' / ')[1], bytes(gpu.memory_total_bytes));
-      assert.deepEqual([row.Use, row.Temp, row.Power], [known(gpu.utilisation_percent, ' %'), known(gpu.temperature_celsius, ' °C'), known(gpu.power_watts, ' W')]);
+      assert.equal(row['Memory in all (bytes)'], String(gpu.memory_total_bytes));
+      assert.deepEqual([row['Use (%)'], row['Temp (°C)'], row['Power (W)']], [gpu.utilisation_percent, gpu.temperature_celsius, gpu.power_watts].map((value) => known(value, '')));
       for (const tenant of gpu.tenants) assert.ok(row.Who.includes(`${tenant.display_id}: ${tenant.share}`), `${tenant.share} in ${row.Who}`);
     }
   });
@@ -186,8 +192,9 @@ test('parts of GPUs and MIG instances', async () => {
     for (const [gpu, tenant] of said) {
       const row = rows.find((one) => one.Job === tenant.display_id);
       assert.deepEqual([row.GPU, row.Name, row.User, row.State, row.Share], [String(gpu.index), tenant.name, tenant.user, tenant.state, tenant.share]);
-      assert.equal(row.Time, `${tenant.is_compute_known ? percent(tenant.compute) : '-'} of ${percent(tenant.compute_request)}`);
-      assert.equal(row.Memory, `${bytes(tenant.used_bytes)} / ${bytes(tenant.limit_bytes)}`);
+      near(row['Time (%)'], tenant.is_compute_known ? 100 * tenant.compute : 0, 0.001, 'time');
+      near(row['Time of its own (%)'], 100 * tenant.compute_request, 0.001, 'time of its own');
+      assert.deepEqual([row['Memory (bytes)'], row['Memory limit (bytes)']], [tenant.used_bytes, tenant.limit_bytes].map(String));
       assert.ok(row['Held to it by'].includes(tenant.mechanism), row['Held to it by']);
     }
     // Its mode was switched on for the instances.
@@ -256,14 +263,23 @@ test('usage, efficiency, waste, fairness and predictions', async () => {
         near(row.Jobs, group.jobs, 0, 'jobs');
         near(row.Failed, group.failed, 0, 'failed');
         near(row['In vain'], group.failed_gpu_hours, 0.01, 'in vain');
-        near(row['Of all'].replace(' %', ''), 100 * group.share, 4, 'share');
-        assert.equal(row['Wait, median'], lasting(group.wait_median_s));
-        assert.equal(row.p95, lasting(group.wait_p95_s));
+        near(row['Of all (%)'], 100 * group.share, 4, 'share');
+        near(row['Wait, median (s)'], group.wait_median_s, 0.001, 'wait');
+        near(row['p95 (s)'], group.wait_p95_s, 0.001, 'p95');
         const seen = used.rows.find((one) => one.group === group.group);
-        if (seen) near(row.Used.replace(' %', ''), 100 * seen.utilization, 3, 'used');
+        if (seen) near(row['Used (%)'], 100 * seen.utilization, 3, 'used');
       }
     });
   }
+  await agree('the tiles', async () => {
+    // "... to ...: 0.019 GPU-hours, <0.1% of the 80.0 that ..."
+    const said = /: ([\d.]+) GPU-hours, (\S+)% of the ([\d.]+)/.exec(daemon.divvy('report', 'usage').replace(/\s+/g, ' '));
+    const tiles = (await page.locator('.tile').allInnerTexts()).map((text) => text.split('\n').map((one) => one.trim()).filter(Boolean));
+    const [held, of] = [tiles.find((one) => one[0] === 'GPU-hours held'), tiles.find((one) => one[0] === 'Of what there was')];
+    near(held[1], Number(said[1]), 0.1, 'held');
+    assert.equal(of[1], `${said[2]} %`);
+    near(/^[\d.,]+/.exec(of[2])[0], Number(said[3]), 0.1, 'there was');
+  });
   for (const by of ['user', 'team', 'name', 'model', 'pool', 'node', 'hour', 'job']) {
     await page.click(`[aria-label="Waste by what"] button:text-is("${by}")`);
     await page.waitForSelector(`[role=table][aria-label="GPU-hours lost by ${by}"]`);
@@ -288,7 +304,8 @@ test('usage, efficiency, waste, fairness and predictions', async () => {
     for (const row of await table('Waiting by user')) {
       const group = said.rows.find((one) => one.group === row.User);
       near(row.Starts, group.jobs, 0, 'starts');
-      assert.deepEqual([row['Wait, median'], row.Longest], [lasting(group.wait_median_s), lasting(group.wait_longest_s)]);
+      near(row['Wait, median (s)'], group.wait_median_s, 0.001, 'wait');
+      near(row['Longest (s)'], group.wait_longest_s, 0.001, 'longest');
       near(row.Slowdown, group.slowdown_median, 0.2, 'slowdown');
     }
   });
@@ -300,8 +317,14 @@ test('usage, efficiency, waste, fairness and predictions', async () => {
       const row = rows.find((one) => one.User === (group.user || 'all'));
       near(row.Predicted, group.predicted, 0, 'predicted');
       near(row.Not, group.unpredicted, 0, 'not');
-      if (group.predicted) assert.deepEqual([row['Within factor 2'], row['In the interval']], [percent(group.within_factor_two), percent(group.inside_interval)]);
+      if (group.predicted) near(row['Within factor 2 (%)'], 100 * group.within_factor_two, 0.001, 'within'), near(row['In the interval (%)'], 100 * group.inside_interval, 0.001, 'inside');
     }
+  });
+  await agree('hours in vain', async () => {
+    const said = daemon.json('report', 'usage', '--by', 'job');
+    const rows = await table('Jobs in vain');
+    assert.ok(rows.length > 0);
+    for (const row of rows) near(row['GPU-hours'], said.rows.find((one) => one.group === row.Job).failed_gpu_hours, 1e-6, `hours of ${row.Job}`);
   });
   await agree('in vain', async () => assert.deepEqual((await table('Jobs in vain')).map((row) => row.Job), daemon.json('queue', '--all').filter((job) => job.state === 'failed').map((job) => job.display_id)));
 });
@@ -311,9 +334,9 @@ test('waste: its GPUs and jobs', async () => {
   await show('queue');
   await agree('who wastes', async () => {
     const said = await daemon.ask('GET', '/v1/waste');
-    const rows = (await table('Jobs')).filter((row) => row.Waste);
+    const rows = (await table('Jobs')).filter((row) => row['Waste (GPUs)']);
     assert.deepEqual(rows.map((row) => row.Job).sort(), said.jobs.map((job) => job.display_id).sort());
-    for (const job of said.jobs) near(/^([0-9.]+) GPU/.exec(rows.find((row) => row.Job === job.display_id).Waste)[1], job.wasted_gpus, 0.0051, job.display_id);
+    for (const job of said.jobs) near(rows.find((row) => row.Job === job.display_id)['Waste (GPUs)'], job.wasted_gpus, 0.0051, job.display_id);
     assert.ok(Number(/waste ([0-9.]+)/.exec(await page.locator('[data-wasted]').innerText())[1]) - said.wasted_gpus < 0.01);
   });
 });

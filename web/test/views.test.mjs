@@ -291,6 +291,18 @@ test('usage: the numbers are those of divvy report', async () => {
   assert.equal(await page.locator('[aria-label="Waiting by user"] .rows [role=row]').count(), fair.rows.length);
   assert.ok((await page.locator('[aria-label="Jobs in vain"]').innerText()).includes('talks'));
   assert.equal(await page.locator('.heat tbody tr').count() >= 7, true);
+  // Of a long time a row for each weekday, in the mean.
+  await page.click('button:text-is("90 d")');
+  await until('the weekdays', async () => (await page.locator('.heat tbody th').allInnerTexts()).join() === 'Monday,Tuesday,Wednesday,Thursday,Friday,Saturday,Sunday');
+  // Where hours of UTC begin at half past, so do the cells.
+  const other = await openPage(browser, { timezoneId: 'Asia/Kolkata' });
+  await other.goto(daemon.link());
+  await other.waitForSelector('[data-tile="Running"]');
+  await showView(other, 'usage');
+  await other.waitForSelector('.heat tbody td');
+  assert.equal((await other.locator('.heat thead th').allInnerTexts())[3], '03:30');
+  assert.match(await other.locator('.heat tbody tr').nth(1).locator('td').nth(5).getAttribute('title'), /, 05:30 to 06:30: /);
+  await other.context().close();
 });
 
 test('what if: the simulator on what ran here, as a job', async () => {

@@ -10,7 +10,7 @@ function cell(value) {
 
 export function csvOf(columns, rows) {
   const wanted = columns.filter((column) => column.label);
-  const lines = [wanted.map((column) => cell(column.label)).join(',')];
+  const lines = [wanted.map((column) => cell(column.unit ? `${column.label} (${column.unit})` : column.label)).join(',')];
   for (const row of rows) lines.push(wanted.map((column) => cell((column.csv ?? column.text)(row))).join(','));
   return lines.join('\r\n') + '\r\n';
 }

@@ -15,6 +15,9 @@ export function clock(seconds) {
 /** 5400 -> "1 h 30 min". */
 export function lasting(seconds) {
   if (seconds === undefined || seconds === null || !Number.isFinite(seconds)) return '';
+  // As divvy report has short waits.
+  if (seconds > 0 && seconds < 0.001) return 'under 1 ms';
+  if (seconds > 0 && seconds < 0.1) return `${Math.floor(seconds * 1000)} ms`;
   if (seconds > 0 && seconds < 9.95 && !Number.isInteger(seconds)) return `${seconds.toFixed(1)} s`;
   const all = Math.max(0, Math.round(seconds));
   if (all < 60) return `${all} s`;
@@ -59,6 +62,21 @@ export function bytes(count) {
 export const percent = (ratio) => (ratio === undefined || ratio === null || ratio < 0 ? '' : `${Math.round(ratio * 100)} %`);
 export const number = (value, digits = 1) =>
   value === undefined || value === null ? '' : Number(value.toFixed(digits)).toLocaleString('en-GB');
+/** Of a report, as divvy report has it: below 10 % with a digit behind the point, so that little is not nothing. */
+export function share(ratio) {
+  if (ratio === undefined || ratio === null || ratio < 0) return '';
+  if (ratio > 0 && ratio < 0.0005) return '<0.1 %';
+  return `${(ratio * 100).toFixed(ratio > 0 && ratio < 0.0995 ? 1 : 0)} %`;
+}
+/** GPU-hours, as divvy report has them: "0", "0.019", "1,234.5". */
+export function hours(value) {
+  if (value === undefined || value === null) return '';
+  if (value === 0) return '0';
+  const digits = value > 0 && value < 0.995 ? 3 : 1;
+  return value.toLocaleString('en-GB', { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+/** A number for files: short, and without its unit; '' without. */
+export const plain = (value, digits = 6) => (value === undefined || value === null || !Number.isFinite(value) ? '' : String(Number(value.toFixed(digits))));
 /** Two digits behind the point, as money has them: 1234.5 -> "1,234.50". */
 export const money = (value) =>
   value === undefined || value === null ? '' : value.toLocaleString('en-GB', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
