@@ -275,15 +275,23 @@ void Routes::Restrict(Call& call) {
   const auto request = wire::Decode<wire::RestrictRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   std::optional<GpuSet> allowed;
+  std::optional<std::int64_t> unknown;
   if (!request->is_all) {
     allowed.emplace();
     for (std::int64_t gpu : request->gpus) {
-      if (gpu < 0 || gpu >= GpuSet::kCapacity)
-        return call.Refuse(InvalidArgument("there is no GPU " + std::to_string(gpu)));
-      allowed->Insert(static_cast<GpuIndex>(gpu));
+      if (gpu >= 0 && gpu < GpuSet::kCapacity) allowed->Insert(static_cast<GpuIndex>(gpu));
+      else if (!unknown) unknown = gpu;
     }
   }
   const std::vector<std::string> own = {""};
+  if (unknown) {
+    // Of 0-99 the first that the machine has not is named below, with what it has.
+    const Controller& controller = core_.controller();
+    const auto machine = controller.IndexOf(request->nodes.empty() ? "" : request->nodes.front());
+    const auto count = machine ? controller.cluster().node(*machine).capacity.gpus.size() : 0;
+    if ((*allowed - GpuSet::FirstN(static_cast<int>(count))).empty())
+      return call.Refuse(InvalidArgument("there is no GPU " + std::to_string(*unknown)));
+  }
   const auto now_allowed =
       core_.controller().Restrict(allowed, call.caller, request->nodes.empty() ? own : request->nodes);
   if (!now_allowed) return call.Refuse(now_allowed.error());

@@ -64,6 +64,12 @@ TEST_F(RoutesPage, StartsAreToldOfAllThatWaitAsWhyTellsThem) {
   EXPECT_TRUE(Has(Get("/v1/starts?limit=0"), "'limit' goes from 1 to 100000"));
 }
 
+TEST_F(RoutesPage, AGpuThatNoMachineHasIsRefusedAsAnyThatThisOneHasNot) {
+  EXPECT_TRUE(Has(Post("/v1/gpus/restrict", R"({"gpus":[0,99]})"), "there is no GPU 0; this server has none"));
+  EXPECT_TRUE(Has(Post("/v1/gpus/restrict", R"({"gpus":[99]})"), "there is no GPU 99"));
+  EXPECT_TRUE(Has(Post("/v1/gpus/restrict", R"({"gpus":[-1]})"), "there is no GPU -1"));
+}
+
 TEST_F(RoutesPage, AnEnvironmentIsNotForOthers) {
   if (::getuid() == 0) GTEST_SKIP() << "root is an administrator";
   const auto id = SubmitWith(::getuid() + 1, {"SECRET=x"}, {});

@@ -98,6 +98,26 @@ test('no table has to be scrolled sideways', async () => {
   await page.setViewportSize({ width: 1280, height: 800 });
 });
 
+test('on a phone a second line has what the columns have no room for', async () => {
+  await page.setViewportSize({ width: 390, height: 800 });
+  const second = (text) => page.locator('.rows [role=row]', { hasText: text }).first().locator('.below').innerText();
+  await show('queue');
+  const waits = daemon.json('queue').find((one) => one.name === 'waits');
+  await until('where it stands', async () => (await second('waits')).startsWith('#1 · ') && (await second('waits')).includes(waits.reason));
+  assert.match(await second('talks'), /^\S*0-1 · 2 GPUs · \d/);
+  await show('events');
+  await until('the name of a job', async () => (await second('submitted')).length > 3 && /half|talks|waits/.test(await page.locator('.rows .below').allInnerTexts().then((all) => all.join())));
+  await show('nodes');
+  await until('who has it', async () => /talks of root/.test((await page.locator('[aria-label=GPUs] .below').allInnerTexts()).join()));
+  // The menu goes with Escape, and the focus back to its button.
+  await page.click('[aria-label="Menu"]');
+  await page.waitForSelector('nav >> visible=true');
+  await page.keyboard.press('Escape');
+  await page.waitForSelector('nav', { state: 'hidden' });
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), 'Menu');
+  await page.setViewportSize({ width: 1280, height: 800 });
+});
+
 test('a title is clicked wherever it is', async () => {
   await show('queue');
   const title = page.locator('[role=columnheader]', { hasText: 'Name' });

@@ -77,7 +77,7 @@ test('little is not nothing: GPU-hours, parts of all, money and waits as divvy r
   assert.deepEqual([0, 0.003, 0.0194, 0.9949, 0.996, 12.34, 1234.56].map(hours), ['0', '0.003', '0.019', '0.995', '1.0', '12.3', '1,234.6']);
   assert.deepEqual([0, 0.0004, 0.0006, 0.034, 0.0994, 0.12, 1].map(share), ['0 %', '<0.1 %', '0.1 %', '3.4 %', '9.9 %', '12 %', '100 %']);
   assert.deepEqual([0, 0.004, 2.5].map(money), ['0.00', '0.00', '2.50']);
-  assert.deepEqual([0, 0.0004, 0.0021, 0.14, 2, 61].map(lasting), ['0 s', 'under 1 ms', '2 ms', '0.1 s', '2 s', '1 min 1 s']);
+  assert.deepEqual([0, 0.0004, 0.0021, 0.14, 2, 6.98, 61].map(lasting), ['0 s', 'under 1 ms', '2 ms', '0.1 s', '2 s', '7 s', '1 min 1 s']);
   assert.deepEqual([1 / 3, 1234.5, null, undefined, NaN].map((value) => plain(value)), ['0.333333', '1234.5', '', '', '']);
 });
 

@@ -131,7 +131,7 @@ test('columns: as divvy queue has them, none that is empty, names whole where th
   const said = Object.fromEntries(parsed(daemon.divvy('queue', '--csv', '--columns', 'id,reason')));
   for (const row of await save()) assert.equal(row.Reason, said[row.Job], row.Job);
   const runs = daemon.json('queue').find((job) => job.name === 'runs');
-  assert.equal((await save()).find((row) => row.Name === 'runs').Limit, '5:00:00');
+  assert.equal((await save()).find((row) => row.Name === 'runs')['Limit (s)'], '18000');
   assert.equal(said[runs.display_id], '');
 });
 

@@ -109,9 +109,14 @@ test('queue: by the keyboard', async () => {
   await page.keyboard.press('g');
   await page.keyboard.press('q');
   await page.waitForSelector('h1:has-text("Queue")');
+  // Who goes on by the keyboard is in the view.
+  await until('the focus', () => page.evaluate(() => document.activeElement.id === 'main' && document.activeElement.getAttribute('aria-label') === 'Queue'));
   await page.focus('[role=table]');
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('ArrowDown');
+  // The row is told to who hears the page.
+  const second = await page.locator('.rows [role=row]').nth(1).locator('a').first().innerText();
+  assert.match(await page.locator('[data-spoken]').innerText(), new RegExp(`^Row 2 of \\d+: .*Job ${second}, Name `));
   await page.keyboard.press('Enter');
   await page.waitForSelector('h2:has-text("Facts")');
   await page.goBack();
@@ -246,6 +251,22 @@ test('nodes: GPUs as divvy gpus has them; restrict', async () => {
   await confirm('Set');
   await until('the restriction', () => daemon.json('gpus').filter((gpu) => gpu.state === 'restricted' || /restrict/.test(gpu.reason)).length > 0 || daemon.json('nodes')[0].gpus_restricted.length === 2);
   await page.waitForSelector('text=/Closed for new work: GPUs 6-7/');
+  // What is no GPU is refused in the words of the command line.
+  const refusal = (() => {
+    try {
+      return daemon.divvy('gpus', 'restrict', '0-9');
+    } catch (error) {
+      return error.stderr.trim().split('\n')[0].replace(/^divvy: /, '');
+    }
+  })();
+  page.expects.push(/400 .*\/v1\/gpus\/restrict/);
+  assert.match(refusal, /there is no GPU 8; this server has 8 GPUs, 0 to 7/);
+  for (const [text, words] of [['0-99', 'there is no GPU 8; this server has 8 GPUs, 0 to 7'], ['first', '“first” is no list of GPUs']]) {
+    await page.click('button:has-text("Restrict GPUs")');
+    await page.fill('dialog input', text);
+    await confirm('Set');
+    await page.waitForSelector(`.toast:has-text("${words}")`);
+  }
   await page.click('button:has-text("Restrict GPUs")');
   await page.fill('dialog input', 'all');
   await confirm('Set');

@@ -18,7 +18,7 @@ export function lasting(seconds) {
   // As divvy report has short waits.
   if (seconds > 0 && seconds < 0.001) return 'under 1 ms';
   if (seconds > 0 && seconds < 0.1) return `${Math.floor(seconds * 1000)} ms`;
-  if (seconds > 0 && seconds < 9.95 && !Number.isInteger(seconds)) return `${seconds.toFixed(1)} s`;
+  if (seconds > 0 && seconds < 9.95 && !Number.isInteger(seconds)) return `${seconds.toFixed(1).replace(/\.0$/, '')} s`;
   const all = Math.max(0, Math.round(seconds));
   if (all < 60) return `${all} s`;
   if (all < 3600) return `${Math.floor(all / 60)} min${all % 60 && all < 600 ? ` ${all % 60} s` : ''}`;
