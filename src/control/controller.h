@@ -89,10 +89,10 @@ class Controller {
                               const FindOutcome& outcome);
   /// What would become of such a submission, which changes nothing. Fails as Submit does.
   struct Forecast {
-    JobId id;                        // That it would get.
-    Time start = kNever;             // kNever: nothing known makes it start.
-    std::string basis;               // Of `start`, or why there is none; empty: it would start at once.
-    std::vector<std::string> nodes;  // Where, if at once, as records name them.
+    JobId id;                 // That it would get.
+    Time start = kNever;      // kNever: nothing known makes it start.
+    std::string basis;        // Of `start`, or why there is none; empty: it would start at once.
+    std::vector<Seat> seats;  // Where, if at once.
   };
   Result<Forecast> Foresee(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
                            const FindOutcome& outcome);

@@ -64,8 +64,8 @@ Controller::Forecast Controller::ForecastOf(JobId waiting, Time now) const {
   for (const StartDecision& start : cluster_.WouldDecide(now).starts) {
     if (start.entry != waiting) continue;
     forecast.start = now;
-    for (const NodePlace& place : start.gang) forecast.nodes.push_back(NodeName(place.node));
-    if (start.gang.empty()) forecast.nodes.push_back(NodeName(start.node));
+    for (const NodePlace& place : start.gang) forecast.seats.push_back({NodeName(place.node), place.gpus, place.tasks});
+    if (start.gang.empty()) forecast.seats.push_back({NodeName(start.node), start.gpus});
     return forecast;
   }
   const Explanation explanation = Explain(cluster_, waiting, now, run_spread());

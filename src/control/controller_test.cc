@@ -224,14 +224,15 @@ TEST(Controller, WhatIsForeseenIsNotSubmitted) {
   spec.request.gpus = 1;
   const auto waits = world.controller_.Foresee(spec, 0, world.ada_, world.now_, World::NoHistory());
   ASSERT_TRUE(waits);
-  EXPECT_TRUE(waits->nodes.empty());
+  EXPECT_TRUE(waits->seats.empty());
   EXPECT_FALSE(waits->basis.empty());
   world.Exit(running, 0);
   world.Turn();
   const auto starts = world.controller_.Foresee(spec, 3, world.ada_, world.now_, World::NoHistory());
   ASSERT_TRUE(starts);
   EXPECT_EQ(starts->start, world.now_);
-  EXPECT_EQ(starts->nodes.size(), 1u);
+  ASSERT_EQ(starts->seats.size(), 1u);
+  EXPECT_EQ(starts->seats[0].gpus.size(), 1);
   spec.request.gpus = 3;
   EXPECT_FALSE(world.controller_.Foresee(spec, 0, world.ada_, world.now_, World::NoHistory()));
   const Effects effects = world.Turn();

@@ -398,7 +398,7 @@ std::string Routes::OpenApiText() {
   };
   const JsonType* action = &kJsonType<ActionRequest>;
   const JsonType* actions = &kJsonType<ActionAnswer>;
-  add("POST", "/v1/jobs", "Submit a job, an array or a sweep", &kJsonType<SubmitRequest>, &kJsonType<SubmitAnswer>);
+  add("POST", "/v1/jobs", "Submit a job, an array or a sweep", &kJsonType<SubmitRequest>, &kJsonType<ForecastAnswer>);
   add("GET", "/v1/jobs", "List jobs; the filters are query parameters", &kJsonType<JobSelector>,
       &kJsonType<std::vector<JobView>>);
   add("POST", "/v1/jobs/select", "List jobs; the filters are the body", &kJsonType<JobSelector>,
@@ -417,7 +417,7 @@ std::string Routes::OpenApiText() {
       actions);
   add("POST", "/v1/jobs/wake", "Bring it back", portion, actions);
   add("POST", "/v1/jobs/move", "Bring jobs with parts of GPUs to others, while they run", portion, actions);
-  add("GET", "/v1/jobs/{id}", "One job in full", nullptr, &kJsonType<JobDetail>);
+  add("GET", "/v1/jobs/{id}", "One job in full", nullptr, &kJsonType<JobInFull>);
   add("GET", "/v1/jobs/{id}/why", "What holds it back", nullptr, &kJsonType<WhyView>);
   add("POST", "/v1/jobs/{id}/steps",
       "A step of it is started from outside, or signalled (`stop=1`): with `Upgrade: divvy-step/1`, frames from then "

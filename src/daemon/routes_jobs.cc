@@ -15,6 +15,7 @@
 #include "dialect/quantities.h"
 #include "dialect/slurm.h"
 #include "wire/messages_remote.h"
+#include "wire/page_messages.h"
 
 namespace divvy {
 namespace {
@@ -158,9 +159,15 @@ void Routes::AnswerForecast(Call& call, JobSpec spec, std::uint64_t elements, wi
   answer.state = "queued";
   if (forecast->start != kNever) answer.predicted_start = ToSeconds(forecast->start);
   answer.prediction_basis = WithPublicIds(forecast->basis, core_.Outcomes());
-  for (const std::string& node : forecast->nodes)
-    answer.nodes.push_back(node.empty() ? core_.controller().cluster().node(kOwnNode).words.name : node);
-  call.Answer(answer);
+  wire::ForecastAnswer full;
+  for (const Seat& seat : forecast->seats) {
+    const std::string node = seat.node.empty() ? core_.controller().cluster().node(kOwnNode).words.name : seat.node;
+    answer.nodes.push_back(node);
+    const std::vector<int> gpus = seat.gpus.ToVector();
+    full.seats.push_back({node, {gpus.begin(), gpus.end()}, seat.tasks, {}});
+  }
+  static_cast<wire::SubmitAnswer&>(full) = std::move(answer);
+  call.Answer(full);
 }
 
 void Routes::AnswerWhenFinal(Call& call, JobId id, std::function<void()> on_closed) {

@@ -429,7 +429,7 @@ void Routes::AnswerDetail(Call& call, const Found& found) {
     detail.error = PathOf(found, *shown, true);
   }
   if (!MaySee(call.caller, record)) detail.script.clear();
-  call.Answer(detail);
+  call.Answer(InFull(std::move(detail), record, core_.Outcomes(), found.history));
 }
 
 void Routes::Steps(Call& call) {

@@ -150,7 +150,8 @@ std::string Stamp(Time time) {
   return std::string(text, length) + tail;
 }
 
-std::vector<std::string> HistoryLines(const JobRecord& record, const std::vector<Batch::HistoryLine>& history) {
+std::vector<std::pair<Time, std::string>> HistoryLines(const JobRecord& record,
+                                                       const std::vector<Batch::HistoryLine>& history) {
   std::vector<std::pair<Time, std::string>> lines;
   lines.emplace_back(record.submitted, "submitted by " + record.user.name);
   // Of one that was cancelled while it waited to run again the last run is there already.
@@ -166,9 +167,7 @@ std::vector<std::string> HistoryLines(const JobRecord& record, const std::vector
     lines.emplace_back(record.started, StartedText(record));
   if (IsFinal(record.state)) lines.emplace_back(record.ended, EndText(record));
   std::ranges::stable_sort(lines, {}, &std::pair<Time, std::string>::first);
-  std::vector<std::string> out;
-  for (const auto& [at, text] : lines) out.push_back(Stamp(at) + "  " + text);
-  return out;
+  return lines;
 }
 
 }  // namespace
@@ -233,6 +232,20 @@ wire::JobView ViewOf(const JobRecord& record, const Reason& reason, const SpecLa
   return view;
 }
 
+wire::JobInFull InFull(wire::JobDetail detail, const JobRecord& record, const FindOutcome& find,
+                       const std::vector<Batch::HistoryLine>& history) {
+  wire::JobInFull full;
+  static_cast<wire::JobDetail&>(full) = std::move(detail);
+  for (const auto& [at, text] : HistoryLines(record, history))
+    full.timeline.push_back({ToSeconds(at), WithPublicIds(text, find)});
+  if (record.array_count > 0) {
+    full.all_indices = !record.array_indices.empty() ? record.array_indices.ToString()
+                       : record.array_count == 1     ? "0"
+                                                     : "0-" + std::to_string(record.array_count - 1);
+  }
+  return full;
+}
+
 wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Reason& reason, const SpecLabels& labels,
                          const FindOutcome& find, const std::vector<GpuFacts>& gpus,
                          const std::vector<Batch::HistoryLine>& history) {
@@ -252,7 +265,8 @@ wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Rea
   if (IsActive(record.state)) detail.deadline = OptionalSeconds(Deadline(record));
   detail.retries_left = std::max<std::int64_t>(0, record.retries - static_cast<std::int64_t>(record.retries_used));
   detail.wants_pty = record.wants_pty;
-  for (const std::string& line : HistoryLines(record, history)) detail.history.push_back(WithPublicIds(line, find));
+  for (const auto& [at, text] : HistoryLines(record, history))
+    detail.history.push_back(Stamp(at) + "  " + WithPublicIds(text, find));
   if (record.array_count > 0) {
     const auto first = std::ranges::find(history, kFirstElementStarted, &Batch::HistoryLine::text);
     const bool have_begun = IsActive(record.state) || IsFinal(record.state);

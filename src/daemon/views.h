@@ -10,6 +10,7 @@
 #include "engine/server/explain.h"
 #include "model/batch.h"
 #include "wire/messages.h"
+#include "wire/page_messages.h"
 
 namespace divvy {
 
@@ -43,6 +44,9 @@ wire::JobView ViewOf(const JobRecord& record, const Reason& reason, const SpecLa
 wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Reason& reason, const SpecLabels& labels,
                          const FindOutcome& find, const std::vector<GpuFacts>& gpus,
                          const std::vector<Batch::HistoryLine>& history);
+/// What beyond it the page shows.
+wire::JobInFull InFull(wire::JobDetail detail, const JobRecord& record, const FindOutcome& find,
+                       const std::vector<Batch::HistoryLine>& history);
 /// Where a job with parts of GPUs really is, as the keeper there said it last; `tenant` null: it is not there yet.
 /// Nothing for a job with whole GPUs, or that does not run.
 std::optional<wire::ShareView> ShareViewOf(const JobRecord& record, const wire::KeptTenant* tenant);

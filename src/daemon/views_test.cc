@@ -97,6 +97,25 @@ TEST(JobDetail, AnArrayHasRunSinceItsFirstElementsStart) {
   EXPECT_EQ(detail.start_time, ToSeconds(kNow - 9s));
 }
 
+TEST(JobDetail, ItsTimelineHasMomentsAndItsArrayAllIndices) {
+  JobRecord array;
+  array.id = array.spec_of = JobId(5);
+  array.array_count = 4;
+  array.submitted = kNow - 20s;
+  array.array_indices = *IndexRanges::Parse("2-8:2", "x");
+  array.array_waiting = *IndexRanges::Parse("3", "x");
+  const auto none = [](JobId) { return std::optional<JobRecord>(); };
+  const std::vector<Batch::HistoryLine> history = {{JobId(5), kNow - 9s, "its first element started"}};
+  const auto full = InFull(DetailOf(array, nullptr, "", {}, none, {}, history), array, none, history);
+  ASSERT_EQ(full.timeline.size(), full.history.size());
+  EXPECT_EQ(full.timeline.back().time, ToSeconds(kNow - 9s));
+  EXPECT_EQ(full.timeline.back().text, "its first element started");
+  EXPECT_EQ(full.array_indices, "8");
+  EXPECT_EQ(full.all_indices, "2,4,6,8");
+  array.array_indices = IndexRanges();
+  EXPECT_EQ(InFull({}, array, none, {}).all_indices, "0-3");
+}
+
 TEST(PublicIds, ElementsAreCalledByTheNamesThatPeopleKnow) {
   const Jobs jobs;
   const auto names = [&](const std::string& text) { return WithPublicIds(text, jobs.find()); };

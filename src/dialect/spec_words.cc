@@ -39,8 +39,9 @@ constexpr std::array kLabelOptions = {
     LabelOption{"divvy.private-tmp", "--private-tmp"},
     LabelOption{"divvy.private-shm", "--private-shm"},
 };
-// How an option was written down, which the request says as well.
-constexpr std::array<std::string_view, 2> kWayLabels = {"divvy.tasks", "divvy.shared"};
+// How an option was written down, which the request says as well, and where the submission was made.
+constexpr std::array<std::string_view, 4> kWayLabels = {"divvy.tasks", "divvy.shared", "slurm.submit-dir",
+                                                        "slurm.submit-host"};
 
 std::string SizeText(Bytes size) {
   const std::int64_t bytes = size.count();

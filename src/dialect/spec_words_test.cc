@@ -100,6 +100,8 @@ TEST(SpecWords, OfAScriptOnlyWhatItsOwnLinesDoNotSay) {
   ASSERT_TRUE(ReadScript(text, "train.sh", TestSurroundings(), spec));
   spec.arguments = {"alpha", "beta gamma"};
   EXPECT_EQ(Line(spec), "divvy submit train.sh alpha 'beta gamma'");
+  spec.labels["slurm.submit-host"] = "another";
+  EXPECT_EQ(Line(spec), "divvy submit train.sh alpha 'beta gamma'");
   spec.request.gpus = 2;
   EXPECT_EQ(Line(spec), "divvy submit --gpus 2 train.sh alpha 'beta gamma'");
   spec.is_held = false;

@@ -15,6 +15,7 @@
 #include "wire/messages_teams_describe.h"
 #include "wire/page_messages_describe.h"
 #include "wire/spec_json.h"
+#include "wire/submit_messages_describe.h"
 #include "wire/waste_messages_describe.h"
 
 namespace divvy {
@@ -129,9 +130,18 @@ DIVVY_DESCRIBED(wire::ProgressAnswer);
 DIVVY_DESCRIBED(wire::JobOutlook);
 DIVVY_DESCRIBED(wire::WaitAnswer);
 DIVVY_DESCRIBED(wire::ErrorView);
+DIVVY_DESCRIBED(wire::TimelineLine);
+DIVVY_DESCRIBED(wire::JobInFull);
+DIVVY_DESCRIBED(wire::ForecastAnswer);
 DIVVY_DESCRIBED(wire::EnvironmentView);
 DIVVY_DESCRIBED(wire::HistoryEvent);
 DIVVY_DESCRIBED(wire::VariableView);
+DIVVY_DESCRIBED(wire::AgainView);
+DIVVY_DESCRIBED(wire::WordsQuestion);
+DIVVY_DESCRIBED(wire::WordView);
+DIVVY_DESCRIBED(wire::WordsAnswer);
+DIVVY_DESCRIBED(wire::ScriptQuestion);
+DIVVY_DESCRIBED(wire::ScriptAnswer);
 DIVVY_DESCRIBED(wire::ValohaiQuestion);
 DIVVY_DESCRIBED(wire::ValohaiProblemView);
 DIVVY_DESCRIBED(wire::ValohaiParameterView);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/job.h"
+#include "wire/messages.h"
 
 namespace divvy::wire {
 
@@ -32,6 +33,22 @@ struct StartsAnswer {
   double time = 0;
   bool is_complete = true;  // Of all that wait; else the daemon is at it, and who asks again gets more.
   std::vector<StartView> starts;
+};
+
+/// A line of a job's history.
+struct TimelineLine {
+  double time = 0;
+  std::string text;  // "queued again: ..."
+};
+/// GET /v1/jobs/ID.
+struct JobInFull : JobDetail {
+  std::vector<TimelineLine> timeline;  // `history` with moments in place of words for them.
+  std::string all_indices;             // Of an array: those of all its elements, "0-99".
+};
+
+/// POST /v1/jobs of a test.
+struct ForecastAnswer : SubmitAnswer {
+  std::vector<SeatView> seats;  // `nodes` with the GPUs that it would get there.
 };
 
 /// GET /v1/history: what happened to a job, or to a machine and its GPUs.
