@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import { bytes, hours, lasting, money, plain, share } from '../src/lib/format.js';
-import { Daemon, enter, keepFiles, leave, parsed, showView, until } from './world.mjs';
+import { Daemon, enter, keepFiles, leave, parsed, showFreshSubmit, showView, until } from './world.mjs';
 
 const kConfig = `[gpus]
 mig = "auto"
@@ -362,9 +362,7 @@ test('submit: parts and MIG instances are asked for as by the command line that 
     { part: 'memory', fields: { memory: '10', 'memory-most': '30' } },
   ];
   for (const { part, fields } of forms) {
-    await show('queue');
-    await show('submit');
-    await page.waitForSelector('h1:text-is("Submit")');
+    await showFreshSubmit(page);
     await page.fill('[data-field=command]', 'sleep 1000');
     await page.fill('[data-field=name]', 'asked');
     await page.click('summary:has-text("More")');
@@ -372,6 +370,7 @@ test('submit: parts and MIG instances are asked for as by the command line that 
     await page.selectOption('[data-field=part]', part);
     for (const [name, value] of Object.entries(fields)) await page.fill(`[data-field="${name}"]`, value);
     await page.waitForSelector('[data-preview] dd.big');
+    await page.waitForSelector('[data-line=ready]');
     const line = await page.locator('[data-preview] pre').innerText();
     await page.click('[data-submit]');
     await page.waitForSelector('h2:has-text("Facts")');

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
-import { Daemon, enter, leave, showView, until } from './world.mjs';
+import { Daemon, enter, leave, showFreshSubmit, showView, until } from './world.mjs';
 
 let daemon, browser, page;
 before(async () => {
@@ -13,7 +13,7 @@ before(async () => {
 after(() => leave(browser, daemon));
 const show = (view) => showView(page, view);
 
-const kAll = '--gpus 2 --gpu-type h100 --gpu-memory 40G --cpus 2 --memory 1536M --topology nvlink:required --placement spread --exclude nx --preemptible requeue --retries 3 --retry-delay 1m --priority -4 --begin now+5h --deadline now+9h --time 90s --group g --comment'.split(' ').concat('a comment', '--output', 'out/%j.log', '--error', 'e.log', '--account', 'acc', '--array', '1-9:2%2', '--env', 'A=two words', '--notify', 'fail', '--signal', 'USR1@30s', '--grace', '5s', '--pool', 'label');
+const kAll = '--gpus 2 --gpu-type h100 --gpu-memory 40G --cpus 2 --memory 1536M --topology nvlink:required --placement spread --exclude nx --preemptible requeue --retries 3 --retry-delay 1m --priority -4 --begin now+5h --deadline now+9h --time 90s --group g --comment'.split(' ').concat('a comment', '--output', 'o-%j.log', '--error', 'e.log', '--account', 'acc', '--array', '1-9:2%2', '--env', 'A=two words', '--notify', 'fail', '--signal', 'USR1@30s', '--grace', '5s', '--pool', 'label');
 /** What was asked for, of divvy show. */
 const asked = (id) => {
   const { request, retries_left, priority, group, comment, account, array_indices, array_at_once, labels, preemptible, eligible_time, output, pool, command, script, name, directory, dependencies } = daemon.json('show', id);
@@ -86,8 +86,7 @@ test('submit one like it: a script with arguments, several components, one eleme
 });
 
 test('submit: signs of a shell are for a shell, visibly; the line says just what is sent', async () => {
-  await show('queue');
-  await show('submit');
+  await showFreshSubmit(page);
   const pre = async () => {
     await page.waitForSelector('[data-line=ready]');
     return page.locator('[data-preview] pre').innerText();
@@ -109,8 +108,7 @@ test('submit: signs of a shell are for a shell, visibly; the line says just what
 });
 
 test("submit: a script's own lines fill the form as the command line reads them", async () => {
-  await show('queue');
-  await show('submit');
+  await showFreshSubmit(page);
   await page.check('input[value=script]');
   await page.fill('[data-field=script]', '#!/bin/bash\n#SBATCH --gres=gpu:3 --time=1:30:00 --qos=normal\n#SBATCH --job-name=from-lines\ntrue\n');
   await until('its GPUs', async () => (await page.inputValue('[data-field=gpus]')) === '3');
@@ -123,12 +121,52 @@ test("submit: a script's own lines fill the form as the command line reads them"
   await until('the words that win', async () => (await page.locator('[data-line=ready]').innerText({ timeout: 500 })) === 'divvy submit --time 2h script.sh');
   const job = daemon.json('show', await submitted());
   assert.deepEqual([job.request.gpus, job.request.time_limit_s, job.dialect, job.qos, job.name], [3, 7200, 'slurm', 'normal', 'from-lines']);
-  await show('queue');
-  await show('submit');
+  await showFreshSubmit(page);
   await page.check('input[value=script]');
   await page.fill('[data-field=script]', '#!/bin/bash\n# DIVVY --gpus many\ntrue\n');
   await page.waitForSelector('[data-preview] .notice.bad >> text=/script.sh line 2: --gpus/');
   assert.ok(await page.locator('[data-submit]').isDisabled());
+  daemon.divvy('cancel', '--all', '--grace', '0');
+});
+
+test('submit: what is typed stays while one looks elsewhere, until it is sent or cleared', async () => {
+  await showFreshSubmit(page);
+  assert.equal(await page.locator('[data-clear]').count(), 0);
+  await page.fill('[data-field=command]', 'sleep 1');
+  await page.fill('[data-field=gpus]', '3');
+  await show('queue');
+  await show('submit');
+  assert.equal(await page.inputValue('[data-field=command]'), 'sleep 1');
+  assert.equal(await page.inputValue('[data-field=gpus]'), '3');
+  await page.check('input[value=valohai]');
+  await page.fill('[data-field=yaml]', '- step:\n    name: train\n    image: x\n    command: echo {parameters}\n    parameters: [{name: lr, type: float, default: 0.5}]\n');
+  await page.waitForSelector('[data-parameters] input');
+  await page.fill('[data-parameters] input', '0.7');
+  await show('queue');
+  await show('submit');
+  await page.waitForSelector('[data-parameters] input');
+  assert.equal(await page.inputValue('[data-parameters] input'), '0.7');
+  await page.check('input[value=command]');
+  await submitted();
+  await show('submit');
+  assert.equal(await page.inputValue('[data-field=command]'), '');
+  await page.fill('[data-field=command]', 'x');
+  await page.click('[data-clear]');
+  assert.equal(await page.inputValue('[data-field=command]'), '');
+  assert.equal(await page.inputValue('[data-field=gpus]'), '1');
+});
+
+test('submit: where it would start names the GPUs', async () => {
+  daemon.divvy('cancel', '--all', '--grace', '0');
+  await until('room', () => daemon.json('queue').length === 0);
+  const first = daemon.submit('--gpus', '2', '--', 'sleep', '1000');
+  await until('its start', () => daemon.json('show', first).state === 'running');
+  await showFreshSubmit(page);
+  await page.fill('[data-field=gpus]', '3');
+  await until('its place', async () => (await page.locator('[data-place]').innerText({ timeout: 500 })) === 'GPUs 2-4');
+  await page.fill('[data-field=command]', 'sleep 1000');
+  const id = await submitted();
+  assert.deepEqual(daemon.json('show', id).gpus, [2, 3, 4]);
   daemon.divvy('cancel', '--all', '--grace', '0');
 });
 

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { Daemon, enter, leave, openPage, showView, until } from './world.mjs';
+import { Daemon, enter, leave, openPage, showFreshSubmit, showView, until } from './world.mjs';
 
 const kYaml = `
 - step:
@@ -39,7 +39,7 @@ test('a step as a form: what it becomes is shown, and is what vh makes of it', a
   const project = join(daemon.home, 'project');
   mkdirSync(project);
   writeFileSync(join(project, 'valohai.yaml'), kYaml);
-  await show('submit');
+  await showFreshSubmit(page);
   await page.check('input[value=valohai]');
   await page.setInputFiles('[data-field=file]', join(project, 'valohai.yaml'));
   await page.waitForSelector('[data-parameters]');
@@ -80,7 +80,7 @@ test('tasks of the file stand beside its steps, with the line that runs them', a
   mkdirSync(project);
   const yaml = kYaml + '- task:\n    name: sweep of lr\n    step: train\n    type: grid_search\n    parameters:\n      - name: lr\n        style: multiple\n        rules: {items: [0.1, 0.2]}\n';
   writeFileSync(join(project, 'valohai.yaml'), yaml);
-  await show('submit');
+  await showFreshSubmit(page);
   await page.check('input[value=valohai]');
   await page.fill('[data-field=yaml]', yaml);
   const line = await page.locator('[data-tasks] pre').innerText();
@@ -93,8 +93,7 @@ test('tasks of the file stand beside its steps, with the line that runs them', a
 });
 
 test('mistakes are named by their line, values by their parameter, and nothing is submitted', async () => {
-  await show('queue');
-  await show('submit');
+  await showFreshSubmit(page);
   await page.check('input[value=valohai]');
   await page.fill('[data-field=yaml]', '- step:\n    name: train\n    imge: x\n    command: true\n');
   await page.waitForSelector('[data-problems] >> text=/line 3.*imge.*did you mean/');
@@ -116,8 +115,7 @@ test('mistakes are named by their line, values by their parameter, and nothing i
 });
 
 test('VH_GPUS among the variables asks for GPUs, where nothing else does', async () => {
-  await show('queue');
-  await show('submit');
+  await showFreshSubmit(page);
   await page.fill('[data-field=command]', 'sleep 1000');
   await page.click('summary:has-text("More")');
   const environment = page.locator('label:has-text("Environment") textarea');

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
-import { Daemon, enter, leave, openPage, showView, until } from './world.mjs';
+import { Daemon, enter, leave, openPage, showFreshSubmit, showView, until } from './world.mjs';
 
 let daemon, browser, page;
 before(async () => {
@@ -186,7 +186,7 @@ test('curves: of all GPUs, of a machine, of a job and of what it says of itself'
 });
 
 test('submit: says where it would fit, and submits', async () => {
-  await show('submit');
+  await showFreshSubmit(page);
   await page.fill('[data-field=command]', "sh -c 'echo \"two words\"; sleep 1000'");
   await page.fill('[data-field=name]', 'from-the-page');
   await page.fill('[data-field=gpus]', '99');
@@ -211,7 +211,7 @@ test('submit: says where it would fit, and submits', async () => {
 });
 
 test('submit: what it says as a command line is read the same way', async () => {
-  await show('submit');
+  await showFreshSubmit(page);
   await page.fill('[data-field=command]', 'true');
   await page.fill('[data-field=gpus]', '2');
   await page.selectOption('[data-field=part]', 'part');

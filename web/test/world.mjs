@@ -177,3 +177,11 @@ export function parsed(text) {
   }
   return rows.filter((row) => row.length > 1 || row[0]);
 }
+
+/** Submit as it is at first: what was typed before is kept. */
+export async function showFreshSubmit(page) {
+  await showView(page, 'overview');
+  await showView(page, 'submit');
+  await page.waitForSelector('h1:text-is("Submit")');
+  if (await page.locator('[data-clear]').count()) await page.click('[data-clear]');
+}

@@ -6,8 +6,8 @@ const kDecimal = Array.from({ length: 30 }, (_, i) => [1, 2, 5].map((digit) => N
 /** Of values: of bytes 1, 2, 4, ... of KiB, MiB, GiB; of all else 1, 2, 5; of whole things none between. */
 export const valueSteps = ({ isBinary = false, isWhole = false }) => (isBinary ? kBinary : isWhole ? kDecimal.filter((step) => step >= 1) : kDecimal);
 
-/** Of time, in seconds: none more than two and a half times the one before, so that no axis is without a label. */
-export const kTimeSteps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, ...[1, 2, 5, 10, 15, 30, 60, 90, 180, 365, 730].map((days) => days * 86_400)];
+/** Of time, in seconds: none more than twice the one before, so that no axis is without two labels. */
+export const kTimeSteps = [1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 180, 300, 600, 900, 1200, 1800, 3600, 7200, 10_800, 21_600, 43_200, ...[1, 2, 3, 5, 10, 15, 30, 60, 90, 180, 365, 730].map((days) => days * 86_400)];
 
-/** Pixels from label to label where so many seconds take so many pixels: with seconds they are longer. */
-export const timeSpace = (seconds, pixels) => ((52 / pixels) * seconds < 60 ? 70 : 52);
+/** Pixels from label to label where so many seconds take so many pixels: with seconds they are longer, and on a narrow axis nearer. */
+export const timeSpace = (seconds, pixels) => Math.min((52 / pixels) * seconds < 60 ? 70 : 52, Math.max(30, pixels / 4));

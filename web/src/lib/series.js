@@ -1,5 +1,6 @@
 // Charts' data: GET /v1/series (docs/api.md).
 import { get, query } from './api.js';
+import { plainNumber } from './numbers.js';
 import { seriesOf } from './shape.js';
 import { throttleText } from './throttle.js';
 
@@ -38,7 +39,7 @@ function byteText(value) {
   }
   return `${value >= 100 ? Math.round(value) : Number(value.toFixed(1))} ${units[unit]}`;
 }
-export const textOfUnit = (unit) => kByUnit[unit] ?? ((value) => String(Number(value.toPrecision(4))));
+export const textOfUnit = (unit) => kByUnit[unit] ?? plainNumber;
 // Reasons have no measure.
 export const axisOfUnit = (unit) => (unit === 'bits' ? () => '' : textOfUnit(unit));
 export const kMostOfUnit = { __proto__: null, ratio: 1 };

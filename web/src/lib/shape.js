@@ -31,7 +31,7 @@ const kTeam = { name: '', depth: 0, gpus: 0, running: 0, queued: 0, used_gpu_hou
 const kReservation = { number: 0, name: '', gpus: 0, user: '', team: '', duration_s: 0, every: '', turns: [] };
 const kHolder = { id: 0, display_id: '', name: '', user: '', node: '', gpus: [], until: null };
 const kWhy = { summary: '', position: 0, ahead_gpus: 0, predicted_start: null, prediction_basis: '', command: '', blockers: [] };
-const kDetail = { command: '', script: '', directory: '', output: '', error: '', history: [], notes: [], labels: {}, parameters: {}, elements: {}, steps: [], gpu_uuids: [], pid: 0, speeds: '', isolation: '', comment: '', project: '', group: '', account: '', array_indices: '', restarts: 0, priority: 0, cpu_time_s: 0, memory_peak_bytes: 0, dialect: '', deadline: null };
+const kDetail = { command: '', script: '', directory: '', output: '', error: '', timeline: [], all_indices: '', notes: [], labels: {}, parameters: {}, elements: {}, steps: [], gpu_uuids: [], pid: 0, speeds: '', isolation: '', comment: '', project: '', group: '', account: '', array_indices: '', array_at_once: 0, restarts: 0, priority: 0, cpu_time_s: 0, memory_peak_bytes: 0, dialect: '', deadline: null };
 const kStep = { number: 0, name: '', state: '', tasks: 1, start_time: null, end_time: null, task_map: [] };
 const kStepTask = { rank: 0, node: '', gpus: [], cores: '' };
 const stepsOf = (list) => listOf(list, kStep).map((step) => ({ ...step, task_map: listOf(step.task_map, kStepTask).map((task) => ({ ...task, gpus: numbers(task.gpus) })) }));
@@ -55,7 +55,7 @@ export function detailOf(value) {
   const job = shaped(jobOf(value), kDetail);
   return {
     ...job,
-    history: texts(job.history),
+    timeline: listOf(job.timeline, { time: 0, text: '' }),
     notes: texts(job.notes),
     gpu_uuids: texts(job.gpu_uuids),
     labels: record(job.labels),
@@ -202,8 +202,8 @@ export const fairnessOf = (value) => {
 };
 export const speedsOf = (value) => ({ rows: listOf(shaped(value, { rows: [] }).rows, { name: '', user: '', command: '', model: '', gpus: 0, speed: 0, runs: 0, by: '' }) });
 export const forecastOf = (value) => {
-  const answer = shaped(value, { id: 0, summary: '', notes: [], nodes: [], prediction_basis: '', predicted_start: null });
-  return { ...answer, notes: texts(answer.notes), nodes: texts(answer.nodes) };
+  const answer = shaped(value, { id: 0, summary: '', notes: [], seats: [], prediction_basis: '', predicted_start: null });
+  return { ...answer, notes: texts(answer.notes), seats: listOf(answer.seats, { node: '', gpus: [] }).map((seat) => ({ ...seat, gpus: numbers(seat.gpus) })) };
 };
 export function seriesOf(value) {
   const answer = shaped(value, { step_s: 1, begin: 0, series: [] });

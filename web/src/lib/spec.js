@@ -250,7 +250,7 @@ export function carriedWords(words, carried, hidden = []) {
     if (member === 'extra_environment') return isOneLine(word.text);
     return (kInForm.has(member) || kInRequest.has(member)) && !hidden.includes(member);
   };
-  const found = words.filter((word) => !isShown(word)).map((word) => ({ text: word.text, members: word.members, isOwn: word.is_of_script }));
+  const found = words.filter((word) => !isShown(word) && (word.is_option || !word.is_of_script)).map((word) => ({ text: word.text, members: word.members, isOwn: word.is_of_script }));
   const captured = spec.capture?.environment?.length;
   if (captured) found.push({ text: `the variables of where it was submitted (${captured})`, members: ['capture/environment'], isOwn: false });
   return found;

@@ -1,0 +1,103 @@
+// A job's own page: elements of arrays, its timeline, its runs, and what may be done.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { Daemon, enter, leave, openPage, showView, until } from './world.mjs';
+
+let daemon, browser, page;
+const port = 21000 + (process.pid % 8000);
+before(async () => {
+  daemon = new Daemon(process.env.DIVVY, '4xH100-80GB', `[controller]\nlisten = "127.0.0.1:${port}"\n`).up();
+  // Another part of the world than the daemon's.
+  ({ browser, page } = await enter(daemon, { timezoneId: 'Asia/Kathmandu' }));
+});
+after(() => leave(browser, daemon));
+const show = (view) => showView(page, view);
+const fact = async (name) => page.locator(`.facts dt:text-is("${name}") + dd`).first().innerText({ timeout: 1000 });
+const rowsOf = (label) => page.locator(`[aria-label="${label}"] .rows [role=row]`);
+const cells = (row) => row.locator('[role=cell]').allInnerTexts();
+
+test('array: its elements with states and links, original indices, cap, and their logs', async () => {
+  const id = daemon.submit('--gpus', '1', '--array', '2-8:2%1', '--name', 'many', '--', 'sh', '-c', 'echo element $DIVVY_ARRAY_INDEX; [ $DIVVY_ARRAY_INDEX != 2 ] && sleep 1000; exit 3');
+  await until('the second to run', () => daemon.json('queue').some((job) => job.display_id === `${id}_4` && job.state === 'running'));
+  await show(`job/${id}`);
+  await until('its elements', async () => (await rowsOf('Elements').count()) === 4);
+  await until('their states', async () => {
+    const found = await Promise.all([0, 1, 2, 3].map(async (i) => (await cells(rowsOf('Elements').nth(i))).slice(0, 2)));
+    assert.deepEqual(found, [[`${id}_2`, 'failed'], [`${id}_4`, 'running'], [`${id}_6`, 'queued'], [`${id}_8`, 'queued']]);
+    return true;
+  });
+  assert.equal(await fact('Array'), '2,4,6,8, 1 at once');
+  assert.match(await page.locator('[data-elements]').innerText(), /^Elements: 4 in all, /);
+  await page.waitForSelector('pre >> text=element 4');
+  await page.selectOption('[data-element-log]', { label: `${id}_2` });
+  await page.waitForSelector('pre >> text=element 2');
+  await page.click(`[aria-label=Elements] a:text-is("${id}_2")`);
+  await until('that element', async () => (await fact('Array')) === `element 2 of ${id}`);
+  assert.equal(await fact('Exit code'), '3');
+  await page.click('[data-array]');
+  await page.waitForSelector('h2:text-is("Elements")');
+  daemon.divvy('cancel', '--all', '--grace', '0');
+});
+
+test("timeline: in the browser's own time, with days, and whole phrases that stand out", async () => {
+  const id = daemon.submit('--gpus', '0', '--retries', '1', '--retry-delay', '1s', '--name', 'tries', '--', 'sh', '-c', 'exit 4');
+  await until('its end', () => daemon.json('show', id).state === 'failed');
+  await show(`job/${id}`);
+  await page.waitForSelector('.timeline >> text=/run 2 started/');
+  const inZone = (time, options) => new Intl.DateTimeFormat('en-GB', { timeZone: 'Asia/Kathmandu', ...options }).format(new Date(time * 1000));
+  const told = (await daemon.ask('GET', `/v1/jobs/${id}`)).timeline;
+  const clocks = await page.locator('.timeline li:not(.day) > span:first-child').allInnerTexts();
+  assert.deepEqual(clocks, told.map((line) => inZone(line.time, { hour: '2-digit', minute: '2-digit', second: '2-digit' })));
+  assert.equal(await page.locator('.timeline li.day').first().innerText(), inZone(told[0].time, { weekday: 'short', day: 'numeric', month: 'short', year: 'numeric' }));
+  assert.equal(await page.locator('.timeline li:not(.day) > span').first().getAttribute('title'), inZone(told[0].time, { dateStyle: 'medium', timeStyle: 'medium' }));
+  const bold = await page.locator('.timeline b').allInnerTexts();
+  assert.deepEqual(bold, ['submitted', 'run 1 started', 'try 1 of 2 ended with exit code 4', 'run 2 started', 'failed']);
+});
+
+test('curves begin with the first run, and say where another began', async () => {
+  const id = daemon.submit('--gpus', '1', '--name', 'again', '--', 'sh', '-c', 'i=0; while [ $i -lt 900 ]; do i=$((i+1)); echo "{\\"lr\\": 0.000005642}"; sleep 0.2; done');
+  await show(`job/${id}`);
+  await page.waitForSelector('[data-metric="own.lr"] canvas');
+  await until('small numbers', async () => /now 5\.64e-6/.test(await page.locator('[data-metric="own.lr"] [role=img]').getAttribute('aria-label')));
+  assert.equal(await page.locator('[data-restarts]').count(), 0);
+  const asked = [];
+  page.on('request', (request) => request.url().includes('/v1/series') && asked.push(request.url()));
+  await page.waitForTimeout(3000);
+  daemon.divvy('requeue', id);
+  await page.waitForSelector('[data-restarts] >> text=/2 runs/');
+  const first = (await daemon.ask('GET', `/v1/jobs/${id}`)).timeline.find((line) => /started/.test(line.text)).time;
+  asked.length = 0;
+  await until('another look', () => asked.some((url) => /of=job/.test(url)));
+  const since = Number(/since=(\d+)/.exec(asked.find((url) => /of=job/.test(url)))[1]);
+  assert.ok(Math.abs(since - first) <= 3, `${since} ${first}`);
+  daemon.divvy('cancel', id, '--grace', '0');
+});
+
+test('what asks for no GPU says so; a limit of nothing is none, and what is none is told', async () => {
+  const id = daemon.submit('--gpus', '0', '--time', '1h', '--hold', '--', 'true');
+  await show(`job/${id}`);
+  await until('its request', async () => (await fact('Asks for')) === 'no GPU');
+  await page.click('button:text-is("Time limit")');
+  await page.fill('dialog input', '');
+  await page.click('dialog button:has-text("Set")');
+  await page.waitForSelector('text=/The time limit stays as it was/');
+  assert.equal(daemon.json('show', id).request.time_limit_s, 3600);
+  await page.click('button:text-is("Time limit")');
+  await page.fill('dialog input', '0');
+  await page.click('dialog button:has-text("Set")');
+  await until('no limit', () => daemon.json('show', id).request.time_limit_s === 0);
+  // Who may only look is offered nothing that cannot be done.
+  const other = await openPage(browser);
+  await other.goto(daemon.link().replace(/#.*/, ''));
+  await other.fill('#token', daemon.divvy('token', 'create', '--role', 'viewer').trim());
+  await other.click('button:has-text("Log in")');
+  await other.waitForSelector('[data-tile="Running"]');
+  await showView(other, `job/${id}`);
+  await other.waitForSelector('h2:has-text("Facts")');
+  assert.equal(await other.locator('a:has-text("Submit one like it")').count(), 0);
+  assert.equal(await other.locator('.head button').count(), 0);
+  assert.deepEqual(other.troubles, []);
+  daemon.divvy('cancel', '--all', '--grace', '0');
+});
+
+test('nothing went wrong on the page', () => assert.deepEqual(page.troubles, []));

@@ -1,0 +1,43 @@
+// A job's timeline and the indices of an array, by themselves.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { metricName, plainNumber } from '../src/lib/numbers.js';
+import { expand, startsOf, timelineOf, withDays } from '../src/lib/timeline.js';
+
+test('what happened stands out, as a whole phrase', () => {
+  const [what, text] = [(line) => timelineOf([{ time: 1, text: line }])[0].what, (line) => timelineOf([{ time: 1, text: line }])[0].text];
+  for (const [line, head, rest] of [
+    ['submitted by root', 'submitted', 'by root'],
+    ['started on GPUs 0-1: it was first in line', 'started', 'on GPUs 0-1: it was first in line'],
+    ['run 2 started on GPU 3', 'run 2 started', 'on GPU 3'],
+    ['its first element started', 'its first element started', ''],
+    ['try 1 of 2 in 10 s: exit code 1', 'try 1 of 2 in 10 s', 'exit code 1'],
+    ['queued again by root', 'queued again', 'by root'],
+    ['queued again: its machine went down', 'queued again', 'its machine went down'],
+    ['timed_out: ran for 5 s', 'timed out', 'ran for 5 s'],
+    ['is warned (1 of 2) that it wastes 1 GPU: it does nothing', 'is warned', '(1 of 2) that it wastes 1 GPU: it does nothing'],
+    ['node n2 is lost; the job may go on there', 'node n2 is lost', 'the job may go on there'],
+    ['try 1 of 2 ended with exit code 1; tries again after 10s', 'try 1 of 2 ended with exit code 1', 'tries again after 10s'],
+    ['succeeded', 'succeeded', ''],
+  ]) {
+    assert.equal(what(line), head, line);
+    assert.equal(text(line), rest, line);
+  }
+});
+test('a day is named where it begins', () => {
+  const lines = withDays([{ time: 1 }, { time: 2 }, { time: 11 }], (time) => `day ${Math.floor(time / 10)}`);
+  assert.deepEqual(lines.map((one) => one.day), ['day 0', '', 'day 1']);
+});
+test('runs begin where their lines say', () => {
+  assert.deepEqual(startsOf([{ time: 1, text: 'submitted by a' }, { time: 2, text: 'run 1 started on GPU 0' }, { time: 3, text: 'queued again: x' }, { time: 4, text: 'run 2 started on GPU 0' }, { time: 5, text: 'its first element started' }]), [2, 4]);
+  assert.deepEqual(startsOf([{ time: 2, text: 'started on GPU 0' }]), [2]);
+});
+test('indices are counted out, as many as are wanted', () => {
+  assert.deepEqual(expand('2-4,7', 10), [2, 3, 4, 7]);
+  assert.deepEqual(expand('0-999999', 3), [0, 1, 2]);
+  assert.deepEqual(expand('', 3), []);
+});
+test('numbers of metrics have a power of ten where they are small or large', () => {
+  assert.deepEqual([0.000005642, 0.00012, 0.0015, 0, 1, -0.00004, 12345.678, 123456789, 1e-5].map(plainNumber), ['5.64e-6', '1.2e-4', '0.0015', '0', '1', '-4e-5', '12350', '1.23e8', '1e-5']);
+  assert.deepEqual(['cpu_utilization', 'sm_activity', 'rows'].map(metricName), ['CPU use', 'SM activity', 'Rows']);
+});
