@@ -23,6 +23,7 @@
 #include "daemon/committer.h"
 #include "daemon/core.h"
 #include "daemon/counters.h"
+#include "daemon/daemon_flags.h"
 #include "daemon/far_streams.h"
 #include "daemon/fleet.h"
 #include "daemon/housekeeping.h"
@@ -55,16 +56,21 @@ constexpr std::string_view kBootKey = "node.boot_id";
 /// Ended jobs that are read at the start, to know how long their like run.
 constexpr std::uint64_t kRunsLearnt = 2'000;
 
-struct Flags {
-  std::string emulate;
-  std::string gpus;
-  std::string listen;
-  bool is_detached = false;
-};
+std::optional<IgnoredProcess> LookUpProcess(std::int64_t pid) {
+  const auto stat = ReadGpuProcessStat(pid);
+  if (!stat) return std::nullopt;
+  IgnoredProcess process;
+  process.identity = {pid, stat->start_ticks};
+  struct stat status {};
+  const std::string directory = "/proc/" + std::to_string(pid);
+  if (::stat(directory.c_str(), &status) == 0) process.user = UserName(status.st_uid);
+  if (const auto comm = ReadWhole(directory + "/comm")) process.command = Trim(*comm);
+  return process;
+}
 
 class Daemon {
  public:
-  Daemon(Places places, Flags flags) : places_(std::move(places)), flags_(std::move(flags)), signals_(loop_) {}
+  Daemon(Places places, DaemonFlags flags) : places_(std::move(places)), flags_(std::move(flags)), signals_(loop_) {}
 
   Status Start();
   void Run() {
@@ -81,6 +87,9 @@ class Daemon {
   // A daemon of one user runs that user's jobs.
   bool RunsRootJobs() const { return config_.root_jobs || !places_.is_machine_wide; }
   Status ApplyRestriction();
+  About MakeAbout();
+  Admins MakeAdmins() const;
+  Result<Routes::Ports> RoutePorts();
   Status Serve();
   Status OpenDoorToOthers();
   std::shared_ptr<UiDoor> MakeUiDoor(std::shared_ptr<Audit> audit);
@@ -92,7 +101,7 @@ class Daemon {
   void GiveUp(const Error& error);
 
   Places places_;
-  Flags flags_;
+  DaemonFlags flags_;
   dialect::Config config_;
   Log log_;
   asio::io_context loop_{1};
@@ -336,7 +345,7 @@ void Daemon::LogChanges() {
   });
 }
 
-Status Daemon::Serve() {
+About Daemon::MakeAbout() {
   About about;
   about.pid = ::getpid();
   about.since = clock_.Now();
@@ -352,13 +361,20 @@ Status Daemon::Serve() {
     about.warnings.push_back("this server has " + std::to_string(host_.gpus().gpus.size()) +
                              " GPUs, of which the first " + std::to_string(Server::kMostGpus) + " are given to jobs");
   }
+  return about;
+}
+
+Admins Daemon::MakeAdmins() const {
   Admins::Names names;
   names.uids.insert(::geteuid());
   names.users.insert(config_.admin_users.begin(), config_.admin_users.end());
   names.groups.insert(config_.admin_groups.begin(), config_.admin_groups.end());
-  Admins admins(std::move(names), [](const User& user, const std::string& group) {
+  return Admins(std::move(names), [](const User& user, const std::string& group) {
     return IsInGroup(static_cast<uid_t>(user.uid), static_cast<gid_t>(user.gid), group);
   });
+}
+
+Result<Routes::Ports> Daemon::RoutePorts() {
   Routes::Ports ports;
   ports.default_grace = config_.grace;
   ports.takes_root_jobs = RunsRootJobs();
@@ -395,18 +411,13 @@ Status Daemon::Serve() {
   ui_ = MakeUiDoor(ports.audit);
   ports.ui = ui_;
   ports.shut_down = [this] { After(1ms, [this] { loop_.stop(); }); };
-  ports.look_up_process = [](std::int64_t pid) -> std::optional<IgnoredProcess> {
-    const auto stat = ReadGpuProcessStat(pid);
-    if (!stat) return std::nullopt;
-    IgnoredProcess process;
-    process.identity = {pid, stat->start_ticks};
-    struct stat status {};
-    const std::string directory = "/proc/" + std::to_string(pid);
-    if (::stat(directory.c_str(), &status) == 0) process.user = UserName(status.st_uid);
-    if (const auto comm = ReadWhole(directory + "/comm")) process.command = Trim(*comm);
-    return process;
-  };
-  routes_ = std::make_unique<Routes>(*core_, host_.node(), std::move(about), std::move(admins), std::move(ports));
+  ports.look_up_process = LookUpProcess;
+  return ports;
+}
+
+Status Daemon::Serve() {
+  DIVVY_TRY(Routes::Ports ports, RoutePorts());
+  routes_ = std::make_unique<Routes>(*core_, host_.node(), MakeAbout(), MakeAdmins(), std::move(ports));
   HttpServerOptions options;
   options.path = places_.socket;
   options.mode = places_.is_machine_wide ? 0666 : 0600;
@@ -550,29 +561,11 @@ void Daemon::Close() {
   log_.Write(LogLevel::kInfo, "event=down");
 }
 
-Result<Flags> ReadFlags(const std::vector<std::string>& words) {
-  Flags flags;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "--detached") {
-      flags.is_detached = true;
-    } else if (words[i] == "--emulate" && i + 1 < words.size()) {
-      flags.emulate = words[++i];
-    } else if (words[i] == "--gpus" && i + 1 < words.size()) {
-      flags.gpus = words[++i];
-    } else if (words[i] == "--listen" && i + 1 < words.size()) {
-      flags.listen = words[++i];
-    } else {
-      return InvalidArgument("the daemon does not understand '" + words[i] + "'");
-    }
-  }
-  return flags;
-}
-
 }  // namespace
 
 int DaemonMain(const std::vector<std::string>& words) {
   SetServiceSignals();
-  const auto flags = ReadFlags(words);
+  const auto flags = ReadDaemonFlags(words);
   if (!flags) {
     std::fprintf(stderr, "divvy: %s\n", flags.error().message.c_str());
     return 2;
