@@ -62,6 +62,15 @@ need_packages() {
   rm -f "${TMPDIR:-/tmp}/divvy-apt.$$"
 }
 
+# unpack_package PACKAGE: what it holds lies below build/unpacked afterwards; nothing is installed, and none of its services start.
+unpack_package() {
+  local folder=$PWD/build/unpacked
+  [ ! -e "$folder/$1.done" ] || return 0
+  if [ "${DIVVY_NO_INSTALL:-}" = 1 ] || ! command -v apt-get >/dev/null; then return 1; fi
+  mkdir -p "$folder"
+  (cd "$folder" && apt-get -qq download "$1" </dev/null >"$1.log" 2>&1 && dpkg-deb -x "$1"_*.deb . && rm -f "$1"_*.deb && touch "$1.done")
+}
+
 # build_tree PRESET [TARGET...]: configures where needed and builds; the presets are in CMakePresets.json.
 build_tree() {
   local preset=$1 directory=build start=$SECONDS log
