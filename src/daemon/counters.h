@@ -70,7 +70,9 @@ class Counters {
  private:
   void CountRun(const Controller& controller, const Change& change, Time now) {
     const JobRecord* record = controller.Find(change.job);
-    if (change.state == JobState::kRunning && record != nullptr) began_.try_emplace(change.job, record->started);
+    // A job of milliseconds may have ended, or wait again, before its start is told.
+    if (change.state == JobState::kRunning)
+      began_.try_emplace(change.job, record != nullptr && record->started != kNoTime ? record->started : now);
     if (change.state == JobState::kStopping && record != nullptr && WasTakenBack(*record) &&
         std::exchange(taken_back_[change.job], record->attempt) != record->attempt)
       ++preemptions_;

@@ -153,5 +153,18 @@ TEST_F(MetricsPage, CountsRunsThatAreOver) {
   EXPECT_NE(page.find("divvy_preemptions_total 0\n"), std::string::npos);
 }
 
+TEST_F(DcgmNames, ARunThatEndsBeforeItsStartIsToldIsCounted) {
+  Counters counters;
+  const JobId job = world_.Submit("blink");
+  world_.Settle();
+  const Time begun = world_.clock_.Now();
+  world_.controller_.OnStarted(job, 1, begun);
+  world_.controller_.OnExited(job, 1, {}, begun, begun);
+  ASSERT_EQ(world_.controller_.Find(job), nullptr);
+  counters.OnChanges(world_.controller_, {{job, JobState::kStarting}, {job, JobState::kRunning}}, begun);
+  counters.OnChanges(world_.controller_, {{job, JobState::kSucceeded}}, begun);
+  EXPECT_NE(Page(&counters).find("divvy_job_run_seconds_count 1\n"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace divvy
