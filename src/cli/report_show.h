@@ -23,6 +23,8 @@ struct Numbers {
   std::string Hours(double hours) const;
   std::string Share(double share) const;
   std::string Wait(double seconds) const;
+  /// Of nobody who waited: "-", for programs nothing.
+  std::string Wait(const std::optional<double>& seconds) const;
   std::string Times(double ratio) const;
 };
 inline constexpr Numbers kForPeople = {};

@@ -64,8 +64,8 @@ std::string UsageNote(const wire::UsageReport& report) {
     return note + ". OF FAILED: in runs that failed, timed out or were lost; who lost most that way is first." +
            CutNote(report);
   return note +
-         ". JOBS: those that ran or waited, of an array those of its elements that have begun. WAIT: half of the "
-         "jobs waited less.";
+         ". JOBS: those that ran or waited, of an array those of its elements that have begun. WAIT: half of those "
+         "that started waited less.";
 }
 
 std::string FairnessNote(const wire::FairnessReport& report) {
@@ -130,6 +130,10 @@ std::string Numbers::Share(double share) const {
 }
 
 std::string Numbers::Wait(double seconds) const { return is_exact ? Fixed(seconds, 3) : InWords(seconds); }
+
+std::string Numbers::Wait(const std::optional<double>& seconds) const {
+  return seconds ? Wait(*seconds) : is_exact ? "" : "-";
+}
 
 std::string Numbers::Times(double ratio) const { return is_exact ? Fixed(ratio, 6) : Fixed(ratio, 2) + "x"; }
 

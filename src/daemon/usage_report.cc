@@ -60,6 +60,9 @@ struct Lot {
   std::optional<wire::RowJob> job;
 };
 
+/// Since when it counts: from its start on, or, never started, since it waits.
+Time BeginOf(const ReportedRun& run) { return run.started != kNoTime ? run.started : run.queued; }
+
 Time EndOf(const ReportedRun& run, Time until) { return run.ended == kNoTime ? until : std::min(run.ended, until); }
 
 bool StartsIn(const ReportedRun& run, const ReportStretch& stretch) {
@@ -68,8 +71,7 @@ bool StartsIn(const ReportedRun& run, const ReportStretch& stretch) {
 
 /// It ran in the stretch, or waited there without ever having been started.
 bool LiesIn(const ReportedRun& run, const ReportStretch& stretch) {
-  const Time begin = run.started != kNoTime ? run.started : run.queued;
-  return begin < stretch.until && (run.ended == kNoTime || run.ended > stretch.since);
+  return BeginOf(run) < stretch.until && (run.ended == kNoTime || run.ended > stretch.since);
 }
 
 double GpuHoursBetween(const ReportedRun& run, Time begin, Time end) {
@@ -97,10 +99,10 @@ void AddRun(Lot& lot, const ReportedRun& run, const ReportStretch& stretch, Time
   lot.slowdowns.push_back((wait + ran) / ran);
 }
 
+/// An hour has what a report of that hour alone would have.
 void AddByHour(std::map<std::string, Lot>& lots, const ReportedRun& run, const ReportStretch& stretch) {
-  if (run.started == kNoTime) return;
   const Time end = EndOf(run, stretch.until);
-  const Time first = std::max(run.started, stretch.since);
+  const Time first = std::max(BeginOf(run), stretch.since);
   for (Time hour = std::chrono::floor<std::chrono::hours>(first); hour < end; hour += std::chrono::hours(1)) {
     Lot& lot = lots[HourName(hour)];
     const ReportStretch piece = {std::max(hour, stretch.since),
@@ -199,6 +201,12 @@ std::string ReportByName(ReportBy by) {
 
 namespace {
 
+/// What waits for its next run has not, nor what ended while it waited for that.
+bool HasBegun(const JobRecord& record) {
+  const bool is_of_run_before = record.restarts > 0 && record.started < record.waits_since;
+  return !IsWaiting(record.state) && !is_of_run_before;
+}
+
 ReportedRun RunOf(const JobRecord& record) {
   ReportedRun run;
   run.id = record.id;
@@ -215,7 +223,7 @@ ReportedRun RunOf(const JobRecord& record) {
   if (!record.request.is_heterogeneous() && !record.request.spreads_tasks)
     run.cpus = record.request.cpus * record.request.nodes;
   run.queued = std::max(record.waits_since, record.begin);
-  if (!IsWaiting(record.state)) run.started = record.started;  // Else that of a run before.
+  if (HasBegun(record)) run.started = record.started;  // Else that of a run before.
   if (IsFinal(record.state)) run.ended = record.ended;
   run.has_failed =
       record.state == JobState::kFailed || record.state == JobState::kTimedOut || record.state == JobState::kLost;
@@ -260,9 +268,11 @@ wire::UsageReport ReportUsage(const std::vector<ReportedRun>& runs, ReportBy by,
     row.gpu_hours = lot.gpu_hours;
     row.failed_gpu_hours = lot.failed_gpu_hours;
     row.share = report.gpu_hours > 0 ? lot.gpu_hours / report.gpu_hours : 0;
-    row.wait_mean_s = Mean(lot.waits);
-    row.wait_median_s = Quantile(lot.waits, 0.5);
-    row.wait_p95_s = Quantile(lot.waits, 0.95);
+    if (!lot.waits.empty()) {
+      row.wait_mean_s = Mean(lot.waits);
+      row.wait_median_s = Quantile(lot.waits, 0.5);
+      row.wait_p95_s = Quantile(lot.waits, 0.95);
+    }
     row.job = lot.job;
     report.rows.push_back(std::move(row));
   }

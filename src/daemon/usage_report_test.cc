@@ -47,6 +47,9 @@ TEST(UsageReport, CountsWhatLiesInTheStretch) {
   EXPECT_EQ(report.rows[2].group, "cyd");
   EXPECT_EQ(report.rows[2].jobs, 1);
   EXPECT_EQ(report.rows[2].running, 0);
+  EXPECT_EQ(report.rows[2].wait_median_s, std::nullopt) << "what waits still has not waited for nothing";
+  EXPECT_EQ(report.rows[2].wait_mean_s, std::nullopt);
+  EXPECT_EQ(report.rows[2].wait_p95_s, std::nullopt);
   EXPECT_DOUBLE_EQ(report.gpu_hours, 4.5);
   EXPECT_DOUBLE_EQ(report.rows[0].share + report.rows[1].share, 1);
 }
@@ -109,10 +112,62 @@ TEST(UsageReport, HoursStandInTheirOrderAndShareOutEachRun) {
   EXPECT_DOUBLE_EQ(report.rows[0].gpu_hours, 2);
   EXPECT_EQ(report.rows[0].wait_median_s, 30 * 60);
   EXPECT_DOUBLE_EQ(report.rows[1].gpu_hours, 4);
-  EXPECT_EQ(report.rows[1].wait_median_s, 0) << "it started an hour before";
+  EXPECT_EQ(report.rows[1].wait_median_s, std::nullopt) << "it started an hour before";
   EXPECT_EQ(report.rows[1].running, 1);
   EXPECT_DOUBLE_EQ(report.rows[2].gpu_hours, 2);
   EXPECT_EQ(report.rows[2].running, 0);
+}
+
+// By hour as by user: what waited in an hour and was never started is a job of that hour, and has no part in waits.
+TEST(UsageReport, WhatWasNeverStartedIsAJobOfEachHourInWhichItWaited) {
+  ReportedRun waits = Ran("ada", 1, 30, 0, 0);
+  waits.started = waits.ended = kNoTime;
+  ReportedRun cancelled = Ran("bob", 1, 30, 0, 90);
+  cancelled.started = kNoTime;
+  const std::vector<ReportedRun> runs = {waits, cancelled, Ran("cyd", 2, 40, 50, 110)};
+  const auto report = ReportUsage(runs, ReportBy::kHour, {At(0), At(180)});
+  ASSERT_EQ(report.rows.size(), 3u);
+  for (int hour = 0; hour < 3; ++hour) {
+    const wire::UsageRow& row = report.rows[hour];
+    const auto alone = ReportUsage(runs, ReportBy::kTeam, {At(60 * hour), At(60 * hour + 60)});
+    std::int64_t jobs = 0;
+    for (const wire::UsageRow& team : alone.rows) jobs += team.jobs;
+    EXPECT_EQ(row.jobs, jobs) << row.group;
+    EXPECT_DOUBLE_EQ(row.gpu_hours, alone.gpu_hours) << row.group;
+  }
+  EXPECT_EQ(report.rows[0].jobs, 3);
+  EXPECT_EQ(report.rows[0].wait_median_s, 10 * 60) << "of the one that started";
+  EXPECT_EQ(report.rows[1].jobs, 3);
+  EXPECT_EQ(report.rows[1].wait_median_s, std::nullopt);
+  EXPECT_EQ(report.rows[2].jobs, 1);
+}
+
+// Its start and its GPUs were those of the run before.
+TEST(UsageReport, WhatWasCancelledBeforeItsNextRunHasNotBegunIt) {
+  JobRecord job;
+  job.id = JobId(7);
+  job.user.name = "ada";
+  job.state = JobState::kCancelled;
+  job.attempt = 1;
+  job.restarts = 1;
+  job.waits_since = At(60);
+  job.started = At(30);
+  job.ended = At(110);
+  JobRecord first = job;
+  first.state = JobState::kFailed;
+  first.restarts = 0;
+  first.waits_since = At(0);
+  first.ended = At(60);
+  first.gpus.Insert(1);
+  std::vector<ReportedRun> runs;
+  AddRunOf(job, ReportBy::kUser, "head", runs);
+  AddPastRunOf(first, ReportBy::kUser, "head", runs);
+  const auto report = ReportUsage(runs, ReportBy::kUser, {At(0), At(120)});
+  ASSERT_EQ(report.rows.size(), 1u);
+  EXPECT_EQ(report.rows[0].jobs, 1);
+  EXPECT_DOUBLE_EQ(report.rows[0].gpu_hours, 0.5);
+  EXPECT_EQ(report.rows[0].wait_median_s, 30 * 60) << "of the run that it had";
+  EXPECT_EQ(ReportFairness(runs, ReportBy::kUser, {At(0), At(120)}).rows.at(0).jobs, 1) << "starts";
 }
 
 TEST(UsageReport, WhatRunsStillCountsUntilTheEndOfTheStretch) {

@@ -19,10 +19,10 @@ struct UsageRow {
   double gpu_hours = 0;      // A part of a GPU counts as the part.
   double failed_gpu_hours = 0;  // Of them in runs that failed, timed out or were lost.
   double share = 0;             // Of all rows' GPU-hours, 0..1.
-  // Of those that started in the stretch, in seconds.
-  double wait_mean_s = 0;
-  double wait_median_s = 0;
-  double wait_p95_s = 0;
+  // Of those that started in the stretch, in seconds; nothing where none did.
+  std::optional<double> wait_mean_s;
+  std::optional<double> wait_median_s;
+  std::optional<double> wait_p95_s;
   std::optional<RowJob> job;  // By job.
 };
 struct UsageReport {

@@ -190,7 +190,7 @@ export const predictionsOf = (value) => {
   const report = shaped(value, { jobs: 0, rows: [] });
   return { ...report, rows: unique(listOf(report.rows, { user: '', predicted: 0, unpredicted: 0, median_ratio: 0, within_factor_two: 0, inside_interval: 0 }), 'user') };
 };
-const kUsageRow = { group: '', jobs: 0, running: 0, failed: 0, gpu_hours: 0, failed_gpu_hours: 0, share: 0, wait_mean_s: 0, wait_median_s: 0, wait_p95_s: 0 };
+const kUsageRow = { group: '', jobs: 0, running: 0, failed: 0, gpu_hours: 0, failed_gpu_hours: 0, share: 0, wait_mean_s: null, wait_median_s: null, wait_p95_s: null };
 export const usageOf = (value) => {
   const report = shaped(value, { since: 0, until: 0, gpu_hours: 0, capacity_gpu_hours: 0, is_cut: false, rows: [] });
   return { ...report, until: Math.min(report.until, report.since + 120 * 86400), rows: unique(listOf(report.rows, kUsageRow), 'group') };
