@@ -34,7 +34,7 @@ try {
   const seconds = Number(process.env.PICTURE_SECONDS ?? 45);
   // For curves with something in them.
   for (let i = 0; i < seconds / 3; ++i) {
-    for (let gpu = 0; gpu < 6; ++gpu) daemon.divvy('emulate', 'utilisation', String(gpu), String(Math.round(70 + 25 * Math.sin(i / 2 + gpu))), '40');
+    for (const gpu of [0, 1, 2, 4, 5]) daemon.divvy('emulate', 'utilisation', String(gpu), String(Math.round(70 + 25 * Math.sin(i / 2 + gpu))), '40');
     await new Promise((resolve) => setTimeout(resolve, 3000));
   }
   const waiting = daemon.json('queue').find((job) => job.name === 'pretrain-7b').id;

@@ -265,7 +265,9 @@ test('nodes: GPUs as divvy gpus has them; restrict', async () => {
     await page.click('button:has-text("Restrict GPUs")');
     await page.fill('dialog input', text);
     await confirm('Set');
-    await page.waitForSelector(`.toast:has-text("${words}")`);
+    // The question stays, so that it can be mended there.
+    await page.waitForSelector(`dialog [role=alert]:has-text("${words}")`);
+    await page.click('dialog button:text-is("Back")');
   }
   await page.click('button:has-text("Restrict GPUs")');
   await page.fill('dialog input', 'all');

@@ -57,7 +57,22 @@ test('queue: each line, and the sum below divvy queue', async () => {
   });
   daemon.submit('--gpus', '4', '--name', 'waits', '--', 'true');
   await page.waitForSelector('.rows >> text="waits"');
-  assert.equal(await page.locator('.rows .badge.warn:has-text("GPU")').count(), 2);
+  const badges = page.locator('.rows .badge.warn:has-text("GPU")');
+  assert.equal(await badges.count(), 2);
+  // In words what it is: below the pointer, and by the keyboard.
+  const badge = page.locator(`.rows a.badge.warn[href$="/${idle}"]`);
+  const words = page.locator('[role=tooltip]:visible');
+  assert.equal(await words.count(), 0);
+  await badge.hover();
+  assert.match(await words.innerText(), new RegExp(`^Job ${idle} wastes 1 GPU:\ndoes nothing with its GPU: 0% for .*; divvy cancel ${idle}$`));
+  await page.mouse.move(0, 0);
+  assert.equal(await words.count(), 0);
+  for (let i = 0; i < 40 && !(await badge.evaluate((one) => one === document.activeElement)); ++i) await page.keyboard.press('Tab');
+  assert.match(await words.innerText(), /^Job \d+ wastes 1 GPU:/);
+  const [about, at] = [await words.boundingBox(), await badge.boundingBox()];
+  assert.ok(about.y >= at.y + at.height || about.y + about.height <= at.y, 'it hides nothing of the badge');
+  await page.keyboard.press('Escape');
+  assert.equal(await words.count(), 0);
   await page.click('button:text-is("Show them alone")');
   await until('two lines', async () => (await page.locator('.rows [role=row]').count()) === 2);
   await page.click('button:text-is("Show all")');

@@ -15,6 +15,11 @@ export class ApiError extends Error {
 let secret = localStorage.getItem(kStored) ?? '';
 let onLoggedOut = () => {};
 
+// A login changes the cookie before the page has the secret that goes with it: what is asked meanwhile waits.
+let loggingIn = Promise.resolve();
+// Where another window logged in anew, the cookie of all has changed.
+window.addEventListener('storage', (event) => event.key === kStored && event.newValue && (secret = event.newValue));
+
 export const hasSecret = () => secret !== '';
 export const whenLoggedOut = (callback) => (onLoggedOut = callback);
 export function keepSecret(text) {
@@ -38,6 +43,7 @@ async function errorOf(response) {
 
 /** The response itself; throws ApiError. Without an answer at all: status 0. */
 export async function ask(method, path, body, options = {}) {
+  if (!options.isLogin) await loggingIn;
   let response;
   const headers = { 'Divvy-Page': secret || 'login' };
   if (body !== undefined) headers['Content-Type'] = 'application/json';
@@ -59,6 +65,15 @@ export async function ask(method, path, body, options = {}) {
   const error = await errorOf(response);
   if (response.status === 401 && !options.isLogin) onLoggedOut(error.message);
   throw error;
+}
+
+/** A login: { link } or { token }; keeps the secret that this page sends from then on. Throws as ask does. */
+export function logInBy(words) {
+  const answered = ask('POST', '/ui/login', words, { isLogin: true })
+    .then((response) => response.json())
+    .then((answer) => keepSecret(answer.page));
+  loggingIn = answered.catch(() => {});
+  return answered;
 }
 
 export const get = async (path, options) => (await ask('GET', path, undefined, options)).json();

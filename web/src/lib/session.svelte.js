@@ -1,5 +1,5 @@
 // Who is logged in: by a link that lets in once (divvy ui), or by a token.
-import { get, hasSecret, keepSecret, post, whenLoggedOut } from './api.js';
+import { get, hasSecret, keepSecret, logInBy, post, whenLoggedOut } from './api.js';
 import { live, startLive, stopLive } from './live.svelte.js';
 import { isLogin, replaceAddress } from './router.svelte.js';
 
@@ -26,8 +26,7 @@ async function enter() {
 export async function logIn(words) {
   session.error = '';
   try {
-    const answer = await post('/ui/login', words, { isLogin: true });
-    keepSecret(answer.page);
+    await logInBy(words);
     await enter();
     return true;
   } catch (error) {

@@ -116,7 +116,7 @@ export const startsOf = (value) => {
 };
 export const poolsOf = (value) => unique(listOf(value, { name: '' }), 'name');
 const kFinding = { kind: '', since: 0, gpus: 0, text: '', remedy: '' };
-const kWasteful = { id: 0, display_id: '', name: '', user: '', team: '', gpus: 0, wasted_gpus: 0, gpu_hours: 0, lost_gpu_hours: 0, idle_gpu_hours: 0, lost_cost: null, action: '', action_time: null, warnings: 0, warnings_most: 0, findings: [] };
+const kWasteful = { id: 0, display_id: '', name: '', user: '', team: '', gpus: 0, wasted_gpus: 0, gpu_hours: 0, lost_gpu_hours: 0, idle_gpu_hours: 0, lost_cost: null, action: '', action_text: '', action_time: null, warnings: 0, warnings_most: 0, findings: [] };
 export const wasteOf = (value) => {
   const waste = shaped(value, { is_on: false, wasted_gpus: 0, jobs: [] });
   return { ...waste, jobs: unique(listOf(waste.jobs, kWasteful), 'id').map((job) => ({ ...job, findings: listOf(job.findings, kFinding) })) };

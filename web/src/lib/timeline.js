@@ -1,16 +1,16 @@
 // What happened to a job, and its elements, as lists to draw (GET /v1/jobs/ID).
 
-// A word or a few, where who did it, where or why stands behind; else what stands before a colon or semicolon; else all of a short line.
-const kVerb = /^((?:(?:is|was) )?(?:submitted|started|queued again|queued|requeued|held|released|paused|resumed|resized|moved|parked|woken|changed|stopped|cancelled|succeeded|failed|warned)|run \d+ started|timed_out|lost)(?=$|:| by | on | \()[:\s]*(.*)$/s;
-const kHead = /^(.{1,70}?)[:;]\s+(.*)$/s;
-const kShort = 48;
+// What stands before a colon or semicolon; without one all of a line that is not long. Never a part of a phrase.
+const kHead = /^(.{1,90}?)[:;]\s+(.*)$/s;
+const kShort = 90;
 
 /** [{ time, what, text }]: `what` stands out. */
 export const timelineOf = (lines) =>
-  lines.map(({ time, text }) => {
-    const found = kVerb.exec(text) ?? kHead.exec(text);
+  lines.map((line) => {
+    const text = line.text.replace(/^timed_out\b/, 'timed out');
+    const found = kHead.exec(text);
     const [what, rest] = found ? [found[1], found[2]] : text.length <= kShort ? [text, ''] : ['', text];
-    return { time, what: what.replaceAll('_', ' '), text: rest };
+    return { time: line.time, what, text: rest };
   });
 
 /** Each that begins a day which the one before was not in is given that day's first moment: { ..., day }. */

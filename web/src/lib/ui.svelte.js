@@ -14,7 +14,11 @@ export function dismiss(id) {
   if (at >= 0) toasts.splice(at, 1);
 }
 
-/** { title, text, fields: [{ key, label, value, type, hint }], button, isDanger } -> values, or null. */
+/**
+ * { title, text, fields: [{ key, label, value, type, hint }], button, isDanger, work } -> values, or null.
+ *
+ * `work(values)`: what is done with them; it returns what is wrong, and the question stays until that is nothing.
+ */
 export const question = $state({ asked: null });
 let settle = () => {};
 export function askPerson(asked) {
@@ -44,21 +48,39 @@ async function postInPieces(path, body) {
   return { results };
 }
 
+/** Says what came of an action: the answer of the API, with what was refused apart. */
+function tell(answer) {
+  const results = answer.results ?? [];
+  const failed = results.filter((one) => !one.is_done);
+  for (const one of failed.slice(0, 3)) toast(refusalOf(one), true);
+  if (failed.length > 3) toast(`and ${failed.length - 3} more that were refused`, true);
+  const done = results.length - failed.length;
+  if (answer.message) toast(answer.message);
+  else if (done === 1) toast(`${results.find((one) => one.is_done).display_id}: ${results.find((one) => one.is_done).message}`);
+  else if (done) toast(`Done for ${done} jobs.`);
+  refresh();
+  return failed.length === 0;
+}
+const refusalOf = (one) => `${one.display_id || one.id}: ${one.message}`;
+
+/** For a question that stays while it is refused: does it; what is wrong, or '' and a message that it is done. */
+export async function tryTo(path, body) {
+  try {
+    const answer = await post(path, body);
+    const failed = (answer.results ?? []).filter((one) => !one.is_done);
+    if (failed.length && failed.length === answer.results.length) return failed.slice(0, 3).map(refusalOf).join('; ');
+    tell(answer);
+    return '';
+  } catch (error) {
+    return error.message;
+  }
+}
+
 /** An action of the API; says what came of it. True: all of it was done. */
 export async function act(path, body) {
   const later = setTimeout(() => (busy.text = 'Under way'), 300);
   try {
-    const answer = await postInPieces(path, body);
-    const results = answer.results ?? [];
-    const failed = results.filter((one) => !one.is_done);
-    for (const one of failed.slice(0, 3)) toast(`${one.display_id || one.id}: ${one.message}`, true);
-    if (failed.length > 3) toast(`and ${failed.length - 3} more that were refused`, true);
-    const done = results.length - failed.length;
-    if (answer.message) toast(answer.message);
-    else if (done === 1) toast(`${results.find((one) => one.is_done).display_id}: ${results.find((one) => one.is_done).message}`);
-    else if (done) toast(`Done for ${done} jobs.`);
-    refresh();
-    return failed.length === 0;
+    return tell(await postInPieces(path, body));
   } catch (error) {
     toast(error instanceof ApiError ? error.message : String(error), true);
     return false;
@@ -86,9 +108,10 @@ export async function askPriority(ids, text, value = 0) {
     title: `Priority of ${text}`,
     fields: [{ key: 'priority', label: 'Priority', type: 'number', value, hint: 'Higher goes first. Above 0 takes an administrator.' }],
     button: 'Set',
+    work: ({ priority }) => (Number.isInteger(priority) ? '' : 'Say a whole number, such as -5; 0 is as usual.'),
   });
   if (!said) return false;
-  return act('/v1/jobs/update', { ...select(ids), priority: Math.round(Number(said.priority) || 0) });
+  return act('/v1/jobs/update', { ...select(ids), priority: said.priority });
 }
 
 /** 0..4: how much of a GPU is used. */
