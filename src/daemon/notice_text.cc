@@ -13,10 +13,32 @@ namespace {
 
 std::string OnMachine(const std::string& node) { return node.empty() ? "" : " on " + node; }
 
-std::string GpusText(double gpus) {
+/// Of a gang all machines, as long as they are few.
+std::string OnMachines(const JobRecord& record) {
+  constexpr std::size_t kNamed = 3;
+  if (record.gang.size() < 2) return OnMachine(record.node);
+  const bool have_names = std::ranges::none_of(record.gang, &std::string::empty, &Seat::node);
+  if (!have_names || record.gang.size() > kNamed) return " on " + std::to_string(record.gang.size()) + " machines";
+  std::string text;
+  for (std::size_t i = 0; i < record.gang.size(); ++i)
+    text += (i == 0 ? " on " : i + 1 < record.gang.size() ? ", " : " and ") + record.gang[i].node;
+  return text;
+}
+
+std::string WithGpus(const JobRecord& record) {
+  const bool has_slices = record.gpu_slice.any();
+  const double gpus = has_slices ? GpuCountOf(record) : GpusWorthOf(record);
+  if (gpus <= 0) return "";
   char text[32];
   std::snprintf(text, sizeof text, "%.3g", gpus);
-  return std::string(text) + (std::string_view(text) == "1" ? " GPU" : " GPUs");
+  const bool is_one = std::string_view(text) == "1";
+  if (has_slices) return " with " + (is_one ? "" : std::string(text) + " x ") + record.gpu_slice.profile;
+  return " with " + std::string(text) + (is_one ? " GPU" : " GPUs");
+}
+
+/// An array is told of as a whole, whatever of it waits.
+std::string NumberOf(const JobRecord& record) {
+  return record.array_count > 0 ? ToString(record.id) : DisplayId(record);
 }
 
 std::string RanText(const JobRecord& record) {
@@ -54,7 +76,7 @@ std::string Entry(const std::string& name, std::string value) {
 wire::NoticeJob NoticeJobOf(const JobRecord& record) {
   wire::NoticeJob job;
   job.id = record.id;
-  job.display_id = DisplayId(record);
+  job.display_id = NumberOf(record);
   job.name = record.name;
   job.user = record.user.name;
   job.team = record.team;
@@ -71,14 +93,13 @@ wire::NoticeJob NoticeJobOf(const JobRecord& record) {
 }
 
 std::string JobText(const JobRecord& record) {
-  return "job " + DisplayId(record) + (record.name.empty() ? "" : " (" + record.name + ")") + " of " + record.user.name;
+  return "job " + NumberOf(record) + (record.name.empty() ? "" : " (" + record.name + ")") + " of " + record.user.name;
 }
 
 std::string StartText(const JobRecord& record) {
   if (record.array_count > 0)
     return JobText(record) + " has started: an array of " + std::to_string(record.array_count);
-  const double gpus = GpusWorthOf(record);
-  return JobText(record) + " has started" + OnMachine(record.node) + (gpus > 0 ? " with " + GpusText(gpus) : "");
+  return JobText(record) + " has started" + OnMachines(record) + WithGpus(record);
 }
 
 std::string EndedText(const JobRecord& record) {
@@ -90,7 +111,7 @@ std::string EndedText(const JobRecord& record) {
   if (record.state == JobState::kTimedOut) how = "ran out of time";
   if (record.state == JobState::kCancelled) how = "was cancelled";
   if (record.state == JobState::kLost) how = "was lost";
-  std::string text = JobText(record) + " " + how + RanText(record) + OnMachine(record.node);
+  std::string text = JobText(record) + " " + how + RanText(record) + OnMachines(record);
   const bool has_reason = record.state != JobState::kSucceeded && !record.reason.empty();
   return has_reason ? text + ": " + record.reason : text;
 }

@@ -217,11 +217,6 @@ TEST_F(NotifierTest, WhoWaitsAgainIsToldWhy) {
   EXPECT_EQ(notice.job->reason, "queued again by divvy, since it wastes its GPUs");
 }
 
-TEST(NoticeText, LittleIsNotNothing) {
-  EXPECT_EQ(LostText({0.004, 11}), "0.004 GPU-hours lost so far, at a cost of 11.00");
-  EXPECT_EQ(LostText({3.2, std::nullopt}), "3.20 GPU-hours lost so far");
-}
-
 TEST_F(NotifierTest, AJobsWishIsKeptUntilItsEnd) {
   const JobId job = Submit({{"notify", "end"}, {"notify-to", "grace@example.org"}});
   EXPECT_TRUE(rows_.contains(std::string(kWishRow) + ToString(job)));
