@@ -448,6 +448,17 @@ void Routes::Steps(Call& call) {
 
 namespace {
 
+/// How many of the array's elements that wait go before this one, which does.
+std::uint64_t ElementsBefore(const JobRecord& array, JobId element) {
+  const std::uint64_t ordinal = element.value() - array.id.value() - 1;
+  std::uint64_t before = 0;
+  for (const IndexRanges::Range& range : array.array_waiting.ranges()) {
+    if (range.first >= ordinal) break;
+    before += std::min<std::uint64_t>(range.last, ordinal - 1) - range.first + 1;
+  }
+  return before;
+}
+
 /// With the name of its machine, where there are several.
 JobRecord Named(JobRecord record, const Server& cluster) {
   if (cluster.has_many() && record.node.empty() && record.started != kNoTime)
@@ -480,9 +491,10 @@ void Routes::Why(Call& call) {
   const Controller& controller = core_.controller();
   if (IsFinal(record->state))
     return call.Answer(WhyFinal(Named(*record, controller.cluster()), core_.Outcomes(), core_.Now()));
-  // An element that is not on its own yet waits as its array does.
-  const JobId entry = controller.Find(*id) == nullptr && record->array.is_set() ? record->array : *id;
-  Explanation explanation = Explain(controller.cluster(), entry, core_.Now(), controller.run_spread());
+  // An element that is not on its own yet waits in its array.
+  const JobRecord* array = controller.ArrayOf(*id);
+  Explanation explanation = Explain(controller.cluster(), array != nullptr ? array->id : *id, core_.Now(),
+                                    controller.run_spread(), array != nullptr ? ElementsBefore(*array, *id) : 0);
   for (Blocker& blocker : explanation.blockers) NameTeamsAndReservations(controller, blocker);
   const bool waits = IsWaiting(record->state);
   std::string no_pool = waits ? WhyNoPool(controller.pools(), controller.cluster(), *record) : "";

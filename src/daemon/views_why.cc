@@ -168,7 +168,8 @@ std::string OptionsOf(std::string_view change) {
 }
 
 /// The smallest change and its command: what the engine found, and what is no change of the request.
-void AddRemedy(const JobRecord& record, const std::vector<Blocker>& blockers, wire::WhyView& view) {
+void AddRemedy(const JobRecord& record, const Explanation& explanation, wire::WhyView& view) {
+  const std::vector<Blocker>& blockers = explanation.blockers;
   const std::string id = PublicId(record);
   const std::string& change = view.would_start_now;
   const std::string words = change.substr(0, change.find(" ("));
@@ -180,6 +181,7 @@ void AddRemedy(const JobRecord& record, const std::vector<Blocker>& blockers, wi
   } else if (change.empty() && blockers.size() == 1 && blockers.front().kind == BlockerKind::kGpuLimit) {
     AddMoreGpus(blockers.front(), view);
   } else if (change.empty() && blockers.size() == 1 && blockers.front().kind == BlockerKind::kGroupLimit) {
+    if (explanation.members_before > 0) return;  // A higher cap is for those before it.
     const auto cap = LastNumber(blockers.front().rule);
     if (!cap || *cap <= 0) return;
     const std::string more = std::to_string(*cap + 1);
@@ -249,6 +251,8 @@ std::string WaitingSummary(const JobRecord& record, const Explanation& explanati
   const std::string& first = view.blockers.front().text;
   if (!is_array && first.starts_with("waits ")) text = Subject(record) + " " + first;
   else text += Clause(first, is_array);
+  if (const auto before = static_cast<std::int64_t>(explanation.members_before); before > 0)
+    text += "; " + Plural(before, "element") + " of its array " + (before == 1 ? "goes" : "go") + " before it";
   const Time start = explanation.predicted_start;
   if (start != kNever && start > now)
     text += std::string("; ") + (is_array ? "the next one" : "it") + " should start in " + DurationText(start - now);
@@ -311,7 +315,7 @@ wire::WhyView WhyOf(const JobRecord& record, const Explanation& explanation, con
                              : std::optional(ToSeconds(std::max(explanation.predicted_start, now)));
   view.prediction_basis = WithPublicIds(explanation.prediction_basis, find) + IntervalText(explanation, now);
   view.would_start_now = WithPublicIds(explanation.would_start_now, find);
-  AddRemedy(record, explanation.blockers, view);
+  AddRemedy(record, explanation, view);
   view.summary = WaitingSummary(record, explanation, view, now);
   return view;
 }

@@ -23,8 +23,9 @@ class Estimator {
   }
 
   Estimate Find() {
+    // What is promised to an array is for the next of it.
     const auto slot = std::find_if(state_.promises.begin(), state_.promises.end(), [&](const PromiseSlot& one) {
-      return one.promise.entry == view_.seeker().place.id;
+      return ahead_.own == 0 && one.promise.entry == view_.seeker().place.id;
     });
     // Who is promised a start although it is barred waits for those who bar it to end.
     const bool is_dated = slot != state_.promises.end() && slot->promise.start > now_ && slot->promise.start != kNever;

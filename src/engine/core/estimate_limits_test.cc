@@ -220,6 +220,46 @@ TEST(EstimateLimits, ALongLineUnderACap) {
   EXPECT_NEAR(ToSeconds(When(cluster, 11, 2).typical - At(0)), 2 * 3600, 120.0);  // Its two GPUs are all it ever has.
 }
 
+// --- Elements of arrays ----------------------------------------------------------------------------------------------
+
+// Each comes behind those of its array that go before it, and its array's cap counts them all.
+TEST(EstimateLimits, AnElementComesBehindThoseBeforeIt) {
+  for (const bool is_capped : {false, true}) {
+    Cluster cluster = MakeCluster(1, 4, Fifo());
+    Job array = MakeJob(cluster, 1, GpuAsk(1), At(0), hours(1));
+    array.count = 9;
+    if (is_capped) array.caps = {cluster.AddCap("array 1", 2)};
+    cluster.Put(array, At(0));
+    cluster.Decide(At(0));
+    Put(cluster, 20, 21, {.limit = hours(3)});
+    cluster.Decide(At(0));
+    // Capped, 2 of 9 run, and the two behind have what it leaves; else 4 do.
+    const std::vector<double> want =
+        is_capped ? std::vector<double>{1, 1, 2, 2, 3, 3, 4} : std::vector<double>{1, 1, 1, 1, 2};
+    for (std::uint64_t before = 0; before < want.size(); ++before) {
+      const Explanation told = Explain(cluster, JobId(1), At(0), {}, {}, true, before);
+      EXPECT_EQ(ToSeconds(told.start.typical - At(0)) / 3600, want[before]) << before << " before it";
+      EXPECT_EQ(told.position, before + 1);
+      EXPECT_EQ(told.ahead_parts, static_cast<std::int64_t>(before) * placement::kGpuParts);
+      EXPECT_LE(told.start.typical, told.start.latest);
+    }
+    const Time last = Explain(cluster, JobId(1), At(0), {}, {}, true, want.size() - 1).start.typical;
+    EXPECT_EQ(Explain(cluster, JobId(1), At(0), {}, {}, true, 1000).start.typical, last) << "there is none behind it";
+  }
+}
+
+TEST(EstimateLimits, AnElementOfAnArrayThatBeginsLater) {
+  Cluster cluster = MakeCluster(1, 4, Fifo());
+  Job array = MakeJob(cluster, 1, GpuAsk(1), At(0), hours(1));
+  array.count = 9;
+  array.begin = At(7200);
+  cluster.Put(array, At(0));
+  cluster.Decide(At(0));
+  const Estimate start = Explain(cluster, JobId(1), At(0), {}, {}, true, 7).start;
+  EXPECT_EQ(start.typical, At(7200));
+  EXPECT_EQ(start.basis, "the begin time of its array, of which others go first");
+}
+
 // --- The cluster as oracle ------------------------------------------------------------------------------------------
 
 enum class Bounds { kCaps, kNestedCaps, kTeams };

@@ -107,8 +107,9 @@ struct Names {
 
 /// For a job that does not wait, is_waiting is false and the rest is empty. That it is held, or waits for other jobs,
 /// is for the caller to say; what else stands in its way is told all the same. Which change would start it is the most
-/// work of it, and left out unless `seeks_change`.
+/// work of it, and left out unless `seeks_change`. Of an array it is about the member behind the next `members_before`:
+/// where it stands and when it will start; what holds back the next one holds back all.
 Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& names = {}, const SpreadOf& spread = {},
-                    bool seeks_change = true);
+                    bool seeks_change = true, std::uint64_t members_before = 0);
 
 }  // namespace divvy::core

@@ -15,6 +15,7 @@ struct Ahead {
     std::uint64_t members = 0;  // Its first ones.
   };
   std::uint64_t members = 0;
+  std::uint64_t own = 0;       // Of these, the next members of the job's own array.
   std::int64_t gpu_parts = 0;  // That they want at least.
   std::vector<Part> parts;
 };

@@ -39,10 +39,11 @@ std::string WhyNoTime(const WaitingEntry& entry, const std::vector<Blocker>& blo
   return "";
 }
 
-core::Explanation Ask(const Server& server, JobId id, Time now, const core::SpreadOf& spread, bool seeks_change) {
+core::Explanation Ask(const Server& server, JobId id, Time now, const core::SpreadOf& spread, bool seeks_change,
+                      std::uint64_t members_before = 0) {
   const WithPredictions scope(server.core());
   return core::Explain(server.core(), id, now, server.has_many() ? core::NamesOf(server.kinds().book()) : core::Names(),
-                       spread, seeks_change);
+                       spread, seeks_change, members_before);
 }
 
 }  // namespace
@@ -57,12 +58,14 @@ ExpectedStart StartOf(const Server& server, JobId id, Time now, const core::Spre
   return {told.start.typical, std::move(told.start.basis)};
 }
 
-Explanation Explain(const Server& server, JobId id, Time now, const core::SpreadOf& spread) {
+Explanation Explain(const Server& server, JobId id, Time now, const core::SpreadOf& spread,
+                    std::uint64_t members_before) {
   Explanation answer;
   const WaitingEntry* entry = server.waiting(id);
   if (entry == nullptr) return answer;
-  core::Explanation told = Ask(server, id, now, spread, true);
+  core::Explanation told = Ask(server, id, now, spread, true, members_before);
   answer.is_waiting = true;
+  answer.members_before = members_before;
   answer.position = told.position;
   answer.ahead_gpus = static_cast<std::uint64_t>(told.ahead_parts / placement::kGpuParts);
   answer.key = std::move(told.key);

@@ -50,20 +50,23 @@ struct Blocker {
 
 struct Explanation {
   bool is_waiting = false;
-  std::uint64_t position = 0;     // 1: the next to be looked at; 0: not in line (held, dependency, begin time).
-  std::uint64_t ahead_gpus = 0;   // GPUs wanted by those ahead.
-  std::string key;                // What the policy compares: "priority 0, escalated, 4 GPUs, waiting 1 h 5 min".
-  std::vector<Blocker> blockers;  // Every one, the hardest first.
-  Time predicted_start = kNever;  // kNever: nothing known makes it start.
-  Time earliest_start = kNoTime;  // kNoTime: not known.
-  Time latest_start = kNever;     // kNever: not known.
-  std::string prediction_basis;   // "when job 12 (limit 2 h) and job 14 end", or why there is none.
-  std::string would_start_now;    // The smallest change that would: "--gpus 2 (GPUs 3 and 5 are free)"; or "".
+  std::uint64_t position = 0;        // 1: the next to be looked at; 0: not in line (held, dependency, begin time).
+  std::uint64_t members_before = 0;  // Of its own array; of those ahead.
+  std::uint64_t ahead_gpus = 0;      // GPUs wanted by those ahead.
+  std::string key;                   // What the policy compares: "priority 0, escalated, 4 GPUs, waiting 1 h 5 min".
+  std::vector<Blocker> blockers;     // Every one, the hardest first.
+  Time predicted_start = kNever;     // kNever: nothing known makes it start.
+  Time earliest_start = kNoTime;     // kNoTime: not known.
+  Time latest_start = kNever;        // kNever: not known.
+  std::string prediction_basis;      // "when job 12 (limit 2 h) and job 14 end", or why there is none.
+  std::string would_start_now;       // The smallest change that would: "--gpus 2 (GPUs 3 and 5 are free)"; or "".
 };
 
 /// Of the server as its last decision left it. For a job that is not waiting, is_waiting is false. `spread` says how
-/// long jobs of this kind ran before; it may be empty.
-Explanation Explain(const Server& server, JobId entry, Time now, const core::SpreadOf& spread = {});
+/// long jobs of this kind ran before; it may be empty. Of an array it is about the member behind the next
+/// `members_before`: what holds back the next one holds back all, and only their places and starts differ.
+Explanation Explain(const Server& server, JobId entry, Time now, const core::SpreadOf& spread = {},
+                    std::uint64_t members_before = 0);
 
 /// What Explain says of one job's start alone, for less work.
 struct ExpectedStart {
