@@ -69,6 +69,11 @@ Controller::Forecast Controller::ForecastOf(JobId waiting, Time now) const {
     return forecast;
   }
   const Explanation explanation = Explain(cluster_, waiting, now, run_spread());
+  // What is free, or what the cap that it brings lets go, others have first; when it is its turn then is not known yet.
+  if (explanation.blockers.empty()) {
+    forecast.basis = "others that may start now go before it";
+    return forecast;
+  }
   forecast.start = explanation.predicted_start == kNever ? kNever : std::max(explanation.predicted_start, now);
   forecast.basis = explanation.prediction_basis;
   return forecast;
@@ -82,14 +87,21 @@ Result<Controller::Forecast> Controller::Foresee(JobSpec spec, std::uint64_t ele
   const std::uint64_t next_id = next_id_;
   const std::uint64_t jobs_total = jobs_total_;
   const std::vector<Dependency> dependencies = spec.dependencies;
-  // Caps outlive the jobs that bring them.
-  spec.group_limit = 0;
-  if (spec.array) spec.array->at_once = 0;
+  // Caps outlive the jobs that bring them: they are put back as they were.
+  const std::string group = spec.group_limit > 0 ? spec.group : "";
+  const auto known = group_limits_.find(group);
+  const int limit = known == group_limits_.end() ? 0 : known->second;
   const auto submitted = Submit(std::move(spec), elements, caller, now, outcome);
   Result<Forecast> forecast = submitted ? Result<Forecast>(ForecastOf(submitted->id, now)) : submitted.error();
   if (submitted) {
     Withdraw(submitted->id);
     ForgetOutcomes(dependencies);
+    cluster_.SetGroupLimit(ArrayGroupName(submitted->id), 0);
+    if (!group.empty()) {
+      if (limit > 0) group_limits_[group] = limit;
+      else group_limits_.erase(group);
+      cluster_.SetGroupLimit(group, limit);
+    }
   }
   next_id_ = next_id;
   jobs_total_ = jobs_total;
