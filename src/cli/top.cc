@@ -26,6 +26,7 @@
 #include "cli/top_question.h"
 #include "cli/top_screen.h"
 #include "wire/codec.h"
+#include "wire/page_messages.h"
 #include "wire/series_messages.h"
 
 namespace divvy::cli {
@@ -42,6 +43,8 @@ constexpr std::int64_t kMostJobs = 2000;
 constexpr std::size_t kLeastStartsALook = 3;
 constexpr auto kStartsTakeALook = std::chrono::milliseconds(30);
 constexpr double kStartsStayS = 20;
+/// The one screen of --once waits no longer for them.
+constexpr auto kStartsTakeOnce = std::chrono::milliseconds(500);
 constexpr int kSmallestColumns = 40;
 constexpr std::size_t kUsualColumns = 80;
 
@@ -113,6 +116,26 @@ void SeedHistory(Api& api, const TopFlags& flags, const TopFacts& facts, TopHist
                             "");
   if (!json) return;
   if (const auto seen = wire::Decode<wire::SeriesAnswer>(*json)) history.Seed(*seen, facts.gpus);
+}
+
+/// Of all that wait at once. A daemon that has more than one look's work of it says so, and is asked again.
+void LookAtStarts(Api& api, TopFacts& facts) {
+  const auto until = SteadyClock::now() + kStartsTakeOnce;
+  bool is_complete = false;
+  while (!is_complete && SteadyClock::now() < until) {
+    const auto json = api.Raw("GET", "/v1/starts?limit=" + std::to_string(kMostJobs), "");
+    const auto answer = json ? wire::Decode<wire::StartsAnswer>(*json) : json.error();
+    if (!answer) return;
+    is_complete = answer->is_complete;
+    std::map<JobId, double> starts;
+    for (const wire::StartView& one : answer->starts) {
+      if (one.start) starts.emplace(one.id, *one.start);
+    }
+    for (const wire::JobView& job : facts.jobs) {
+      if (const auto start = starts.find(job.id); start != starts.end())
+        facts.expected_starts[job.display_id] = start->second;
+    }
+  }
 }
 
 /// Until any key is pressed. None that was typed shows, nor is read by what comes next.
@@ -424,6 +447,7 @@ int PrintOnce(Api& api, const TopFlags& flags) {
   TopFacts facts;
   facts.now = NowSeconds();
   if (const Status looked = Look(api, facts); !looked) return Fail(looked.error());
+  LookAtStarts(api, facts);
   TopHistory history;
   SeedHistory(api, flags, facts, history);
   history.Add(facts.gpus);
