@@ -219,6 +219,10 @@ std::vector<Cell> QueueRow(const wire::JobView& job, double now, const std::stri
   };
   const auto moment = [is_csv](std::optional<double> time) { return is_csv ? Moment(time) : When(time); };
   const bool has_started = job.start_time.has_value();
+  const bool is_by_deadline = !is_csv && EndsByDeadline(job.request, job.start_time);
+  const std::string limit = is_by_deadline                 ? "deadline"
+                            : job.request.time_limit_s > 0 ? span(job.request.time_limit_s)
+                                                           : "";
   const double until = job.end_time.value_or(now);
   std::string depends;
   for (const std::string& dependency : job.dependencies) depends += (depends.empty() ? "" : ",") + dependency;
@@ -230,7 +234,7 @@ std::vector<Cell> QueueRow(const wire::JobView& job, double now, const std::stri
           {NodeText(job, own), Colour::kNone},
           {OnText(job), Colour::kBlue},
           {span(has_started ? until - *job.start_time : Waited(job, now)), has_started ? Colour::kNone : Colour::kDim},
-          {job.request.time_limit_s > 0 ? span(job.request.time_limit_s) : "", Colour::kNone},
+          {limit, Colour::kNone},
           {job.state == "running" ? RunningText(job, now) : ReasonText(job), Colour::kDim},
           {std::to_string(job.priority), Colour::kNone},
           {moment(job.submit_time), Colour::kNone},
@@ -341,13 +345,16 @@ std::string ShowText(const wire::JobDetail& job, const std::string& own, const s
   if (job.was_oom_killed) exit += " (out of memory)";
   AddField(out, "exit code", exit);
   AddField(out, "user", job.user);
+  const bool is_by_deadline = EndsByDeadline(job.request, job.start_time);
   if (job.request.others.empty()) {
-    AddField(out, "asks for", AsksFor(job.request));
+    wire::RequestView request = job.request;
+    if (is_by_deadline) request.time_limit_s = 0;  // That is told below.
+    AddField(out, "asks for", AsksFor(request));
   } else {
     std::size_t component = 0;
     for (const std::string& line : ComponentLines(job.request))
       AddField(out, "component " + std::to_string(component++), line);
-    if (job.request.time_limit_s > 0) AddField(out, "at most", Span(job.request.time_limit_s));
+    if (job.request.time_limit_s > 0 && !is_by_deadline) AddField(out, "at most", Span(job.request.time_limit_s));
   }
   AddField(out, "speeds", job.speeds);
   for (const std::string& line : SeatLines(job, own)) AddField(out, "machine", line);
@@ -376,7 +383,7 @@ std::string ShowText(const wire::JobDetail& job, const std::string& own, const s
     AddField(out, "expected end", When(job.progress->expected_end) + ", by its progress");
   AddField(out, "own numbers", numbers);
   AddField(out, "ended", When(job.end_time));
-  if (job.deadline) AddField(out, "ends by", When(job.deadline));
+  if (job.deadline) AddField(out, "ends by", When(job.deadline) + (is_by_deadline ? ", its deadline" : ""));
   if (job.request.end_by && !job.deadline) AddField(out, "deadline", When(job.request.end_by));
   // Of the last run; a job that waits for its next one has none now.
   if (job.start_time && job.cpu_time_s > 0) AddField(out, "CPU time", Span(job.cpu_time_s));

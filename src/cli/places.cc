@@ -1,5 +1,7 @@
 #include "cli/places.h"
 
+#include <cmath>
+
 #include "base/text.h"
 #include "cli/job_text.h"
 #include "dialect/quantities.h"
@@ -126,6 +128,13 @@ std::string GpuCount(const wire::RequestView& request) {
   const std::string gpus = std::to_string(request.gpus);
   if (request.nodes > 1) return std::to_string(request.nodes) + "x" + gpus;
   return gpus + (request.gpus_most > 0 ? ".." + std::to_string(request.gpus_most) : "");
+}
+
+bool EndsByDeadline(const wire::RequestView& request, std::optional<double> start_time) {
+  // A run's limit follows the moment at which it really began by the second.
+  constexpr double kSlackS = 2;
+  return start_time && request.end_by && request.time_limit_s > 0 &&
+         std::abs(*start_time + request.time_limit_s - *request.end_by) <= kSlackS;
 }
 
 std::string AsksFor(const wire::RequestView& request) {

@@ -1,6 +1,7 @@
 // On which machines a job is, as listings say it to people.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ std::string GpuCount(const wire::RequestView& request);
 /// One component, from 0, as a request of its own. Requires: there is one.
 wire::RequestView ComponentOf(const wire::RequestView& request, std::size_t component);
 
+/// Its deadline ends this run, earlier than what it asked for would: `request.time_limit_s` is what was left until
+/// then.
+bool EndsByDeadline(const wire::RequestView& request, std::optional<double> start_time);
 /// "2 machines with 4 GPUs each of type h100, 8 CPUs each, where ib": what a job asks for.
 std::string AsksFor(const wire::RequestView& request);
 /// Of a heterogeneous job: the same for each of its components.

@@ -35,6 +35,18 @@ TEST(Places, EachMachineHasItsRanksAndGpus) {
   EXPECT_EQ(SeatLines(job, "head"), (Lines{"n2: ranks 0-2, GPUs 0-3", "head: rank 3, GPU 5", "n3: ranks 4-5, no GPU"}));
 }
 
+TEST(Places, WhatIsLeftUntilADeadlineIsNoLimitThatWasAskedFor) {
+  wire::RequestView request;
+  request.time_limit_s = 3600;
+  EXPECT_FALSE(EndsByDeadline(request, 1000));
+  request.end_by = 4600.4;
+  EXPECT_TRUE(EndsByDeadline(request, 1000));
+  EXPECT_FALSE(EndsByDeadline(request, std::nullopt)) << "it waits, with the limit that it asked for";
+  EXPECT_FALSE(EndsByDeadline(request, 500)) << "its own limit ends it before";
+  request.time_limit_s = 0;
+  EXPECT_FALSE(EndsByDeadline(request, 4600));
+}
+
 TEST(Places, WhatIsAskedForIsSaidOfEachMachine) {
   wire::RequestView request;
   request.gpus = 4;

@@ -127,6 +127,10 @@ export function gpusInWords(request) {
   return `${text} GPU${text === '1' || (request.portion?.request && request.gpus === 1) ? '' : 's'}`;
 }
 
+/** Its deadline ends this run, earlier than what it asked for would: the limit is what was left until then. */
+export const endsByDeadline = ({ request, start_time }) =>
+  Boolean(start_time && request.end_by && request.time_limit_s) && Math.abs(start_time + request.time_limit_s - request.end_by) <= 2;
+
 /** How many GPUs in all, for sorting and sums. */
 export const gpuCount = (request) =>
   request.gpus * (request.nodes || 1) + (request.others ?? []).reduce((sum, part) => sum + part.gpus * part.nodes, 0);
