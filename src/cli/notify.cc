@@ -92,12 +92,16 @@ const std::vector<Column>& Columns() {
   return columns;
 }
 
-std::string MomentText(double time) { return time > 0 ? DayAndTime(time) : "-"; }
+/// Of what has not been "-", for programs nothing.
+std::string MomentText(double time, bool is_csv) {
+  if (is_csv) return time > 0 ? Moment(time) : "";
+  return time > 0 ? DayAndTime(time) : "-";
+}
 
-std::vector<Cell> Row(const wire::ReceiverView& view) {
+std::vector<Cell> Row(const wire::ReceiverView& view, bool is_csv) {
   std::string trouble = view.failure;
   if (!trouble.empty() && view.waiting > 0 && view.next_try > 0)
-    trouble += "; tried again " + DayAndTime(view.next_try);
+    trouble += "; tried again " + MomentText(view.next_try, is_csv);
   return {{view.name, Colour::kBold},
           {view.user.empty() ? "divvy.toml" : view.user, Colour::kNone},
           {view.events, Colour::kNone},
@@ -106,8 +110,8 @@ std::vector<Cell> Row(const wire::ReceiverView& view) {
           {std::to_string(view.sent), Colour::kNone},
           {std::to_string(view.lost), view.lost > 0 ? Colour::kRed : Colour::kNone},
           {std::to_string(view.waiting), Colour::kNone},
-          {MomentText(view.last_success), Colour::kNone},
-          {MomentText(view.last_failure), view.failure.empty() ? Colour::kNone : Colour::kRed},
+          {MomentText(view.last_success, is_csv), Colour::kNone},
+          {MomentText(view.last_failure, is_csv), view.failure.empty() ? Colour::kNone : Colour::kRed},
           {trouble, Colour::kRed}};
 }
 
@@ -124,7 +128,7 @@ int List(const Words& words) {
     if (answer.receivers.empty() && !options.csv)
       return std::string("Nobody is told; divvy notify add NAME --webhook URL makes a receiver.\n");
     std::vector<std::vector<Cell>> rows;
-    for (const auto& view : answer.receivers) rows.push_back(Row(view));
+    for (const auto& view : answer.receivers) rows.push_back(Row(view, options.csv));
     return RenderTable(Columns(), rows, options);
   });
 }

@@ -122,14 +122,15 @@ std::string StateOf(const wire::ReservationView& view) {
   return next.start <= now ? "in force" : "held";
 }
 
-std::vector<Cell> Row(const wire::ReservationView& view) {
+std::vector<Cell> Row(const wire::ReservationView& view, bool is_csv) {
   const std::string state = StateOf(view);
+  const double next = view.turns.empty() ? view.start : view.turns.front().start;
   return {{std::to_string(view.number), Colour::kBold},
           {view.name, Colour::kNone},
           {std::to_string(view.gpus), Colour::kNone},
           {view.turns.empty() ? "" : PlacesText(view.turns.front()), Colour::kNone},
           {Whose(view), Colour::kNone},
-          {Clock(view.turns.empty() ? view.start : view.turns.front().start), Colour::kNone},
+          {is_csv ? Moment(next) : Clock(next), Colour::kNone},
           {Length(view.duration_s), Colour::kNone},
           {view.every, Colour::kNone},
           {state, state.starts_with("not") ? Colour::kRed : Colour::kGreen},
@@ -145,7 +146,7 @@ int List(const Words& words) {
     if (listing.json) return wire::Encode(views) + "\n";
     if (views.empty() && !listing.csv) return std::string("Nothing is reserved.\n");
     std::vector<std::vector<Cell>> rows;
-    for (const auto& view : views) rows.push_back(Row(view));
+    for (const auto& view : views) rows.push_back(Row(view, listing.csv));
     return RenderTable(Columns(), rows, listing);
   });
 }

@@ -117,7 +117,9 @@ void CloseToOthers(int fd) {
     static_cast<void>(::fchmod(fd, kOwners));
 }
 
-std::string ExpiryOf(const wire::TokenView& view) {
+/// For programs the moment alone; nothing: never.
+std::string ExpiryOf(const wire::TokenView& view, bool is_csv) {
+  if (is_csv) return view.expires == 0 ? "" : Moment(view.expires);
   if (view.expires == 0) return "never";
   // A machine's token that has let in as many as it may is over at that moment.
   const bool is_used_up = view.role == "node" && view.uses_left == 0;
@@ -125,13 +127,13 @@ std::string ExpiryOf(const wire::TokenView& view) {
   return DayAndTime(view.expires) + (view.has_expired ? " (has expired)" : "");
 }
 
-std::vector<Cell> Row(const wire::TokenView& view) {
+std::vector<Cell> Row(const wire::TokenView& view, bool is_csv) {
   return {{view.id, Colour::kBold},
           {view.user, Colour::kNone},
           {view.role, Colour::kNone},
           {view.label, Colour::kNone},
-          {ExpiryOf(view), view.has_expired ? Colour::kRed : Colour::kNone},
-          {DayAndTime(view.made_at), Colour::kNone},
+          {ExpiryOf(view, is_csv), view.has_expired ? Colour::kRed : Colour::kNone},
+          {is_csv ? Moment(view.made_at) : DayAndTime(view.made_at), Colour::kNone},
           {view.made_by, Colour::kNone}};
 }
 
@@ -150,7 +152,7 @@ int List(const Words& words) {
     if (options.json) return wire::Encode(views) + "\n";
     if (views.empty() && !options.csv) return std::string("There is no token; divvy token create makes one.\n");
     std::vector<std::vector<Cell>> rows;
-    for (const auto& view : views) rows.push_back(Row(view));
+    for (const auto& view : views) rows.push_back(Row(view, options.csv));
     return RenderTable(Columns(), rows, options);
   });
 }
@@ -243,7 +245,7 @@ int LoginMain(const Words& words) {
   for (const wire::TokenView& view : *tokens) {
     if (view.id != line->id) continue;
     std::printf("logged in at %s as %s (%s), until %s\n", ToString(line->controller).c_str(), view.user.c_str(),
-                view.role.c_str(), ExpiryOf(view).c_str());
+                view.role.c_str(), ExpiryOf(view, false).c_str());
   }
   return 0;
 }

@@ -14,6 +14,10 @@ expect 1 "$(wc -l <user.token)" "lines of the token"
 divvy token create --role viewer >viewer.token 2>/dev/null
 divvy token create --expires 1h >short.token 2>/dev/null
 expect 3 "$(divvy token list --json | grep -o '"has_expired"' | wc -l)" "tokens in the list"
+# For programs moments are in UTC, whoever asks.
+utc='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z'
+expect 3 "$(TZ=Asia/Tokyo divvy token list --csv | grep -cE ",$utc,$utc,")" "tokens with UTC moments"
+expect "$(TZ=Asia/Tokyo divvy token list --csv)" "$(TZ=UTC divvy token list --csv)" "the list in two time zones"
 id_of() { sed 's/.*#\([0-9a-f]*\)\..*/\1/' "$1"; }
 
 # The other machine: another home, no socket.
