@@ -90,6 +90,7 @@ Status CheckSaysNumbers(const JobRecord& record, const wire::OwnMetricsRequest& 
     if (!wire::IsOwnName(name))
       return InvalidArgument("'" + name.substr(0, wire::kMostOwnName) + "' is no name of a metric: write up to " +
                              std::to_string(wire::kMostOwnName) + " bytes without control characters");
+    if (!wire::IsOwnNumber(value)) return InvalidArgument("'" + name + "': numbers go up to 3.4e38, as floats do");
   }
   return {};
 }

@@ -1,6 +1,7 @@
 #include "wire/own_numbers.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "base/text.h"
@@ -13,6 +14,8 @@ bool IsOwnName(std::string_view name) {
          std::ranges::none_of(name, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; });
 }
 
+bool IsOwnNumber(double value) { return std::abs(value) <= kGreatestOwnNumber; }
+
 void KeepNewest(OwnNumbers& numbers, std::string_view name, double value) {
   const auto at = std::ranges::find(numbers, name, &OwnNumbers::value_type::first);
   if (at != numbers.end()) at->second = value;
@@ -21,24 +24,34 @@ void KeepNewest(OwnNumbers& numbers, std::string_view name, double value) {
 
 namespace {
 
-// JSON has no words for what is no number. Those that Python and others write for it become null; what stands in a
-// string stays.
+struct Token {
+  std::size_t size = 1;
+  bool is_missing = false;
+};
+
+// What stands there outside a string. No number for JSON are the words that Python and others write for what is none,
+// and a number that no double holds.
+Token TokenAt(std::string_view text) {
+  for (const std::string_view word : {"NaN", "Infinity", "-Infinity"}) {
+    if (text.starts_with(word)) return {word.size(), true};
+  }
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc::invalid_argument) return {};
+  return {static_cast<std::size_t>(end - text.data()), error == std::errc::result_out_of_range};
+}
+
+// What is no number becomes null; what stands in a string stays.
 std::string WithNulls(std::string_view line) {
   std::string text;
   bool is_in_string = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    std::size_t word = 0;
-    for (const std::string_view missing : {"NaN", "Infinity", "-Infinity"}) {
-      if (!is_in_string && line.substr(i).starts_with(missing)) word = missing.size();
-    }
-    if (word > 0) {
-      text += "null";
-      i += word - 1;
-      continue;
-    }
-    text += line[i];
-    if (line[i] == '"') is_in_string = !is_in_string;
-    else if (is_in_string && line[i] == '\\' && i + 1 < line.size()) text += line[++i];
+  while (!line.empty()) {
+    Token token;
+    if (!is_in_string) token = TokenAt(line);
+    else if (line.front() == '\\') token.size = std::min<std::size_t>(2, line.size());
+    if (line.front() == '"') is_in_string = !is_in_string;
+    text += token.is_missing ? "null" : line.substr(0, token.size);
+    line.remove_prefix(token.size);
   }
   return text;
 }
@@ -55,7 +68,7 @@ OwnNumbers NumbersOfLine(std::string_view line) {
   if (!document || !document->root().is_object()) return numbers;
   for (const JsonValue value : document->root()) {
     const auto number = value.AsNumber();
-    if (!number || !std::isfinite(*number) || !IsOwnName(value.key()) || numbers.size() >= kMostOwnNames) continue;
+    if (!number || !IsOwnNumber(*number) || !IsOwnName(value.key()) || numbers.size() >= kMostOwnNames) continue;
     KeepNewest(numbers, value.key(), *number);
   }
   return numbers;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,15 +16,20 @@ inline constexpr std::size_t kMostOwnName = 64;                     // Bytes of 
 inline constexpr std::size_t kMostOwnNames = 64;                    // In one line.
 inline constexpr std::size_t kMostOwnLines = 50;                    // Of a job in a second; the last ones count.
 
+/// They are kept as 32-bit floats.
+inline constexpr double kGreatestOwnNumber = std::numeric_limits<float>::max();
+
 /// Name and value; the newest of each name.
 using OwnNumbers = std::vector<std::pair<std::string, double>>;
 
 /// Whether a metric may be called so: not empty, not too long, no control characters.
 bool IsOwnName(std::string_view name);
+/// Neither NaN nor beyond kGreatestOwnNumber.
+bool IsOwnNumber(double value);
 /// Puts it there, or in the place of what was there under its name.
 void KeepNewest(OwnNumbers& numbers, std::string_view name, double value);
 /// The numbers of one line; none where it is no JSON object. NaN, Infinity and -Infinity, as Python writes what is no
-/// number, are missing values: the rest of the line counts.
+/// number, and numbers that are none of those are missing values: the rest of the line counts.
 OwnNumbers NumbersOfLine(std::string_view line);
 
 }  // namespace divvy::wire

@@ -31,6 +31,8 @@ TEST(OwnNumbers, WhatIsNoNumberIsMissingAndTheRestCounts) {
   EXPECT_EQ(Shown(R"({"step": 20, "loss": NaN, "acc": 0.5})"), "step=20 acc=0.5");
   EXPECT_EQ(Shown(R"({"a": Infinity, "b": -Infinity, "c": 1, "d": [NaN, 1]})"), "c=1");
   EXPECT_EQ(Shown(R"({"NaN": 1, "a\"NaN": 2, "note": "is Infinity", "x": NaN})"), "NaN=1 a\"NaN=2");
+  EXPECT_EQ(Shown(R"({"a": 1e400, "b": -11E+999, "c": 2, "d": "1e400", "e": 0.00001e312})"), "c=2");
+  EXPECT_EQ(Shown(R"({"a": 1e39, "b": -3.4e38, "c": -1e300, "d": 1e-50})"), "b=-3.4e+38 d=1e-50") << "as floats go";
   for (const char* line : {R"({"a": NaN1, "b": 1})", R"({"a": nan, "b": 1})", R"({NaN: 1})", R"({"a": NaN)"})
     EXPECT_EQ(Shown(line), "") << line;
 }
