@@ -74,15 +74,27 @@ std::string MemoryText(const wire::GpuView& gpu) {
   return (IsSeen(gpu) ? gibibytes(gpu.memory_used_bytes) : "-") + "/" + gibibytes(gpu.memory_total_bytes) + "G";
 }
 
+namespace {
+
+/// The job uses it, and does not hold it. Those with parts of GPUs are moved, and are not judged.
+bool StraysTo(const wire::GpuView& gpu, JobId job) {
+  const bool is_known = gpu.tenants.empty() && (gpu.state == "unmanaged" || gpu.state == "allocated");
+  return is_known && std::ranges::find(gpu.jobs, job) == gpu.jobs.end();
+}
+
+}  // namespace
+
 std::string GpuTrouble(const wire::GpuView& gpu) {
   const bool is_sound = gpu.state == "free" || gpu.state == "allocated" || gpu.state == "reserved";
   std::string text = is_sound || gpu.state == "unmanaged" ? "" : gpu.state;
   // Of a GPU that a job has in peace the reason says whose it is.
   if (!text.empty() && !gpu.reason.empty()) text += ": " + gpu.reason;
   for (const wire::GpuProcessView& process : gpu.processes) {
-    if (process.job || process.is_ignored) continue;
-    text += (text.empty() ? "also used by " : "; also used by ") + process.user + ", pid " +
-            std::to_string(process.pid) + " " + process.command;
+    const bool is_stray = process.job && StraysTo(gpu, *process.job);
+    if ((process.job && !is_stray) || process.is_ignored) continue;
+    const std::string whose = is_stray ? "job " + ToString(*process.job) + ", which does not hold it" : process.user;
+    text += (text.empty() ? "also used by " : "; also used by ") + whose + ", pid " + std::to_string(process.pid) +
+            " " + process.command;
     break;
   }
   return text;
@@ -91,9 +103,15 @@ std::string GpuTrouble(const wire::GpuView& gpu) {
 std::vector<std::pair<std::string, std::string>> GpuTroubles(const std::vector<wire::GpuView>& gpus, JobId id) {
   std::vector<std::pair<std::string, std::string>> out;
   for (const wire::GpuView& gpu : gpus) {
+    const std::string name = (gpu.node.empty() ? "" : gpu.node + ":") + std::to_string(gpu.index);
+    const bool uses = std::ranges::any_of(
+        gpu.processes, [&](const wire::GpuProcessView& process) { return process.job == id && !process.is_ignored; });
+    if (uses && StraysTo(gpu, id))
+      out.emplace_back("GPU " + name,
+                       "used, and not held: its program should keep to CUDA_VISIBLE_DEVICES, or ask for "
+                       "more (--gpus)");
     if (std::ranges::find(gpu.jobs, id) == gpu.jobs.end()) continue;
     const std::string trouble = GpuTrouble(gpu);
-    const std::string name = (gpu.node.empty() ? "" : gpu.node + ":") + std::to_string(gpu.index);
     if (!trouble.empty()) out.emplace_back("GPU " + name, trouble);
   }
   return out;

@@ -36,7 +36,8 @@ std::string MemoryText(const wire::GpuView& gpu);
 /// What is amiss with a GPU for the job that runs there all the same: "fenced: XID 48 (double-bit ECC error)", "also
 /// used by eve, pid 4711 python". Empty: nothing.
 std::string GpuTrouble(const wire::GpuView& gpu);
-/// Of the GPUs that job `id` has: "GPU 3" ("GPU n1:3" where they are of several machines) with what is amiss.
+/// Of the GPUs that job `id` has, or uses all the same: "GPU 3" ("GPU n1:3" where they are of several machines) with
+/// what is amiss.
 std::vector<std::pair<std::string, std::string>> GpuTroubles(const std::vector<wire::GpuView>& gpus, JobId id);
 Colour StateColour(const std::string& state);
 /// How a job ended, as the end of "job 17 ...": "timed out: reached its time limit of 1 h", "was cancelled by ada".

@@ -29,11 +29,11 @@ Status CheckCanQueueAgain(const JobRecord& record) {
   return {};
 }
 
-/// One that divvy did not start; null: none.
+/// Null: none.
 const GpuProcess* FindOnGpus(const std::vector<GpuObservation>& observations, std::int64_t pid) {
   for (const GpuObservation& observation : observations) {
     for (const GpuProcess& process : observation.processes) {
-      if (process.identity.pid == pid && process.supervisor_pid == 0) return &process;
+      if (process.identity.pid == pid) return &process;
     }
   }
   return nullptr;
@@ -374,8 +374,7 @@ Result<std::string> Controller::Ignore(IgnoredProcess process, bool is_ignored, 
   if (is_ignored && !process.node.empty()) {
     const GpuProcess* seen = FindOnGpus(observations(index), process.identity.pid);
     if (seen == nullptr) {
-      return NotFound("no process outside divvy with " + pid + " was seen on a GPU" + where +
-                      "; divvy gpus lists those there are");
+      return NotFound("no process with " + pid + " was seen on a GPU" + where + "; divvy gpus lists those there are");
     }
     process.identity = seen->identity;
     process.user = seen->user;

@@ -58,6 +58,33 @@ bool IsIgnored(const std::vector<IgnoredProcess>& ignored, const std::string& no
   });
 }
 
+/// Of whom the process is where that job has other GPUs of the machine than this one: nothing keeps it from them where
+/// jobs are not shut in. Null: it is where it should be, or nobody knows.
+const JobRecord* StrayOf(const Controller& controller, const std::string& node, GpuIndex gpu,
+                         const GpuProcess& process) {
+  constexpr Duration kSlack = std::chrono::seconds(2);
+  const JobRecord* record = controller.Find(JobId(process.job));
+  if (record == nullptr || !IsActive(record->state)) return nullptr;
+  // Those with parts are moved by their machine's keeper.
+  if (record->request.is_portioned() || record->gpu_slice.any()) return nullptr;
+  if (process.started != kNoTime && process.started < record->started - kSlack) return nullptr;  // Of the run before.
+  for (const Seat& seat : SeatsOf(*record)) {
+    if (seat.node != node) continue;
+    // What it gives back it may still be leaving.
+    const GpuSet its = record->takes_resizes ? seat.gpus | record->gpus_used : seat.gpus;
+    return its.Contains(gpu) ? nullptr : record;
+  }
+  return nullptr;
+}
+
+/// "job 17 of ada, which does not hold it (pid 4711, 1.2 GiB): its program should keep to CUDA_VISIBLE_DEVICES".
+std::string StrayText(const JobRecord& record, const GpuProcess& process) {
+  return "job " + DisplayId(record) + " of " + record.user.name + ", which does not hold it (pid " +
+         std::to_string(process.identity.pid) + ", " + CompactSize(process.memory_used) + "): " +
+         (GpuCountOf(record) > 0 ? "its program should keep to CUDA_VISIBLE_DEVICES"
+                                 : "it asked for no GPU (--gpus 1)");
+}
+
 }  // namespace
 
 namespace {
@@ -354,10 +381,12 @@ void Controller::RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& 
       for (const GpuProcess& process : seen->processes) {
         const bool is_small = process.memory_used < limits_.ignore_unmanaged_below;
         const bool is_ignored = IsIgnored(ignored_, name, gpu, process);
-        if (process.supervisor_pid != 0 || is_small || is_ignored) continue;
+        const JobRecord* stray = process.supervisor_pid != 0 ? StrayOf(*this, name, gpu, process) : nullptr;
+        if ((process.supervisor_pid != 0 && stray == nullptr) || is_small || is_ignored) continue;
         if (!availability.unmanaged.empty()) availability.unmanaged += "; ";
-        availability.unmanaged += "pid " + std::to_string(process.identity.pid) + " of " + process.user + ", " +
-                                  CompactSize(process.memory_used);
+        availability.unmanaged += stray != nullptr ? StrayText(*stray, process)
+                                                   : "pid " + std::to_string(process.identity.pid) + " of " +
+                                                         process.user + ", " + CompactSize(process.memory_used);
       }
     }
     if (seen != observations.end() && !seen->cut_by_others.empty())

@@ -99,7 +99,7 @@ TEST(Ignore, OnAnotherMachineIsOfAProcessThatWasSeenThere) {
   EXPECT_EQ(world.Free("n1"), 3);
   IgnoredProcess asked{-1, {4711, 0}, "", "", "n2"};
   EXPECT_EQ(world.controller_.Ignore(asked, true, world.root_).error().message,
-            "no process outside divvy with pid 4711 was seen on a GPU of node n2; divvy gpus lists those there are");
+            "no process with pid 4711 was seen on a GPU of node n2; divvy gpus lists those there are");
   asked.node = "n1";
   EXPECT_EQ(world.controller_.Ignore(asked, true, world.root_).value(),
             "pid 4711 of node n1 no longer takes a GPU away, until it ends");

@@ -326,6 +326,69 @@ TEST(Controller, AStrangersProcessTakesTheGpuAwayUntilItIsIgnoredOrGone) {
   EXPECT_TRUE(world.controller_.ignored().empty());
 }
 
+// Nothing shuts a job in where a user's own daemon runs it: its program may take any GPU, whatever it was given.
+TEST(Controller, AJobsProcessOnAGpuThatItDoesNotHoldTakesThatGpuAway) {
+  World world(3);
+  const JobId job = world.Submit(1);
+  world.Turn();
+  const auto has = static_cast<GpuIndex>(world.controller_.Find(job)->gpus.ToVector().front());
+  const GpuIndex other = has == 0 ? 1 : 0;
+  GpuObservation own, strange;
+  own.index = has;
+  strange.index = other;
+  GpuProcess process;
+  process.identity = {4711, 99};
+  process.user = "ada";
+  process.memory_used = Bytes(std::int64_t{1} << 30);
+  process.supervisor_pid = 4700;
+  process.job = job.value();
+  own.processes = strange.processes = {process};
+  world.controller_.OnGpusObserved({own, strange});
+  const auto said = [&](GpuIndex gpu) {
+    return world.controller_.cluster().node(kOwnNode).availability[gpu].unmanaged;
+  };
+  EXPECT_EQ(said(has), "");
+  EXPECT_EQ(said(other), "job " + ToString(job) +
+                             " of ada, which does not hold it (pid 4711, 1.0 GiB): its program should "
+                             "keep to CUDA_VISIBLE_DEVICES");
+  const JobId two = world.Submit(2);
+  EXPECT_TRUE(World::Launched(world.Turn()).empty());
+  Caller root;
+  root.is_admin = true;
+  ASSERT_TRUE(world.controller_.Ignore({-1, {4711, 99}, "ada", "", ""}, true, root));
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector{two});
+  ASSERT_TRUE(world.controller_.Ignore({-1, {4711, 99}, "ada", "", ""}, false, root));
+  EXPECT_NE(said(other), "");
+
+  // What is left of a run before has its GPUs for a moment yet, and who is unknown is not judged.
+  strange.processes[0].started = world.now_ - std::chrono::minutes(1);
+  world.controller_.OnGpusObserved({strange});
+  EXPECT_EQ(said(other), "");
+  strange.processes[0].started = world.now_;
+  world.controller_.OnGpusObserved({strange});
+  EXPECT_NE(said(other), "");
+  strange.processes[0].job = 0;
+  world.controller_.OnGpusObserved({strange});
+  EXPECT_EQ(said(other), "");
+}
+
+TEST(Controller, AJobWithoutGpusThatUsesOneIsToldToAskForIt) {
+  World world(1);
+  const JobId job = world.Submit(0);
+  world.Turn();
+  GpuObservation seen;
+  GpuProcess process;
+  process.identity = {4711, 99};
+  process.memory_used = Bytes(std::int64_t{1} << 30);
+  process.supervisor_pid = 4700;
+  process.job = job.value();
+  seen.processes = {process};
+  world.controller_.OnGpusObserved({seen});
+  EXPECT_EQ(
+      world.controller_.cluster().node(kOwnNode).availability[0].unmanaged,
+      "job " + ToString(job) + " of ada, which does not hold it (pid 4711, 1.0 GiB): it asked for no GPU (--gpus 1)");
+}
+
 TEST(Controller, ARecordIsInABatchOnceHoweverOftenItChanges) {
   World world(1);
   const JobId running = world.Submit(1);

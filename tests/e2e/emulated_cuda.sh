@@ -24,6 +24,16 @@ burn --vram 1G 2>err.log || code=$?
 expect 2 "$code" "the code of a job whose allocation failed"
 burn --vram 1G --check >/dev/null || fail "the fault stayed"
 
+# A program that sets CUDA_VISIBLE_DEVICES itself: the GPU that its job does not hold is nobody's until it leaves, and who it is is said.
+divvy cancel "$job" --grace 0 >/dev/null
+job=$(divvy submit --quiet --gpus 1 -- env CUDA_VISIBLE_DEVICES=1 "LD_LIBRARY_PATH=$DIVVY_HOME/emulate" "$(dirname "$divvy_binary")/divvy-burn" --gpu-seconds 600 --vram 2G)
+wait_for "GPU 1 in its wrong hands" sh -c "divvy gpus | grep -E '^ +1 .*unmanaged' | grep -q 'job $job of .*, which does not hold it'"
+divvy show "$job" | grep -q '^GPU 1 .*used, and not held' || fail "show says: $(divvy show "$job")"
+next=$(divvy submit --quiet --gpus 1 -- true)
+divvy why "$next" | grep -q "GPU 1 is used by job $job" || fail "why says: $(divvy why "$next")"
+divvy top --once | grep -qE "^ +1 .*job $job of " || fail "top says: $(divvy top --once)"
+
 # Killed, it leaves nothing behind.
 divvy signal KILL "$job" >/dev/null 2>&1 || divvy cancel "$job" --grace 0 >/dev/null
 wait_for "an empty GPU" sh -c 'divvy gpus | grep -E "^ +0 .* 0/80G"'
+wait_for "GPU 1 in right hands" state_is "$next" succeeded
