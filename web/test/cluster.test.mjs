@@ -63,6 +63,20 @@ test('cordon, and GPUs of one machine restricted', async () => {
   await until('its end', () => node('n1').gpus_restricted.length === 0);
 });
 
+test('a job on the controller: its machine is named, and its curves are of its own GPUs', async () => {
+  const host = daemon.json('nodes').find((one) => !['n1', 'n2'].includes(one.name)).name;
+  const id = daemon.submit('--gpus', '2', '--name', 'here', '--nodelist', host, '--', 'sleep', '1000').trim();
+  await until('its start', () => daemon.json('show', id).state === 'running');
+  await page.evaluate((job) => (location.hash = '#/job/' + job), id);
+  await page.waitForSelector(`dd:text-is("${host}: GPUs 0-1")`);
+  const curves = page.locator('[data-metric=gpu_utilization] [role=img]');
+  await until('its curves', async () => /GPU 0/.test(await curves.getAttribute('aria-label')));
+  assert.match(await curves.getAttribute('aria-label'), /^GPU use: GPU 0 \d+ %, GPU 1 \d+ %$/);
+  await page.evaluate(() => (location.hash = '#/queue'));
+  await page.waitForSelector(`.rows [role=row]:has-text("here") >> text="${host}:0-1"`);
+  daemon.divvy('cancel', id, '--grace', '0');
+});
+
 test('a job on two machines, its log from there', async () => {
   const id = daemon.submit('--nodes', '2', '--gpus', '2', '--name', 'gang', '--nodelist', 'n1,n2', '--queue-anyway', '--', 'sh', '-c', 'echo on two machines; sleep 1000').trim();
   await until('its start', () => ['running', 'queued'].includes(daemon.json('show', id).state));

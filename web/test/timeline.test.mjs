@@ -8,17 +8,17 @@ test('what happened stands out, as a whole phrase', () => {
   const [what, text] = [(line) => timelineOf([{ time: 1, text: line }])[0].what, (line) => timelineOf([{ time: 1, text: line }])[0].text];
   for (const [line, head, rest] of [
     ['submitted by root', 'submitted by root', ''],
-    ['started on GPUs 0-1: it was first in line', 'started on GPUs 0-1', 'it was first in line'],
+    ['started on GPUs 0-1: it was first in line', 'started on GPUs 0-1', ': it was first in line'],
     ['run 2 started on GPU 3', 'run 2 started on GPU 3', ''],
     ['its first element started', 'its first element started', ''],
-    ['try 1 of 2 in 10 s: exit code 1', 'try 1 of 2 in 10 s', 'exit code 1'],
+    ['try 1 of 2 in 10 s: exit code 1', 'try 1 of 2 in 10 s', ': exit code 1'],
     ['queued again by root', 'queued again by root', ''],
-    ['queued again: its machine went down', 'queued again', 'its machine went down'],
-    ['timed_out: ran for 5 s', 'timed out', 'ran for 5 s'],
-    ['is warned (1 of 2) that it wastes 1 GPU: it does nothing', 'is warned (1 of 2) that it wastes 1 GPU', 'it does nothing'],
-    ['node n2 is lost; the job may go on there', 'node n2 is lost', 'the job may go on there'],
-    ['try 1 of 2 ended with exit code 1; tries again after 10s', 'try 1 of 2 ended with exit code 1', 'tries again after 10s'],
-    ['on n_1: planned on n_2', 'on n_1', 'planned on n_2'],
+    ['queued again: its machine went down', 'queued again', ': its machine went down'],
+    ['timed_out: ran for 5 s', 'timed out', ': ran for 5 s'],
+    ['is warned (1 of 2) that it wastes 1 GPU: it does nothing', 'is warned (1 of 2) that it wastes 1 GPU', ': it does nothing'],
+    ['node n2 is lost; the job may go on there', 'node n2 is lost', '; the job may go on there'],
+    ['try 1 of 2 ended with exit code 1; tries again after 10s', 'try 1 of 2 ended with exit code 1', '; tries again after 10s'],
+    ['on n_1: planned on n_2', 'on n_1', ': planned on n_2'],
     ['succeeded', 'succeeded', ''],
   ]) {
     assert.equal(what(line), head, line);

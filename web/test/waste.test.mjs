@@ -95,6 +95,15 @@ test('overview and usage: who, what to do about it, and what was lost', async ()
     assert.ok(Math.abs(parseInt(cells[5]) / 100 - row.lost_share) < 0.03, `${cells} ${JSON.stringify(row)}`);
   }
   assert.equal(await page.locator('[data-offenders] [data-waste]').count(), report.now.jobs.length);
+  // By job what to do stands in its line; on a phone below it.
+  await page.click('[aria-label="Waste by what"] button:text-is("job")');
+  const byJob = page.locator('[aria-label="GPU-hours lost by job"]');
+  const remedy = (await daemon.ask('GET', '/v1/reports/waste?by=job')).rows.find((row) => row.group === String(half)).findings[0].remedy;
+  await until('what to do', async () => (await byJob.locator('[role=columnheader]').allInnerTexts()).includes('What to do'));
+  assert.ok((await byJob.locator('.rows [role=row]', { hasText: 'one-of-three' }).locator('[role=cell]').allInnerTexts()).includes(remedy));
+  await page.setViewportSize({ width: 390, height: 844 });
+  await until('the second line', async () => (await byJob.locator('.rows [role=row]', { hasText: 'one-of-three' }).locator('.below').innerText()).startsWith(remedy));
+  await page.setViewportSize({ width: 1280, height: 800 });
   const efficiency = daemon.json('report', 'efficiency', '--by', 'name').rows.find((row) => row.group === 'one-of-three');
   const cells = await page.locator('[aria-label="GPU-hours by name"] .rows [role=row]', { hasText: 'one-of-three' }).locator('[role=cell]').allInnerTexts();
   assert.ok(cells.some((cell) => /^\d+ %$/.test(cell) && Math.abs(parseInt(cell) / 100 - efficiency.utilization) < 0.05), `${cells} ${efficiency.utilization}`);

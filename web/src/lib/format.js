@@ -87,6 +87,9 @@ export function hourText(group) {
   return dayOf(date) === dayOf(new Date()) ? `today, ${kHour.format(date)}` : kDay.format(date);
 }
 
+/** The GPUs that a job is on: one with parts may be on others than it was planned on. */
+export const gpusOn = (job) => (job.share?.gpus.length ? job.share.gpus : job.gpus);
+
 /** [0, 1, 2, 5] -> "0-2,5" */
 export function ranges(numbers) {
   const sorted = [...numbers].sort((a, b) => a - b);

@@ -106,6 +106,9 @@ async function readNamed() {
   live.jobs = [...byId.values()].sort(compare);
 }
 
+/** Beside other machines the controller's own has a name too; '' where it is the only one. */
+export const nodeOf = (node) => node || (live.nodes.length > 1 ? (live.nodes.find((one) => one.is_controller)?.name ?? '') : '');
+
 export const isFinal = (state) => ['succeeded', 'failed', 'cancelled', 'timed_out', 'lost'].includes(state);
 export const waits = (state) => state === 'queued' || state === 'held';
 

@@ -48,7 +48,8 @@ export function jobOf(value) {
   const request = requestOf(job.request);
   const seats = job.seats.length ? listOf(job.seats, { node: '', gpus: [] }).map((seat) => ({ ...seat, gpus: numbers(seat.gpus) })) : job.seats;
   const progress = isObject(job.progress) ? shaped(job.progress, { fraction: 0, step: 0, steps: 0, expected_end: null }) : null;
-  const share = isObject(job.share) ? shaped(job.share, { part: '', state: '', note: '' }) : null;
+  const share = isObject(job.share) ? shaped(job.share, { part: '', state: '', note: '', gpus: [] }) : null;
+  if (share) share.gpus = unique(listOf(share.gpus, { gpu: -1 }), 'gpu').map((one) => one.gpu).filter((gpu) => gpu >= 0);
   return { ...job, request, seats, progress, share, gpus: numbers(job.gpus), dependencies: texts(job.dependencies) };
 }
 export function detailOf(value) {

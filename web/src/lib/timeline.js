@@ -1,7 +1,7 @@
 // What happened to a job, and its elements, as lists to draw (GET /v1/jobs/ID).
 
 // What stands before a colon or semicolon; without one all of a line that is not long. Never a part of a phrase.
-const kHead = /^(.{1,90}?)[:;]\s+(.*)$/s;
+const kHead = /^(.{1,90}?)([:;]\s.*)$/s;
 const kShort = 90;
 
 /** [{ time, what, text }]: `what` stands out. */
