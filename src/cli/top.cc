@@ -25,6 +25,7 @@
 #include "cli/top_frame.h"
 #include "cli/top_question.h"
 #include "cli/top_screen.h"
+#include "cli/top_view.h"
 #include "wire/codec.h"
 #include "wire/page_messages.h"
 #include "wire/series_messages.h"
@@ -249,15 +250,14 @@ class Top {
       cursor_ = static_cast<std::size_t>(at - lines_.begin());
     cursor_ = std::min(cursor_, lines_.empty() ? 0 : lines_.size() - 1);
     selected_ = lines_.empty() ? "" : lines_[cursor_].job;
-    if (cursor_ < first_) first_ = cursor_;
-    if (cursor_ >= first_ + room) first_ = cursor_ - room + 1;
-    first_ = std::min(first_, lines_.size() > room ? lines_.size() - room : 0);
-
+    placed_ = view_.Rows(lines_, cursor_, room, choice_.is_ascii);
     std::vector<TopLine> rows = {TopTitle(facts_, choice_)};
+    std::size_t selected = room + 2;  // None.
     shown_.clear();
-    for (std::size_t i = first_; i < std::min(lines_.size(), first_ + room); ++i) {
-      rows.push_back(lines_[i]);
-      if (!lines_[i].job.empty()) shown_.push_back(lines_[i].job);
+    for (const TopView::Row& row : placed_) {
+      if (row.index == cursor_ && !row.is_left_out) selected = rows.size();
+      rows.push_back(row.line);
+      if (!row.line.job.empty()) shown_.push_back(row.line.job);
     }
     rows.resize(room + 1);
     std::optional<std::size_t> typing;
@@ -267,7 +267,7 @@ class Top {
     } else {
       rows.push_back(said_.empty() ? TopKeys(columns) : TopLine{{{" " + said_, Colour::kYellow}}, "", "", false});
     }
-    screen_->Draw(rows, lines_.empty() ? rows.size() : cursor_ - first_ + 1, typing);
+    screen_->Draw(rows, selected, typing);
   }
 
   /// Lines between the title and the bottom line.
@@ -289,7 +289,7 @@ class Top {
 
   void OnEvent(const TopEvent& event) {
     said_.clear();
-    const auto page = static_cast<std::ptrdiff_t>(Room());
+    const auto page = static_cast<std::ptrdiff_t>(view_.page());
     switch (event.key) {
       case TopKey::kUp:
         return Move(-1);
@@ -304,8 +304,8 @@ class Top {
       case TopKey::kEnd:
         return Move(static_cast<std::ptrdiff_t>(lines_.size()));
       case TopKey::kClick:
-        if (event.row >= 1 && event.row <= Room())
-          Move(static_cast<std::ptrdiff_t>(first_ + event.row - 1) - static_cast<std::ptrdiff_t>(cursor_));
+        if (event.row >= 1 && event.row <= placed_.size())
+          Move(static_cast<std::ptrdiff_t>(placed_[event.row - 1].index) - static_cast<std::ptrdiff_t>(cursor_));
         return;
       case TopKey::kEscape:
         choice_.filter.clear();
@@ -431,9 +431,10 @@ class Top {
   bool shows_all_gpus_ = false;
   TopChoice choice_;
   std::vector<TopLine> lines_;
-  std::size_t first_ = 0;   // Line at the top of the screen.
-  std::size_t cursor_ = 0;  // Line that is selected,
-  std::string selected_;    // and its job.
+  TopView view_;
+  std::vector<TopView::Row> placed_;  // What of the lines is on the screen.
+  std::size_t cursor_ = 0;            // Line that is selected,
+  std::string selected_;              // and its job.
   std::vector<std::string> shown_;
   std::map<std::string, double> asked_;           // When a job's expected start was asked for.
   std::string said_;                              // At the bottom, until the next key.
