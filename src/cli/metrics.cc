@@ -134,7 +134,8 @@ std::vector<Option> Table(MetricsFlags& flags) {
        0,
        Takes::kNothing,
        "",
-       "The job's processes on GPUs instead, as they are now: the memory and the time that each has",
+       "The job's processes on GPUs instead, as they are now: the memory and the time that each has, and what it uses "
+       "of the machine",
        [&flags](std::string_view) -> Status {
          flags.are_processes = true;
          return {};

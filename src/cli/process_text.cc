@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <tuple>
 
 #include "base/text.h"
@@ -55,8 +56,16 @@ std::vector<GpuProcess> ProcessesOf(JobId id, const wire::LatestAnswer& latest,
         gpus, [&](const wire::GpuView& one) { return one.node == gpu.node && one.index == gpu.gpu; });
     for (const wire::LatestProcess& seen : gpu.processes) {
       if (seen.id != id) continue;
-      GpuProcess& process =
-          out.emplace_back(GpuProcess{gpu.node, gpu.gpu, seen.pid, "", "", seen.memory_bytes, seen.utilization});
+      GpuProcess& process = out.emplace_back();
+      process.node = gpu.node;
+      process.gpu = gpu.gpu;
+      process.pid = seen.pid;
+      process.memory_bytes = seen.memory_bytes;
+      process.utilization = seen.utilization;
+      process.cpu_cores = seen.cpu_cores;
+      process.host_memory_bytes = seen.host_memory_bytes;
+      process.read_bytes_per_second = seen.read_bytes_per_second;
+      process.written_bytes_per_second = seen.written_bytes_per_second;
       if (view == gpus.end()) continue;
       const auto known = std::ranges::find(view->processes, seen.pid, &wire::GpuProcessView::pid);
       if (known == view->processes.end()) continue;
@@ -93,11 +102,21 @@ Result<std::string> ProcessTable(const std::vector<GpuProcess>& processes, const
                                        {"USER"},
                                        {"USE", true, true, false, false, false, "use_percent"},
                                        {"MEMORY", true, true, false, false, false, "memory_bytes"},
+                                       {"CPU", true, true, false, false, false, "cpu_cores"},
+                                       {"RESIDENT", true, true, false, false, false, "host_memory_bytes"},
+                                       {"READ", true, true, false, false, false, "read_bytes_per_second"},
+                                       {"WRITTEN", true, true, false, false, false, "written_bytes_per_second"},
                                        {"COMMAND", false, true, true}};
+  const auto number = [&](const std::optional<double>& value, std::string_view unit) -> Cell {
+    if (!value) return {""};
+    if (!options.csv) return {MetricText(*value, unit)};
+    if (unit != "cores") return {std::to_string(std::llround(*value))};
+    char text[32];
+    std::snprintf(text, sizeof text, "%.6g", *value);
+    return {text};
+  };
   std::vector<std::vector<Cell>> rows;
   for (const GpuProcess& process : processes) {
-    const std::string memory = options.csv ? std::to_string(static_cast<std::int64_t>(process.memory_bytes))
-                                           : MetricText(process.memory_bytes, "bytes");
     std::string use = UseText(process);
     if (options.csv) use = process.utilization ? std::to_string(std::lround(*process.utilization * 100)) : "";
     rows.push_back({{process.node.empty() ? own : process.node},
@@ -105,7 +124,11 @@ Result<std::string> ProcessTable(const std::vector<GpuProcess>& processes, const
                     {std::to_string(process.pid)},
                     {process.user},
                     {use},
-                    {memory},
+                    number(process.memory_bytes, "bytes"),
+                    number(process.cpu_cores, "cores"),
+                    number(process.host_memory_bytes, "bytes"),
+                    number(process.read_bytes_per_second, "bytes_per_second"),
+                    number(process.written_bytes_per_second, "bytes_per_second"),
                     {process.command}});
   }
   return RenderTable(columns, rows, options);

@@ -22,6 +22,11 @@ struct GpuProcess {
   std::string command;  // Of its own machine.
   double memory_bytes = 0;
   std::optional<double> utilization;  // A part of 1; absent: the driver does not tell.
+  // Of the machine; absent: not known (yet).
+  std::optional<double> cpu_cores;
+  std::optional<double> host_memory_bytes;
+  std::optional<double> read_bytes_per_second;
+  std::optional<double> written_bytes_per_second;
 };
 
 /// What was seen last of everything; nothing where no samples are taken.

@@ -12,7 +12,7 @@ wire::LatestAnswer Seen() {
   wire::LatestGpu second{"n1", 1, 0, {{"gpu_utilization", 1}}, {}};
   second.processes = {{4712, JobId(17), 8 * kGiB, std::nullopt}, {99, std::nullopt, kGiB, 0.1}};
   wire::LatestGpu first{"n1", 0, 0, {{"gpu_utilization", 1}}, {}};
-  first.processes = {{4711, JobId(17), 4 * kGiB, 0.714}, {4713, JobId(18), kGiB, 0.1}};
+  first.processes = {{4711, JobId(17), 4 * kGiB, 0.714, 1.504, 2 * kGiB, 0, 3145728.4}, {4713, JobId(18), kGiB, 0.1}};
   latest.gpus = {second, first, {"n1", 2, 0, {}, {}}};
   latest.cluster["gpus_total"] = 3;
   return latest;
@@ -40,11 +40,14 @@ TEST(Processes, AreATable) {
   ListingOptions options;
   options.csv = true;
   EXPECT_EQ(*ProcessTable(processes, "n1", options),
-            "node,gpu,pid,user,use_percent,memory_bytes,command\nn1,0,4711,ada,71,4294967296,python3\nn1,1,4712,,,"
-            "8589934592,\n");
+            "node,gpu,pid,user,use_percent,memory_bytes,cpu_cores,host_memory_bytes,read_bytes_per_second,"
+            "written_bytes_per_second,command\n"
+            "n1,0,4711,ada,71,4294967296,1.504,2147483648,0,3145728,python3\n"
+            "n1,1,4712,,,8589934592,,,,,\n");
   options.csv = false;
   const std::string table = *ProcessTable(processes, "", options);
-  EXPECT_EQ(table.substr(0, table.find('\n')), "GPU   PID  USER  USE  MEMORY  COMMAND");
+  EXPECT_EQ(table.substr(0, table.find('\n')), "GPU   PID  USER  USE  MEMORY   CPU  RESIDENT   READ  WRITTEN  COMMAND");
+  EXPECT_NE(table.find("4711  ada   71%   4 GiB  1.50     2 GiB"), std::string::npos) << table;
 }
 
 TEST(Processes, OfOneJobAloneAreOnItsGpus) {

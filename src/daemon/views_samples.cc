@@ -65,7 +65,14 @@ std::vector<wire::LatestProcess> ProcessesOf(const std::vector<samples::ProcessU
     process.pid = use.pid;
     if (use.job != 0) process.id = JobId(use.job);
     process.memory_bytes = use.memory_bytes;
-    if (use.utilization >= 0) process.utilization = Rounded(samples::Metric::kGpuUtilization, use.utilization);
+    const auto tell = [](std::optional<double>& told, samples::Metric metric, double value) {
+      if (value >= 0) told = Rounded(metric, value);
+    };
+    tell(process.utilization, samples::Metric::kGpuUtilization, use.utilization);
+    tell(process.cpu_cores, samples::Metric::kCpuCores, use.cpu_cores);
+    tell(process.host_memory_bytes, samples::Metric::kMemoryUsed, use.host_memory_bytes);
+    tell(process.read_bytes_per_second, samples::Metric::kIoRead, use.read_bytes_per_second);
+    tell(process.written_bytes_per_second, samples::Metric::kIoWritten, use.written_bytes_per_second);
   }
   return processes;
 }

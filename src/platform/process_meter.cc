@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <utility>
 
 #include "base/text.h"
 #include "platform/gpu_process.h"
@@ -47,6 +48,26 @@ ProcessMeter::ProcessMeter()
 std::uint64_t ProcessMeter::JobOf(std::int64_t pid) const {
   const auto at = jobs_.find(pid);
   return at == jobs_.end() ? 0 : at->second;
+}
+
+std::optional<ProcessMeter::Use> ProcessMeter::UseOf(std::int64_t pid) const {
+  const auto meters = meters_.find(JobOf(pid));
+  if (meters == meters_.end()) return std::nullopt;
+  const auto now = meters->second.before.find(pid);
+  if (now == meters->second.before.end()) return std::nullopt;
+  Use use;
+  use.memory_bytes = static_cast<double>(now->second.own_bytes + now->second.shared_bytes);
+  const auto then = meters->second.long_before.find(pid);
+  if (then == meters->second.long_before.end() || between_looks_ <= 0) return use;
+  const auto rate = [&](std::uint64_t Counted::*count) {
+    const std::uint64_t since = then->second.*count;
+    return static_cast<double>(now->second.*count - std::min(now->second.*count, since)) / between_looks_;
+  };
+  use.cpu_cores = rate(&Counted::own_ticks) / ticks_per_second_;
+  if (!now->second.has_io || !then->second.has_io) return use;
+  use.read_bytes_per_second = rate(&Counted::read);
+  use.written_bytes_per_second = rate(&Counted::written);
+  return use;
 }
 
 // Who descends from whom, of all that there are.
@@ -101,8 +122,10 @@ bool ProcessMeter::Count(std::int64_t pid, Counted& out) {
   if (stat.empty()) return false;
   StatFields fields(stat);
   // Its own and those of children that it has waited for: what a child had does not go with it.
-  out.ticks = fields.Number(11);
-  for (int i = 0; i < 3; ++i) out.ticks += fields.Number();
+  out.own_ticks = fields.Number(11);
+  out.own_ticks += fields.Number();
+  out.ticks = out.own_ticks;
+  for (int i = 0; i < 2; ++i) out.ticks += fields.Number();
   std::snprintf(path, sizeof path, "/proc/%lld/statm", static_cast<long long>(pid));
   const std::vector<std::string_view> pages = SplitWords(text_.Read(path));
   if (pages.size() > 2) {
@@ -112,6 +135,7 @@ bool ProcessMeter::Count(std::int64_t pid, Counted& out) {
   }
   std::snprintf(path, sizeof path, "/proc/%lld/io", static_cast<long long>(pid));
   const std::string_view io = text_.Read(path);
+  out.has_io = !io.empty();
   out.read = NumberBehind(io, "read_bytes:");
   out.written = NumberBehind(io, "write_bytes:");
   return true;
@@ -125,6 +149,7 @@ std::map<std::uint64_t, ProcessMeter::Use> ProcessMeter::Look(const std::vector<
   } else {
     AddChildren();
   }
+  between_looks_ = seconds - std::exchange(looked_at_, seconds);
   std::map<std::uint64_t, std::map<std::int64_t, Counted>> counted;
   for (auto at = jobs_.begin(); at != jobs_.end();) {
     Counted one;
@@ -150,7 +175,7 @@ std::map<std::uint64_t, ProcessMeter::Use> ProcessMeter::Look(const std::vector<
     }
     use.memory_bytes += static_cast<double>(shared);
     meters.ticks = std::max(meters.ticks, ticks);
-    meters.before = std::move(processes);
+    meters.long_before = std::exchange(meters.before, std::move(processes));
     if (const auto rate = meters.cpu.Next(meters.ticks, seconds)) use.cpu_cores = *rate / ticks_per_second_;
     use.read_bytes_per_second = meters.read.Next(meters.read_bytes, seconds);
     use.written_bytes_per_second = meters.written.Next(meters.written_bytes, seconds);

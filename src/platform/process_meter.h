@@ -32,14 +32,19 @@ class ProcessMeter {
   std::map<std::uint64_t, Use> Look(const std::vector<UseTarget>& targets, double seconds);
   /// Of the look before; 0: none of the targets'.
   std::uint64_t JobOf(std::int64_t pid) const;
+  /// Of one process, between the two looks before: its own time, without that of children; all that is resident.
+  /// Nothing: none of the targets'.
+  std::optional<Use> UseOf(std::int64_t pid) const;
 
  private:
   struct Counted {
-    std::uint64_t ticks = 0;
+    std::uint64_t ticks = 0;      // With those of children that it has waited for.
+    std::uint64_t own_ticks = 0;  // Without.
     std::uint64_t own_bytes = 0;
     std::uint64_t shared_bytes = 0;
     std::uint64_t read = 0;
     std::uint64_t written = 0;
+    bool has_io = false;
   };
   struct Meters {
     Rate cpu;
@@ -49,6 +54,7 @@ class ProcessMeter {
     std::uint64_t read_bytes = 0;
     std::uint64_t written_bytes = 0;
     std::map<std::int64_t, Counted> before;
+    std::map<std::int64_t, Counted> long_before;  // One look earlier.
   };
   void Scan(const std::vector<UseTarget>& targets);
   void AddChildren();
@@ -58,6 +64,8 @@ class ProcessMeter {
   std::map<std::uint64_t, Meters> meters_;      // By job.
   std::vector<UseTarget> scanned_for_;
   double scanned_at_ = 0;
+  double looked_at_ = 0;
+  double between_looks_ = 0;  // Seconds.
   double ticks_per_second_;
   std::uint64_t page_;
   ProcText text_;

@@ -117,7 +117,7 @@ class RealUseProbe final : public UseProbe {
     const double seconds = SecondsSinceBoot();
     if (gpus_) gpus_->Look(node, seconds, seen);
     const auto uses = processes_.Look(targets, seconds);
-    for (samples::ProcessUse& process : seen.processes) process.job = processes_.JobOf(process.pid);
+    for (samples::ProcessUse& process : seen.processes) AddHostUse(process);
     Sample& host = seen.samples.emplace_back();
     host.subject.of = Of::kNode;
     host.subject.node = node;
@@ -127,6 +127,17 @@ class RealUseProbe final : public UseProbe {
   }
 
  private:
+  // What is known of it anyway, as one of a job's.
+  void AddHostUse(samples::ProcessUse& process) const {
+    process.job = processes_.JobOf(process.pid);
+    const auto use = processes_.UseOf(process.pid);
+    if (!use) return;
+    process.cpu_cores = use->cpu_cores.value_or(-1);
+    process.host_memory_bytes = use->memory_bytes;
+    process.read_bytes_per_second = use->read_bytes_per_second.value_or(-1);
+    process.written_bytes_per_second = use->written_bytes_per_second.value_or(-1);
+  }
+
   static Sample SampleOf(const UseTarget& target, const std::vector<UseTarget>& targets, const std::string& node,
                          const std::map<std::uint64_t, ProcessMeter::Use>& uses, const Snapshot& seen) {
     Sample sample;

@@ -148,6 +148,10 @@ TEST_F(UseOfEmulatedGpus, AJobWithAPartUsesWhatItsProcessesDo) {
   EXPECT_EQ(seen.processes[0].pid, ::getpid());
   EXPECT_EQ(seen.processes[0].job, 17U);
   EXPECT_EQ(seen.processes[0].gpu, 0);
+  EXPECT_GT(seen.processes[0].host_memory_bytes, 0);
+  EXPECT_EQ(seen.processes[0].cpu_cores, -1) << "a rate needs two looks";
+  EXPECT_GE(probe_->Look(101, "n1", {target}).processes[0].cpu_cores, 0);
+  EXPECT_EQ(probe_->Look(102, "n1", {}).processes[0].host_memory_bytes, -1) << "it is no job's";
 }
 
 // Its programs live for less than a second: the driver lists none of them, and the GPU was used all the same.
@@ -201,16 +205,23 @@ TEST(ProcessMeter, CountsTheTimeOfProcessesThatComeAndGo) {
     }
   }
   double cores = 0;
-  for (double last = Now(); cores < 0.2 && Now() < begin + 30; last = Now()) {
+  double own = 0;  // Of the child alone.
+  for (double last = Now(); (cores < 0.2 || own < 0.1) && Now() < begin + 30; last = Now()) {
     while (Now() < last + 0.2) ::sched_yield();
-    cores = meter.Look({target}, Now())[5].cpu_cores.value_or(0);
+    cores = std::max(cores, meter.Look({target}, Now())[5].cpu_cores.value_or(0));
+    if (const auto use = meter.UseOf(child)) own = use->cpu_cores.value_or(0);
   }
   EXPECT_EQ(meter.JobOf(child), 5U);
   EXPECT_GT(cores, 0.2);
+  EXPECT_GT(own, 0.1);
+  EXPECT_GT(meter.UseOf(child)->memory_bytes, 0);
+  EXPECT_EQ(meter.UseOf(1), std::nullopt) << "it is no target's";
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   const auto uses = meter.Look({target}, Now());
   EXPECT_EQ(meter.JobOf(child), 0U);
+  EXPECT_FALSE(meter.UseOf(child));
+  EXPECT_LT(meter.UseOf(::getpid()).value().cpu_cores.value_or(0), 2) << "the child's time is not its own";
   EXPECT_GE(uses.at(5).cpu_cores.value_or(-1), 0);
 }
 

@@ -115,7 +115,8 @@ TEST(Snapshots, ComeBackWithTheirProcesses) {
           {{Of::kJob, "n1", -1, -1, 17}, {{Metric::kCpuCores, 1.5, ""}, {Metric::kGpuUtilization, 0.25, "loss"}}});
     snapshots.push_back(snapshot);
   }
-  snapshots.back().processes.push_back({4711, 17, 3, 1024, 0.5});
+  snapshots.back().processes.push_back({4711, 17, 3, 1024, 0.5, 1.5, 4096, 0, 512});
+  snapshots.back().processes.push_back({99, 0, 3, 2048, -1});
   const auto back = DecodeSnapshots(EncodeSnapshots(snapshots));
   ASSERT_TRUE(back);
   EXPECT_EQ(*back, snapshots);

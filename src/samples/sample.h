@@ -53,7 +53,12 @@ struct ProcessUse {
   std::uint64_t job = 0;  // 0: not divvy's.
   int gpu = -1;
   double memory_bytes = 0;
-  double utilization = -1;  // -1: not known.
+  double utilization = -1;  // -1: not known, as below.
+  // Of a job's process alone, since the second before.
+  double cpu_cores = -1;
+  double host_memory_bytes = -1;  // Resident, with what it shares.
+  double read_bytes_per_second = -1;
+  double written_bytes_per_second = -1;
 
   friend bool operator==(const ProcessUse&, const ProcessUse&) = default;
 };

@@ -32,6 +32,13 @@ void WriteProcesses(const std::vector<ProcessUse>& processes, ByteWriter& out) {
     out.Float(static_cast<float>(process.memory_bytes));
     out.Float(static_cast<float>(process.utilization));
   }
+  // Behind them all, where one that knows nothing of it does not look.
+  for (const ProcessUse& process : std::span(processes).first(count)) {
+    out.Float(static_cast<float>(process.cpu_cores));
+    out.Float(static_cast<float>(process.host_memory_bytes));
+    out.Float(static_cast<float>(process.read_bytes_per_second));
+    out.Float(static_cast<float>(process.written_bytes_per_second));
+  }
 }
 
 std::vector<ProcessUse> ReadProcesses(ByteReader& in) {
@@ -42,6 +49,13 @@ std::vector<ProcessUse> ReadProcesses(ByteReader& in) {
     process.gpu = static_cast<int>(in.Signed());
     process.memory_bytes = static_cast<double>(in.Float());
     process.utilization = static_cast<double>(in.Float());
+  }
+  if (in.is_at_end()) return processes;
+  for (ProcessUse& process : processes) {
+    process.cpu_cores = static_cast<double>(in.Float());
+    process.host_memory_bytes = static_cast<double>(in.Float());
+    process.read_bytes_per_second = static_cast<double>(in.Float());
+    process.written_bytes_per_second = static_cast<double>(in.Float());
   }
   return processes;
 }

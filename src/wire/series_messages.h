@@ -38,6 +38,11 @@ struct LatestProcess {
   std::optional<JobId> id;  // The job that it belongs to.
   double memory_bytes = 0;
   std::optional<double> utilization;
+  // Of a job's process: its own time of processors, in cores; what of it is resident in the machine's memory; disks.
+  std::optional<double> cpu_cores;
+  std::optional<double> host_memory_bytes;
+  std::optional<double> read_bytes_per_second;
+  std::optional<double> written_bytes_per_second;
 };
 /// `values`: by metric.
 struct LatestGpu {

@@ -83,6 +83,9 @@ last_words() { divvy metrics "$fg_id" -m own.fg --csv | grep -q ',own.fg,,[0-9.]
 wait_for "its last words" last_words
 divvy show "$job" | grep -q '^process  *pid [0-9]* .*on GPU [01]: [0-9]*%, 4' || fail "its processes: $(divvy show "$job")"
 divvy metrics "$job" --processes --csv | grep -qE '^,[01],[0-9]+,[^,]*,[0-9]+,4[0-9]{9},' || fail "its processes: $(divvy metrics "$job" --processes --csv)"
+columns=$(divvy metrics "$job" --processes --csv)
+grep -q '^node,gpu,pid,user,use_percent,memory_bytes,cpu_cores,host_memory_bytes,read_bytes_per_second,written_bytes_per_second,command$' <<<"$columns" || fail "its columns: $columns"
+grep -qE '^,[01],[0-9]+,[^,]*,[0-9]+,4[0-9]{9},[0-9.]+,[1-9][0-9]+,[0-9]+,[0-9]+,divvy-burn' <<<"$columns" || fail "of its processes on their machine: $columns"
 divvy metrics "$job" --processes --json | grep -q '"processes":\[{"pid":' || fail "its processes: $(divvy metrics "$job" --processes --json)"
 code=0; divvy metrics --add loss=much "$job" 2>err || code=$?
 expect 2 $code "no number"

@@ -89,14 +89,14 @@ export const statusOf = (value) => {
   return { ...status, warnings: [...new Set(texts(status.warnings))] };
 };
 const kLatestGpu = { node: '', gpu: 0, processes: [] };
-const kLatestProcess = { pid: 0, id: null, memory_bytes: 0, utilization: null };
+const kLatestProcess = { pid: 0, id: null, memory_bytes: 0, utilization: null, cpu_cores: null, host_memory_bytes: null, read_bytes_per_second: null, written_bytes_per_second: null };
 /** The processes of a job on GPUs, from what was sampled last; whose they are and what they are called, from the GPUs. */
 export function processesOf(id, samples, gpus) {
   const found = listOf(samples?.gpus, kLatestGpu).flatMap((seen) => {
     const known = gpus.find((gpu) => gpu.node === seen.node && gpu.index === seen.gpu)?.processes ?? [];
     return listOf(seen.processes, kLatestProcess)
       .filter((one) => one.id === id)
-      .map((one) => ({ key: `${seen.node}:${seen.gpu}:${one.pid}`, node: seen.node, gpu: seen.gpu, pid: one.pid, command: known.find((other) => other.pid === one.pid)?.command ?? '', memory_bytes: one.memory_bytes, utilization: one.utilization }));
+      .map((one) => ({ ...one, key: `${seen.node}:${seen.gpu}:${one.pid}`, node: seen.node, gpu: seen.gpu, command: known.find((other) => other.pid === one.pid)?.command ?? '' }));
   });
   return unique(found, 'key').sort((a, b) => a.node.localeCompare(b.node) || a.gpu - b.gpu || a.pid - b.pid);
 }
