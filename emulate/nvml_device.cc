@@ -17,6 +17,19 @@ constexpr unsigned kIdleCelsius = 32;
 constexpr unsigned kIdleMilliwatts = 70'000;
 constexpr unsigned kMilliwattsForPercent = 6'000;
 
+// What a GPU has drawn until it was asked for last, by this process.
+struct Drawn {
+  double at;  // Seconds; 0: it never was.
+  double milliwatts;
+  double millijoules;
+};
+Drawn drawns[kMaxGpus];
+
+unsigned PowerOf(const Look& look) {
+  const unsigned drawn = kIdleMilliwatts + BusyNow(look) * kMilliwattsForPercent;
+  return drawn > look.state.power_milliwatts ? drawn : look.state.power_milliwatts;
+}
+
 // The common shape: one number out.
 template <typename T, typename Read>
 Return Give(Device device, T* out, Read read) {
@@ -204,11 +217,23 @@ Return nvmlDeviceGetTemperature(Device device, unsigned sensor, unsigned* celsiu
   });
 }
 
-Return nvmlDeviceGetPowerUsage(Device device, unsigned* milliwatts) {
-  return Give(device, milliwatts, [](const Look& look) {
-    const unsigned drawn = kIdleMilliwatts + BusyNow(look) * kMilliwattsForPercent;
-    return drawn > look.state.power_milliwatts ? drawn : look.state.power_milliwatts;
-  });
+Return nvmlDeviceGetPowerUsage(Device device, unsigned* milliwatts) { return Give(device, milliwatts, PowerOf); }
+
+// The power that is told, over time: as if the driver had been loaded when this process asked first.
+Return nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned long long* millijoules) {
+  Look look(device);
+  if (look.result != kSuccess) return look.result;
+  if (millijoules == nullptr) return kInvalidArgument;
+  Drawn& drawn = drawns[look.index];
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const double at = static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+  const unsigned power = PowerOf(look);
+  if (drawn.at > 0) drawn.millijoules += (at - drawn.at) * (power + drawn.milliwatts) / 2;
+  drawn.at = at;
+  drawn.milliwatts = power;
+  *millijoules = static_cast<unsigned long long>(drawn.millijoules);
+  return kSuccess;
 }
 
 Return nvmlDeviceGetEnforcedPowerLimit(Device device, unsigned* milliwatts) {

@@ -119,6 +119,42 @@ Latest KnownNow(const SampleBook& book, const Controller& controller, samples::S
   return latest;
 }
 
+/// What GPUs have counted, of those of which something is known now.
+using Counted = std::map<samples::Subject, samples::GpuCounters>;
+Counted CountersOf(const SampleBook& book, const Latest& latest, samples::Second now) {
+  Counted counters;
+  std::map<std::string, std::vector<samples::GpuCounters>> on;
+  for (const auto& [subject, newest] : latest) {
+    if (subject.of != Of::kGpu) continue;
+    const auto [node, is_new] = on.try_emplace(subject.node);
+    if (is_new) node->second = book.CountersOn(subject.node, now);
+    const auto gpu = std::ranges::find(node->second, subject.gpu, &samples::GpuCounters::gpu);
+    if (gpu != node->second.end()) counters.emplace(subject, *gpu);
+  }
+  return counters;
+}
+
+/// Of the family that was begun.
+template <typename LabelsOf>
+void AddCounter(Exposition& out, const Counted& counters,
+                std::optional<std::uint64_t> samples::GpuCounters::* counter, double divisor, const LabelsOf& labels) {
+  for (const auto& [subject, gpu] : counters) {
+    if (gpu.*counter) out.Add(labels(subject), static_cast<double>(*(gpu.*counter)) / divisor);
+  }
+}
+
+void AddWaste(Exposition& out, const wire::WasteAnswer& waste) {
+  std::map<std::string_view, double> gpus;
+  for (const wire::WastefulJob& job : waste.jobs) {
+    for (const wire::WasteFinding& finding : job.findings) gpus[finding.kind] += finding.gpus;
+  }
+  out.Begin("divvy_gpus_wasted", Kind::kGauge, "", "GPUs that running jobs hold and others could have, by what is wrong.");
+  using samples::WasteKind;
+  for (const WasteKind kind : {WasteKind::kIdle, WasteKind::kSomeIdle, WasteKind::kCpuBound, WasteKind::kUnderused,
+                               WasteKind::kSmallMemory})
+    out.Add({{"kind", std::string(samples::Name(kind))}}, Neat(gpus[samples::Name(kind)]));
+}
+
 // What has no labels is left out.
 template <std::size_t kCount, typename LabelsOf>
 void AddSamples(Exposition& out, const Latest& latest, Of of, const std::array<Exposed, kCount>& table,
@@ -273,7 +309,7 @@ void AddTimes(Exposition& out, const MetricsAbout& about) {
   }
 }
 
-void AddDcgm(Exposition& out, const Latest& latest, const Controller& controller) {
+void AddDcgm(Exposition& out, const Latest& latest, const Counted& counters, const Controller& controller) {
   std::map<std::pair<std::string, int>, const GpuFacts*> facts;
   for (const BookNode& node : controller.cluster().nodes()) {
     for (const GpuFacts& gpu : node.capacity.gpus) facts[{node.words.name, gpu.index}] = &gpu;
@@ -297,6 +333,9 @@ void AddDcgm(Exposition& out, const Latest& latest, const Controller& controller
         out.Add(labels(subject), Neat(Rounded(name.metric, *value) * name.factor));
     }
   }
+  out.Begin("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", Kind::kForeignCounter, "",
+            "Total energy consumption since the driver was loaded (in mJ).");
+  AddCounter(out, counters, &samples::GpuCounters::energy_millijoules, 1, labels);
   out.Begin("DCGM_FI_DEV_FB_FREE", Kind::kGauge, "", "Framebuffer memory free (in MiB).");
   for (const auto& [subject, newest] : latest) {
     const auto known = facts.find({subject.node, subject.gpu});
@@ -321,11 +360,20 @@ std::string MetricsText(const MetricsAbout& about, wire::Exposed form) {
   AddNodes(out, about);
   AddTeams(out, controller, now);
   AddTimes(out, about);
+  const auto second = static_cast<samples::Second>(ToSeconds(now));
+  if (about.waste != nullptr) AddWaste(out, about.waste->View(controller, second));
   if (about.samples == nullptr) return out.Take();
-  const Latest latest = KnownNow(*about.samples, controller, static_cast<samples::Second>(ToSeconds(now)));
-  AddSamples(out, latest, Of::kGpu, kOfGpus, [](const samples::Subject& subject) {
+  const Latest latest = KnownNow(*about.samples, controller, second);
+  const auto of_gpu = [](const samples::Subject& subject) {
     return Labels{{"node", subject.node}, {"gpu", std::to_string(subject.gpu)}};
-  });
+  };
+  AddSamples(out, latest, Of::kGpu, kOfGpus, of_gpu);
+  const Counted counters = CountersOf(*about.samples, latest, second);
+  out.Begin("divvy_gpu_energy_joules", Kind::kCounter, "joules", "Energy that it has drawn since its driver was loaded.");
+  AddCounter(out, counters, &samples::GpuCounters::energy_millijoules, 1e3, of_gpu);
+  out.Begin("divvy_gpu_xid_errors", Kind::kCounter, "",
+            "Errors that the driver reported since the daemon of its machine began.");
+  AddCounter(out, counters, &samples::GpuCounters::xid_errors, 1, of_gpu);
   AddSamples(out, latest, Of::kSlice, kOfSlices, [](const samples::Subject& subject) {
     return Labels{
         {"node", subject.node}, {"gpu", std::to_string(subject.gpu)}, {"instance", std::to_string(subject.instance)}};
@@ -342,7 +390,7 @@ std::string MetricsText(const MetricsAbout& about, wire::Exposed form) {
                   {"name", record->name},
                   {"team", record->team}};
   });
-  if (about.has_dcgm_names) AddDcgm(out, latest, controller);
+  if (about.has_dcgm_names) AddDcgm(out, latest, counters, controller);
   return out.Take();
 }
 

@@ -8,6 +8,7 @@
 #include "daemon/core.h"
 #include "daemon/counters.h"
 #include "daemon/sample_book.h"
+#include "daemon/waste_book.h"
 #include "wire/exposition.h"
 
 namespace divvy {
@@ -18,6 +19,7 @@ struct MetricsAbout {
   const Counters* counters = nullptr;
   std::map<std::string, int> nodes;  // By state, as divvy nodes has it.
   bool has_dcgm_names = false;       // The GPUs under the names of NVIDIA's exporter as well.
+  const WasteBook* waste = nullptr;  // Null: nobody looks.
 };
 
 std::string MetricsText(const MetricsAbout& about, wire::Exposed form);

@@ -50,10 +50,15 @@ class DcgmNames : public testing::Test {
                                                     {Metric::kGpuSmClock, 1980e6},
                                                     {Metric::kGpuTensorActivity, 0.125}};
     for (const char* node : nodes) seen.samples.push_back({{samples::Of::kGpu, node, 0, -1, 0}, readings});
-    world_.samples_->Add(seen, seen.at);
+    for (const char* node : nodes) {
+      seen.samples.push_back({{samples::Of::kNode, node, -1, -1, 0}, {{Metric::kCpuCores, 1}}});
+      seen.counters = {{0, 22'075'200'000'001, 2}};
+      world_.samples_->Add(seen, seen.at);
+      seen.samples.clear();
+    }
   }
-  std::string Page(const Counters* counters = nullptr) {
-    return MetricsText({*world_.core_, world_.samples_.get(), counters, {{"up", 1}, {"away", 1}}, true},
+  std::string Page(const Counters* counters = nullptr, const WasteBook* waste = nullptr) {
+    return MetricsText({*world_.core_, world_.samples_.get(), counters, {{"up", 1}, {"away", 1}}, true, waste},
                        wire::Exposed::kPrometheus);
   }
   /// The values of a name, by Hostname.
@@ -96,6 +101,15 @@ TEST_F(DcgmNames, HaveThatExportersLabels) {
             "modelName=\"NVIDIA H100 80GB HBM3\",Hostname=\"n2\"}");
 }
 
+TEST_F(DcgmNames, EnergyIsExactInBothUnits) {
+  EXPECT_EQ(Of("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION").at("n2"), "22075200000001");
+  const std::string page = Page();
+  EXPECT_NE(page.find("# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter\n"), std::string::npos);
+  EXPECT_NE(page.find("divvy_gpu_energy_joules_total{node=\"n1\",gpu=\"0\"} 22075200000.001\n"), std::string::npos)
+      << page;
+  EXPECT_NE(page.find("divvy_gpu_xid_errors_total{node=\"n1\",gpu=\"0\"} 2\n"), std::string::npos);
+}
+
 class MetricsPage : public DcgmNames {};
 
 TEST_F(MetricsPage, OfAMachineThatIsAwayNothingIsKnownNow) {
@@ -131,6 +145,34 @@ TEST_F(MetricsPage, SaysWhatMachinesHaveAndHowTheFreeGpusLie) {
   EXPECT_NE(page.find("divvy_node_cpu_cores{node=\"n2\"} 8\n"), std::string::npos);
   EXPECT_NE(page.find("divvy_gpus_free_on_one_node 1\n"), std::string::npos);
   EXPECT_NE(page.find("divvy_fragmentation_ratio 0.5\n"), std::string::npos) << page;
+}
+
+TEST_F(MetricsPage, SaysHowManyGpusAreHeldForNothing) {
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.request.gpus = 1;
+  const Time begun = world_.clock_.Now();
+  const auto result =
+      world_.controller_.Submit(std::move(spec), 0, Caller{{0, 0, "ada"}, false}, begun, world_.core_->Outcomes());
+  ASSERT_TRUE(result);
+  world_.core_->Touch();
+  world_.Settle();
+  world_.controller_.OnStarted(result->id, world_.controller_.Find(result->id)->attempt, begun);
+  WasteBook waste({}, "n1");
+  const auto first = static_cast<samples::Second>(ToSeconds(begun));
+  for (samples::Second at = first + 10; at < first + 7200; at += 10) {
+    samples::Snapshot seen;
+    seen.at = at;
+    for (const char* node : {"n1", "n2"}) {
+      seen.samples.push_back({{samples::Of::kGpu, node, 0, -1, 0}, {{Metric::kGpuUtilization, 0}}});
+      seen.samples.push_back({{samples::Of::kNode, node, -1, -1, 0}, {{Metric::kCpuCores, 0}}});
+    }
+    world_.samples_->Add(seen, at);
+    waste.Look(world_.controller_, *world_.samples_, at);
+  }
+  const std::string page = Page(nullptr, &waste);
+  EXPECT_NE(page.find("divvy_gpus_wasted{kind=\"idle\"} 1\n"), std::string::npos) << page;
+  EXPECT_NE(page.find("divvy_gpus_wasted{kind=\"underused\"} 0\n"), std::string::npos) << "from the start";
 }
 
 TEST_F(MetricsPage, CountsRunsThatAreOver) {

@@ -30,8 +30,8 @@ void SampleBook::Add(const samples::Snapshot& snapshot, samples::Second now) {
   for (const samples::Sample& sample : snapshot.samples) AddOf(sample, snapshot.at);
   for (const samples::Sample& sample : snapshot.samples) {
     if (sample.subject.of != samples::Of::kNode) continue;
-    Processes& processes = processes_[sample.subject.node];
-    if (processes.at <= snapshot.at) processes = {snapshot.at, snapshot.processes};
+    OfNow& newest = of_now_[sample.subject.node];
+    if (newest.at <= snapshot.at) newest = {snapshot.at, snapshot.processes, snapshot.counters};
     AddSaidOn(sample.subject.node, snapshot.at);
   }
   if (flushed_at_ == 0) flushed_at_ = begun_at_ = now;
@@ -122,9 +122,15 @@ double SampleBook::GpusUsed(samples::Second now) const {
 }
 
 std::vector<samples::ProcessUse> SampleBook::ProcessesOn(const std::string& node, samples::Second now) const {
-  const auto at = processes_.find(node);
-  if (at == processes_.end() || at->second.at <= FreshSince(now)) return {};
+  const auto at = of_now_.find(node);
+  if (at == of_now_.end() || at->second.at <= FreshSince(now)) return {};
   return at->second.on;
+}
+
+std::vector<samples::GpuCounters> SampleBook::CountersOn(const std::string& node, samples::Second now) const {
+  const auto at = of_now_.find(node);
+  if (at == of_now_.end() || at->second.at <= FreshSince(now)) return {};
+  return at->second.counters;
 }
 
 void SampleBook::Keep(std::uint64_t job, samples::Second ended, std::string text) {
@@ -198,7 +204,7 @@ void SampleBook::Flush(samples::Second now) {
 void SampleBook::Forget(samples::Second now) {
   std::erase_if(jobs_, [&](const auto& job) { return job.second.seconds.newest() < now - kJobIsOver; });
   std::erase_if(histories_, [&](const auto& history) { return history.second.newest() < now - kIsGone; });
-  std::erase_if(processes_, [&](const auto& processes) { return processes.second.at < now - kIsGone; });
+  std::erase_if(of_now_, [&](const auto& one) { return one.second.at < now - kIsGone; });
   said_.Forget(now);
 }
 

@@ -64,6 +64,8 @@ class SampleBook {
   /// The sum of the utilisations of all GPUs.
   double GpusUsed(samples::Second now) const;
   std::vector<samples::ProcessUse> ProcessesOn(const std::string& node, samples::Second now) const;
+  /// What the GPUs of a machine have counted until they were seen last; none where Latest would leave them out.
+  std::vector<samples::GpuCounters> CountersOn(const std::string& node, samples::Second now) const;
 
   // --- Over time
 
@@ -125,11 +127,12 @@ class SampleBook {
   Ports ports_;
   std::map<samples::Subject, samples::History> histories_;
   std::map<samples::Subject, Job> jobs_;
-  struct Processes {
+  struct OfNow {
     samples::Second at = 0;
     std::vector<samples::ProcessUse> on;
+    std::vector<samples::GpuCounters> counters;
   };
-  std::map<std::string, Processes> processes_;  // By node.
+  std::map<std::string, OfNow> of_now_;  // By node.
   SaidMetrics said_;
   samples::Second flushed_at_ = 0;
   samples::Second begun_at_ = 0;  // The first second that was seen; 0: none.

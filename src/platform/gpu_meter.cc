@@ -42,7 +42,7 @@ void GpuMeter::FindDevices() {
       continue;
     }
     if (events_ != nullptr && nvml_->register_events != nullptr)
-      nvml_->register_events(gpu.device, nvml::kEventXid, events_);
+      gpu.hears_xids = nvml_->register_events(gpu.device, nvml::kEventXid, events_) == nvml::kSuccess;
     if (!nvml_->has_gpm()) continue;
     nvml::GpmSupport support{nvml::kGpmVersion, 0};
     gpu.has_gpm = nvml_->query_gpm(gpu.device, &support) == nvml::kSuccess && support.is_supported != 0 &&
@@ -56,7 +56,9 @@ void GpuMeter::DrainEvents() {
   nvml::Event event{};
   for (int i = 0; i < kMaxEventsAtOnce && nvml_->wait_events(events_, &event, 0) == nvml::kSuccess; ++i) {
     const auto gpu = std::ranges::find(gpus_, event.device, &Gpu::device);
-    if ((event.type & nvml::kEventXid) != 0 && gpu != gpus_.end()) gpu->xid = event.value;
+    if ((event.type & nvml::kEventXid) == 0 || gpu == gpus_.end()) continue;
+    gpu->xid = event.value;
+    ++gpu->xids;
   }
 }
 
@@ -79,6 +81,7 @@ void GpuMeter::Look(const std::string& node, double seconds, samples::Snapshot& 
     if (gpu.xid != 0) sample.readings.push_back({Metric::kGpuXid, static_cast<double>(gpu.xid)});
     std::ranges::sort(sample.readings, {}, &samples::Reading::metric);
     out.samples.push_back(std::move(sample));
+    ReadCounters(gpu, static_cast<int>(i), out);
     ReadProcesses(gpu, static_cast<int>(i), out);
     ReadSlices(gpu, static_cast<int>(i), node, out);
   }
@@ -155,6 +158,16 @@ void GpuMeter::ReadActivity(Gpu& gpu, Readings& readings) {
   }
   std::swap(gpu.before, gpu.now);
   gpu.has_before = true;
+}
+
+void GpuMeter::ReadCounters(const Gpu& gpu, int index, samples::Snapshot& out) {
+  samples::GpuCounters counters;
+  counters.gpu = index;
+  unsigned long long millijoules = 0;
+  if (nvml_->get_energy != nullptr && nvml_->get_energy(gpu.device, &millijoules) == nvml::kSuccess)
+    counters.energy_millijoules = millijoules;
+  if (gpu.hears_xids) counters.xid_errors = gpu.xids;
+  if (counters.energy_millijoules || counters.xid_errors) out.counters.push_back(counters);
 }
 
 void GpuMeter::ReadProcesses(Gpu& gpu, int index, samples::Snapshot& out) {

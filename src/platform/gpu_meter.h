@@ -32,7 +32,9 @@ class GpuMeter {
     nvml::GpmSample now = nullptr;
     bool has_before = false;
     unsigned long long processes_seen_us = 0;
-    unsigned long long xid = 0;
+    bool hears_xids = false;
+    unsigned long long xid = 0;  // The newest; 0: there was none.
+    std::uint64_t xids = 0;      // So many.
     Rate pcie_received, pcie_sent, nvlink_received, nvlink_sent;
   };
   using Readings = std::vector<samples::Reading>;
@@ -42,6 +44,7 @@ class GpuMeter {
   void ReadState(Gpu& gpu, Readings& readings);
   void ReadTraffic(Gpu& gpu, double seconds, Readings& readings);
   void ReadActivity(Gpu& gpu, Readings& readings);
+  void ReadCounters(const Gpu& gpu, int index, samples::Snapshot& out);
   void ReadProcesses(Gpu& gpu, int index, samples::Snapshot& out);
   void ReadSlices(const Gpu& gpu, int index, const std::string& node, samples::Snapshot& out);
 

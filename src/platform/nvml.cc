@@ -79,6 +79,7 @@ void NvmlLibrary::Resolve() {
   Find(in, get_utilisation, {"nvmlDeviceGetUtilizationRates"});
   Find(in, get_temperature, {"nvmlDeviceGetTemperature"});
   Find(in, get_power, {"nvmlDeviceGetPowerUsage"});
+  Find(in, get_energy, {"nvmlDeviceGetTotalEnergyConsumption"});
   Find(in, get_compute_capability, {"nvmlDeviceGetCudaComputeCapability"});
   Find(in, get_mig_mode, {"nvmlDeviceGetMigMode"});
   Find(in, set_mig_mode, {"nvmlDeviceSetMigMode"});

@@ -30,6 +30,7 @@ class NvmlLibrary {
   decltype(&nvmlDeviceGetUtilizationRates) get_utilisation = nullptr;
   decltype(&nvmlDeviceGetTemperature) get_temperature = nullptr;
   decltype(&nvmlDeviceGetPowerUsage) get_power = nullptr;
+  decltype(&nvmlDeviceGetTotalEnergyConsumption) get_energy = nullptr;
   decltype(&nvmlDeviceGetCudaComputeCapability) get_compute_capability = nullptr;
   decltype(&nvmlDeviceGetMigMode) get_mig_mode = nullptr;
   // All or none of these: MIG. `explain` has words for what they return.

@@ -313,6 +313,8 @@ DIVVY_NVML nvmlDeviceGetPciInfo_v3(divvy::nvml::Device device, divvy::nvml::PciA
 DIVVY_NVML nvmlDeviceGetUtilizationRates(divvy::nvml::Device device, divvy::nvml::Utilisation* utilisation);
 DIVVY_NVML nvmlDeviceGetTemperature(divvy::nvml::Device device, unsigned sensor, unsigned* celsius);
 DIVVY_NVML nvmlDeviceGetPowerUsage(divvy::nvml::Device device, unsigned* milliwatts);
+/// Since the driver was loaded (since Volta).
+DIVVY_NVML nvmlDeviceGetTotalEnergyConsumption(divvy::nvml::Device device, unsigned long long* millijoules);
 DIVVY_NVML nvmlDeviceGetEnforcedPowerLimit(divvy::nvml::Device device, unsigned* milliwatts);
 DIVVY_NVML nvmlDeviceGetClockInfo(divvy::nvml::Device device, unsigned clock, unsigned* mhz);
 DIVVY_NVML nvmlDeviceGetMaxClockInfo(divvy::nvml::Device device, unsigned clock, unsigned* mhz);

@@ -19,6 +19,8 @@ namespace {
 using samples::Metric;
 using samples::Of;
 
+double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
 class UseOfEmulatedGpus : public testing::Test {
  protected:
   UseOfEmulatedGpus() {
@@ -175,6 +177,28 @@ TEST_F(UseOfEmulatedGpus, WhatEndedProcessesUsedIsThatOfWhoeverIsAloneThere) {
   EXPECT_EQ(Value(idle, Job(18), Metric::kGpuUtilization), 0);
 }
 
+TEST_F(UseOfEmulatedGpus, EnergyIsThePowerOverTimeAndXidsAreCounted) {
+  ASSERT_TRUE(world_->SetUtilisation(1, 80));
+  const double begin = Now();
+  const auto first = probe_->Look(100, "n1", {});
+  ASSERT_EQ(first.counters.size(), 2U);
+  EXPECT_EQ(first.counters[1].gpu, 1);
+  EXPECT_EQ(first.counters[1].xid_errors, 0U);
+  ASSERT_TRUE(world_->RaiseXid(1, 31));
+  ASSERT_TRUE(world_->RaiseXid(1, 13));
+  while (Now() < begin + 0.3) ::sched_yield();
+  const double least = Now() - begin;
+  const auto seen = probe_->Look(101, "n1", {});
+  const double most = Now() - begin;
+  EXPECT_EQ(seen.counters[1].xid_errors, 2U);
+  EXPECT_EQ(seen.counters[0].xid_errors, 0U);
+  const auto drawn = static_cast<double>(*seen.counters[1].energy_millijoules - *first.counters[1].energy_millijoules);
+  // 550 W; the first look may have come a moment after its beginning.
+  EXPECT_LE(drawn, 550e3 * most + 1);
+  EXPECT_GE(drawn, 550e3 * least / 2);
+  EXPECT_LT(*seen.counters[0].energy_millijoules, *seen.counters[1].energy_millijoules);
+}
+
 TEST_F(UseOfEmulatedGpus, OneThatIsLostSaysNothing) {
   ASSERT_TRUE(world_->Lose(0));
   const auto seen = probe_->Look(100, "n1", {});
@@ -188,8 +212,6 @@ TEST(UseProbe, WithoutADriverThereIsTheMachineAlone) {
   ASSERT_EQ(seen.samples.size(), 1U);
   EXPECT_EQ(seen.samples[0].subject.of, Of::kNode);
 }
-
-double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // A child that computes until it is ended: its time is its job's, also after it has gone and was waited for.
 TEST(ProcessMeter, CountsTheTimeOfProcessesThatComeAndGo) {

@@ -117,6 +117,8 @@ TEST(Snapshots, ComeBackWithTheirProcesses) {
   }
   snapshots.back().processes.push_back({4711, 17, 3, 1024, 0.5, 1.5, 4096, 0, 512});
   snapshots.back().processes.push_back({99, 0, 3, 2048, -1});
+  // A year at 700 W, to the last digit.
+  snapshots.back().counters = {{3, 22'075'200'000'001, 2}, {4, std::nullopt, 0}};
   const auto back = DecodeSnapshots(EncodeSnapshots(snapshots));
   ASSERT_TRUE(back);
   EXPECT_EQ(*back, snapshots);

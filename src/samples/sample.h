@@ -63,6 +63,15 @@ struct ProcessUse {
   friend bool operator==(const ProcessUse&, const ProcessUse&) = default;
 };
 
+/// What a GPU has counted, for those who ask right now; exact, and no history is kept of it. Nothing: not known.
+struct GpuCounters {
+  int gpu = -1;
+  std::optional<std::uint64_t> energy_millijoules;  // Since its driver was loaded.
+  std::optional<std::uint64_t> xid_errors;          // Since somebody listens: this machine's daemon or agent began.
+
+  friend bool operator==(const GpuCounters&, const GpuCounters&) = default;
+};
+
 struct Sample {
   Subject subject;
   std::vector<Reading> readings;  // By metric, ascending; a job's own after them.
@@ -75,6 +84,7 @@ struct Snapshot {
   Second at = 0;
   std::vector<Sample> samples;
   std::vector<ProcessUse> processes;
+  std::vector<GpuCounters> counters;  // By GPU, ascending.
 
   friend bool operator==(const Snapshot&, const Snapshot&) = default;
 };

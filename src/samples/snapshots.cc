@@ -60,6 +60,31 @@ std::vector<ProcessUse> ReadProcesses(ByteReader& in) {
   return processes;
 }
 
+// 0: not known.
+void WriteCounters(const std::vector<GpuCounters>& counters, ByteWriter& out) {
+  const auto add = [&](const std::optional<std::uint64_t>& count) { out.Number(count ? *count + 1 : 0); };
+  out.Number(counters.size());
+  for (const GpuCounters& gpu : counters) {
+    out.Signed(gpu.gpu);
+    add(gpu.energy_millijoules);
+    add(gpu.xid_errors);
+  }
+}
+
+std::vector<GpuCounters> ReadCounters(ByteReader& in) {
+  const auto next = [&]() -> std::optional<std::uint64_t> {
+    const std::uint64_t count = in.Number();
+    return count == 0 ? std::nullopt : std::optional(count - 1);
+  };
+  std::vector<GpuCounters> counters(in.is_at_end() ? 0 : in.Count(kMostSubjects, 3));
+  for (GpuCounters& gpu : counters) {
+    gpu.gpu = static_cast<int>(in.Signed());
+    gpu.energy_millijoules = next();
+    gpu.xid_errors = next();
+  }
+  return counters;
+}
+
 }  // namespace
 
 std::string EncodeSnapshots(const std::vector<Snapshot>& snapshots) {
@@ -88,6 +113,7 @@ std::string EncodeSnapshots(const std::vector<Snapshot>& snapshots) {
     out.Text(EncodeBlock(block));
   }
   WriteProcesses(snapshots.back().processes, out);
+  WriteCounters(snapshots.back().counters, out);
   return out.Take();
 }
 
@@ -114,13 +140,16 @@ Result<std::vector<Snapshot>> DecodeSnapshots(std::string_view bytes) {
     }
   }
   std::vector<ProcessUse> processes = ReadProcesses(in);
+  std::vector<GpuCounters> counters = ReadCounters(in);
   if (in.failed()) return corrupt;
   std::vector<Snapshot> out;
   for (auto& [at, snapshot] : snapshots) {
     snapshot.at = at;
     out.push_back(std::move(snapshot));
   }
-  if (!out.empty()) out.back().processes = std::move(processes);
+  if (out.empty()) return out;
+  out.back().processes = std::move(processes);
+  out.back().counters = std::move(counters);
   return out;
 }
 

@@ -29,6 +29,20 @@ std::string Escaped(std::string_view text, bool quotes) {
   return out;
 }
 
+std::string_view KindText(Exposition::Kind kind, bool is_open) {
+  switch (kind) {
+    case Exposition::Kind::kGauge:
+      return "gauge";
+    case Exposition::Kind::kCounter:
+      return "counter";
+    case Exposition::Kind::kForeignCounter:
+      return is_open ? "unknown" : "counter";
+    case Exposition::Kind::kHistogram:
+      return "histogram";
+  }
+  return "gauge";
+}
+
 }  // namespace
 
 // RFC 9110, 12.5.1: by weight; of equal weights the richer form. A wildcard asks for neither in particular, and gets
@@ -70,8 +84,9 @@ void Exposition::WriteHead() {
   const bool is_open = form_ == Exposed::kOpenMetrics;
   // Prometheus' format knows a counter by the name of its samples.
   const std::string name = name_ + (kind_ == Kind::kCounter && !is_open ? "_total" : "");
-  const char* const kind = kind_ == Kind::kCounter ? "counter" : kind_ == Kind::kHistogram ? "histogram" : "gauge";
-  text_ += "# TYPE " + name + " " + kind + "\n";
+  text_ += "# TYPE " + name + " ";
+  text_ += KindText(kind_, is_open);
+  text_ += "\n";
   if (is_open && !unit_.empty()) text_ += "# UNIT " + name + " " + unit_ + "\n";
   text_ += "# HELP " + name + " " + Escaped(help_, is_open) + "\n";
 }

@@ -21,7 +21,9 @@ std::string_view ContentTypeOf(Exposed form);
 class Exposition {
  public:
   using Labels = std::vector<std::pair<std::string_view, std::string>>;
-  enum class Kind { kGauge, kCounter, kHistogram };
+  /// kForeignCounter: its name is somebody else's, without "_total"; of unknown kind in OpenMetrics, which has none
+  /// such.
+  enum class Kind { kGauge, kCounter, kForeignCounter, kHistogram };
 
   explicit Exposition(Exposed form) : form_(form) {}
 

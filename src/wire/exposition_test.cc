@@ -14,6 +14,8 @@ std::string Written(Exposed form) {
   out.Begin("divvy_nothing", Exposition::Kind::kGauge, "", "Of which there is nothing.");
   out.Begin("divvy_jobs", Exposition::Kind::kCounter, "", "Jobs.");
   out.Add({}, 3);
+  out.Begin("DCGM_ENERGY", Exposition::Kind::kForeignCounter, "", "Of another.");
+  out.Add({}, 4);
   out.Begin("divvy_wait_seconds", Exposition::Kind::kHistogram, "seconds", "Waits.");
   constexpr std::array<double, 2> kBounds = {0.5, 1};
   constexpr std::array<std::uint64_t, 3> kCounts = {1, 0, 2};
@@ -29,6 +31,9 @@ TEST(Exposition, AsPrometheusReadsIt) {
             "# TYPE divvy_jobs_total counter\n"
             "# HELP divvy_jobs_total Jobs.\n"
             "divvy_jobs_total 3\n"
+            "# TYPE DCGM_ENERGY counter\n"
+            "# HELP DCGM_ENERGY Of another.\n"
+            "DCGM_ENERGY 4\n"
             "# TYPE divvy_wait_seconds histogram\n"
             "# HELP divvy_wait_seconds Waits.\n"
             "divvy_wait_seconds_bucket{le=\"0.5\"} 1\n"
@@ -41,6 +46,8 @@ TEST(Exposition, AsPrometheusReadsIt) {
 TEST(Exposition, AsOpenMetrics) {
   const std::string text = Written(Exposed::kOpenMetrics);
   EXPECT_NE(text.find("# TYPE divvy_jobs counter\n# HELP divvy_jobs Jobs.\ndivvy_jobs_total 3\n"), std::string::npos);
+  EXPECT_NE(text.find("# TYPE DCGM_ENERGY unknown\n# HELP DCGM_ENERGY Of another.\nDCGM_ENERGY 4\n"),
+            std::string::npos);
   EXPECT_NE(text.find("# UNIT divvy_power_watts watts\n"), std::string::npos);
   EXPECT_NE(text.find("What \\\"it\\\" draws."), std::string::npos);
   EXPECT_TRUE(text.ends_with("divvy_wait_seconds_count 3\n# EOF\n"));

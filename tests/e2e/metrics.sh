@@ -20,7 +20,8 @@ for line in '^divvy_gpus 2$' '^divvy_gpus_free 1$' '^divvy_jobs\{state="running"
   '^divvy_scheduler_decision_seconds_count [1-9]' '^divvy_store_commit_seconds_bucket\{le="\+Inf"\} [1-9]' \
   '^divvy_job_queue_wait_seconds_count 1$' '^divvy_nodes\{state="up"\} 1$' '^divvy_node_memory_total_bytes\{node="[^"]+"\} [1-9]' \
   '^divvy_team_quota_gpus\{team="own"\} 3$' '^divvy_team_gpu_seconds_total\{team="own"\} [0-9]' '^DCGM_FI_DEV_GPU_TEMP\{gpu="0",UUID="GPU-[^"]+",.*Hostname="[^"]+"\} 32$' \
-  '^DCGM_FI_DEV_FB_FREE\{gpu="1",.*\} [1-9][0-9]+$'; do
+  '^divvy_gpu_energy_joules_total\{node="[^"]+",gpu="1"\} [1-9]' '^divvy_gpu_xid_errors_total\{node="[^"]+",gpu="1"\} 0$' '^divvy_gpus_wasted\{kind="idle"\} 0$' \
+  '^DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION\{gpu="1",.*\} [1-9][0-9]+$' '^DCGM_FI_DEV_FB_FREE\{gpu="1",.*\} [1-9][0-9]+$'; do
   has "$line" || fail "no $line in: $(page)"
 done
 divvy metrics --prometheus | grep -q '^divvy_gpus 2$' || fail "divvy metrics --prometheus"
