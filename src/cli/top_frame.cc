@@ -13,6 +13,7 @@
 #include "dialect/quantities.h"
 #include "model/gpu_portion.h"
 #include "model/gpu_slice.h"
+#include "model/slice_counts.h"
 
 namespace divvy::cli {
 namespace {
@@ -97,7 +98,7 @@ double GpusOf(const wire::JobView& job, const Parts& parts, const std::vector<wi
   } else if (!request.slice.empty()) {
     for (const SliceProfile& profile : UsualSlices(memory)) {
       if (!IsSuchSlice(profile, request.slice)) continue;
-      each = profile.size / 8.0;
+      each = part(GpuShare(TenThousandthsOf(profile.size)));
       break;
     }
   }

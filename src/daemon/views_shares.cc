@@ -92,7 +92,7 @@ namespace {
 
 // An instance is what it is, whoever asks for how much.
 void SetSlice(const GpuSlice& slice, const GpuFacts& gpu, wire::TenantView& view) {
-  view.compute_request = view.compute_limit = slice.compute / static_cast<double>(kComputeSlices);
+  view.compute_request = view.compute_limit = PartOfWhole(GpuShare(TenThousandthsOf(slice.size)));
   for (const SliceProfile& profile : gpu.slices) {
     if (profile.name == slice.profile) view.request_bytes = view.limit_bytes = profile.memory.count();
   }

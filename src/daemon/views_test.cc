@@ -316,6 +316,16 @@ TEST(Shares, AreOfTheAttemptThatRunsAndOfItsState) {
   EXPECT_FALSE(ShareViewOf(Jobs::Running(JobId(12), "whole", 0), nullptr));
 }
 
+TEST(Shares, AnInstanceIsAsMuchOfItsGpuAsItCountsAs) {
+  RunningJob job;
+  job.share = GpuShare(1'250);  // As the engine has it, and reports after it.
+  job.slice = {"1g.10gb", 1, 1, 0};
+  const wire::TenantView view = TenantViewOf(nullptr, job, nullptr, GpuFacts());
+  EXPECT_EQ(view.request, 0.125);
+  EXPECT_EQ(view.compute_request, view.request);
+  EXPECT_EQ(view.compute_limit, view.request);
+}
+
 TEST(Labels, ComeFromTheSpec) {
   JobSpec spec;
   spec.pool = "gpu";

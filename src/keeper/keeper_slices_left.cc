@@ -162,8 +162,7 @@ wire::KeptTenant Keeper::StateOf(const Sliced& sliced) const {
   share.request = share.limit = share.ceiling = sliced.made.instance.memory;
   share.used = sliced.used;
   share.is_compute_unknown = true;  // The driver tells of the GPU alone.
-  share.compute_request = share.compute_limit =
-      GpuShare(GpuShare::kWhole * sliced.record.terms.slice.compute / kComputeSlices);
+  share.compute_request = share.compute_limit = GpuShare(TenThousandthsOf(sliced.record.terms.slice.size));
   return shown;
 }
 

@@ -21,6 +21,7 @@ TEST_F(KeptSlices, AreMadeAndUnmadeWithTheModeAroundThem) {
   ASSERT_EQ(shown.shares.size(), 1U);
   EXPECT_GT(shown.shares.front().limit, Bytes(38 * kGiB));
   EXPECT_TRUE(shown.shares.front().is_compute_unknown) << "not measured is not 0";
+  EXPECT_EQ(shown.shares.front().compute_request, GpuShare(5'000)) << "four of eight memory slices";
   EXPECT_NE(world_->Command(2, "park"), "");
   EXPECT_EQ(world_->Command(1, "remove"), "");
   EXPECT_TRUE(Eventually([&] { return Count() == 1; }));
