@@ -19,14 +19,20 @@ void ObjectLines::Read(std::string_view bytes) {
     else at_ = At::kOther;
     if (end == std::string_view::npos) return;
     if (at_ == At::kObject) lines_.push_back(std::move(begun_));
-    if (lines_.size() > wire::kMostOwnLines) lines_.pop_front();
+    if (lines_.size() > wire::kMostOwnLines) {
+      lines_.pop_front();
+      ++left_out_;
+    }
     begun_.clear();
     at_ = At::kLineStart;
     bytes.remove_prefix(end + 1);
   }
 }
 
-std::deque<std::string> ObjectLines::Take() { return std::exchange(lines_, {}); }
+std::deque<std::string> ObjectLines::Take() {
+  left_out_ = 0;
+  return std::exchange(lines_, {});
+}
 
 void CarriedMetrics::Read(std::string_view bytes) {
   const std::lock_guard lock(mutex_);
@@ -52,14 +58,19 @@ void CarriedMetrics::Serve() {
   while (true) {
     changed_.wait(lock, [this] { return is_over_ || (has_begun_ && !lines_.empty()); });
     const bool is_last = is_over_;
+    Said said;
+    said.lines_left_out = lines_.left_out();
     const auto lines = lines_.Take();
     lock.unlock();
-    wire::OwnNumbers numbers;
+    wire::OwnNumbers& numbers = said.numbers;
     for (const std::string& line : lines) {
       for (const auto& [name, value] : wire::NumbersOfLine(line)) wire::KeepNewest(numbers, name, value);
     }
-    if (numbers.size() > wire::kMostOwnNames) numbers.resize(wire::kMostOwnNames);
-    if (!numbers.empty()) tell_(numbers);
+    if (numbers.size() > wire::kMostOwnNames) {
+      said.names_left_out = static_cast<std::int64_t>(numbers.size() - wire::kMostOwnNames);
+      numbers.resize(wire::kMostOwnNames);
+    }
+    if (!numbers.empty()) tell_(said);
     lock.lock();
     if (is_last) return;
     changed_.wait_for(lock, std::chrono::seconds(1), [this] { return is_over_; });

@@ -24,6 +24,8 @@ class ObjectLines {
   void Read(std::string_view bytes);
   /// The last wire::kMostOwnLines since the last call.
   std::deque<std::string> Take();
+  /// How many were before those that Take gives, and are not among them.
+  std::int64_t left_out() const { return left_out_; }
   bool empty() const { return lines_.empty(); }
 
  private:
@@ -31,12 +33,18 @@ class ObjectLines {
   At at_ = At::kLineStart;
   std::string begun_;
   std::deque<std::string> lines_;
+  std::int64_t left_out_ = 0;
 };
 
 /// Tells the numbers of a stream each second, on a thread of its own that begins with the first of them.
 class CarriedMetrics {
  public:
-  using Tell = std::function<void(const wire::OwnNumbers& numbers)>;
+  struct Said {
+    wire::OwnNumbers numbers;
+    std::int64_t lines_left_out = 0;
+    std::int64_t names_left_out = 0;
+  };
+  using Tell = std::function<void(const Said& said)>;
   explicit CarriedMetrics(Tell tell) : tell_(std::move(tell)) {}
   CarriedMetrics(const CarriedMetrics&) = delete;
   CarriedMetrics& operator=(const CarriedMetrics&) = delete;

@@ -22,7 +22,9 @@ TEST(ObjectLines, AreWholeHoweverTheyCome) {
 TEST(ObjectLines, AreBounded) {
   ObjectLines lines;
   for (int i = 0; i < 500; ++i) lines.Read("{\"a\": " + std::to_string(i) + "}\n");
+  EXPECT_EQ(lines.left_out(), 450);
   const Lines taken = lines.Take();
+  EXPECT_EQ(lines.left_out(), 0);
   EXPECT_EQ(taken.size(), wire::kMostOwnLines);
   EXPECT_EQ(taken.back(), "{\"a\": 499}");
   lines.Read("{");
@@ -33,7 +35,7 @@ TEST(ObjectLines, AreBounded) {
 
 TEST(CarriedMetrics, TellTheNewestAndTheLastWords) {
   std::vector<wire::OwnNumbers> told;
-  CarriedMetrics carried([&](const wire::OwnNumbers& numbers) { told.push_back(numbers); });
+  CarriedMetrics carried([&](const CarriedMetrics::Said& said) { told.push_back(said.numbers); });
   carried.Read("{\"loss\": 3}\n{\"loss\": 2, \"step\": 1}\n");
   carried.Begin();
   carried.Read("{\"loss\": 1}\n");
@@ -46,9 +48,23 @@ TEST(CarriedMetrics, TellTheNewestAndTheLastWords) {
   EXPECT_EQ(told.size(), count);
 }
 
+TEST(CarriedMetrics, SayWhatTheyLeaveOut) {
+  std::vector<CarriedMetrics::Said> told;
+  CarriedMetrics carried([&](const CarriedMetrics::Said& said) { told.push_back(said); });
+  std::string lines;
+  for (int i = 0; i < 60; ++i) lines += "{\"a" + std::to_string(i) + "\": 1, \"b" + std::to_string(i) + "\": 1}\n";
+  carried.Read(lines);
+  carried.Begin();
+  carried.Finish();
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].lines_left_out, 10);
+  EXPECT_EQ(told[0].numbers.size(), wire::kMostOwnNames);
+  EXPECT_EQ(told[0].names_left_out, 36);
+}
+
 TEST(CarriedMetrics, OfWordsAloneTellNothing) {
   int told = 0;
-  CarriedMetrics carried([&](const wire::OwnNumbers&) { ++told; });
+  CarriedMetrics carried([&](const CarriedMetrics::Said&) { ++told; });
   carried.Begin();
   carried.Read("epoch 1\nloss 0.3\n");
   carried.Finish();

@@ -143,9 +143,11 @@ class SignalRelay {
 };
 
 /// What a job says of itself in output that came through us. Who cannot be told is not: no job waits for its curves.
-void TellNumbers(const std::string& id, const wire::OwnNumbers& numbers) {
+void TellNumbers(const std::string& id, const CarriedMetrics::Said& said) {
   wire::OwnMetricsRequest request;
-  request.values.insert(numbers.begin(), numbers.end());
+  request.values.insert(said.numbers.begin(), said.numbers.end());
+  request.lines_left_out = said.lines_left_out;
+  request.names_left_out = said.names_left_out;
   if (auto api = Api::Connect()) static_cast<void>(AddOwnMetrics(*api, id, request));
 }
 
@@ -263,7 +265,7 @@ int RunForeground(JobSpec spec, const Voice& voice) {
   if (const Status complete = dialect::CheckComplete(spec); !complete) return voice.refuse(complete.error());
   std::string id;
   // Outlives the relays, whose threads read into it.
-  CarriedMetrics metrics([&](const wire::OwnNumbers& numbers) { TellNumbers(id, numbers); });
+  CarriedMetrics metrics([&](const CarriedMetrics::Said& said) { TellNumbers(id, said); });
   // Before the connection, which may have the relays' other ends: it goes first.
   std::optional<StreamRelays> relays;
   auto api = Api::Connect();

@@ -86,6 +86,8 @@ Status CheckSaysNumbers(const JobRecord& record, const wire::OwnMetricsRequest& 
     return FailedPrecondition("job " + DisplayId(record) + " was started anew since: this run of it is over");
   if (request.values.empty() || request.values.size() > wire::kMostOwnNames)
     return InvalidArgument("'values' has 1 to " + std::to_string(wire::kMostOwnNames) + " numbers");
+  if (request.lines_left_out < 0 || request.names_left_out < 0)
+    return InvalidArgument("what was left out is counted from 0");
   for (const auto& [name, value] : request.values) {
     if (!wire::IsOwnName(name))
       return InvalidArgument("'" + name.substr(0, wire::kMostOwnName) + "' is no name of a metric: write up to " +
@@ -175,7 +177,13 @@ void Routes::AddOwnMetrics(Call& call) {
     return call.Refuse(speaks.error());
   wire::OwnNumbers numbers;
   for (const auto& [name, value] : request->values) wire::KeepNewest(numbers, name, value);
-  ports_.samples->AddSaid(id->value(), OwnReadings(numbers), static_cast<samples::Second>(ToSeconds(core_.Now())));
+  std::vector<samples::Reading> readings = OwnReadings(numbers);
+  const auto add = [&](samples::Metric metric, std::int64_t count) {
+    if (count > 0) readings.push_back({metric, static_cast<double>(count)});
+  };
+  add(samples::Metric::kOwnLinesLeftOut, request->lines_left_out);
+  add(samples::Metric::kOwnNamesLeftOut, request->names_left_out);
+  ports_.samples->AddSaid(id->value(), readings, static_cast<samples::Second>(ToSeconds(core_.Now())));
   call.Answer(wire::MessageAnswer{"taken"});
 }
 

@@ -11,9 +11,12 @@ void SaidMetrics::Add(std::uint64_t job, samples::Second at, const std::vector<s
   if (seconds.size() > kMostSeconds) seconds.erase(seconds.begin());
   std::vector<samples::Reading>& newest = seconds.back().readings;
   for (const samples::Reading& reading : readings) {
-    const auto same = std::ranges::find(newest, reading.name, &samples::Reading::name);
-    if (same != newest.end()) *same = reading;
-    else newest.push_back(reading);
+    const auto same = std::ranges::find_if(newest, [&](const samples::Reading& known) {
+      return known.name == reading.name && (!reading.name.empty() || known.metric == reading.metric);
+    });
+    if (same == newest.end()) newest.push_back(reading);
+    else if (reading.name.empty()) same->value += reading.value;
+    else *same = reading;
   }
 }
 

@@ -21,7 +21,8 @@ class SaidMetrics {
     std::vector<samples::Reading> readings;
   };
 
-  /// `at`: not before what the job said before. The newest value of each name in each second counts.
+  /// `at`: not before what the job said before. The newest value of each name in each second counts; what is of no
+  /// name, as how much was left out, is summed up.
   void Add(std::uint64_t job, samples::Second at, const std::vector<samples::Reading>& readings);
   /// What the job said up to that second, the oldest first; it is taken out.
   std::vector<Second> Take(std::uint64_t job, samples::Second until);

@@ -23,6 +23,18 @@ TEST(SaidMetrics, WaitForTheSecondsOfTheirMachine) {
   EXPECT_EQ(said.jobs(), (std::vector<std::uint64_t>{18}));
 }
 
+TEST(SaidMetrics, WhatWasLeftOutInASecondIsSummedUp) {
+  using samples::Metric;
+  SaidMetrics said;
+  said.Add(17, 100, {{Metric::kOwnLinesLeftOut, 10}, {Metric::kOwnNamesLeftOut, 1}, Said("loss", 3)});
+  said.Add(17, 100, {{Metric::kOwnLinesLeftOut, 5}, Said("loss", 2)});
+  const auto taken = said.Take(17, 100);
+  ASSERT_EQ(taken.size(), 1U);
+  EXPECT_EQ(
+      taken.front().readings,
+      (std::vector<samples::Reading>{{Metric::kOwnLinesLeftOut, 15}, {Metric::kOwnNamesLeftOut, 1}, Said("loss", 2)}));
+}
+
 TEST(SaidMetrics, AClockThatWasSetBackKeepsTheOrder) {
   SaidMetrics said;
   said.Add(17, 100, {Said("loss", 3)});

@@ -41,13 +41,15 @@ void Track::Add(Second at, const std::vector<Reading>& readings) {
   }
   newest_ = std::max(newest_, at);
   is_changed_ = true;
-  std::size_t left_out = 0;
+  double left_out = 0;
   for (const Reading& reading : readings) {
     if (std::isnan(reading.value)) continue;
-    if (!AddTo(index, reading)) ++left_out;
+    // Left out by who read them, and by us, is one sum.
+    if (reading.name.empty() && reading.metric == Metric::kOwnNamesLeftOut) left_out += reading.value;
+    else if (!AddTo(index, reading)) ++left_out;
     else if (!reading.name.empty()) own_[reading.name] = reading.value;
   }
-  if (left_out > 0) AddTo(index, {Metric::kOwnNamesLeftOut, static_cast<double>(left_out)});
+  if (left_out > 0) AddTo(index, {Metric::kOwnNamesLeftOut, left_out});
 }
 
 bool Track::AddTo(std::size_t index, const Reading& reading) {

@@ -86,6 +86,9 @@ struct LatestAnswer {
 struct OwnMetricsRequest {
   std::map<std::string, double> values;
   std::int64_t attempt = 0;
+  // By who reads a job's output and has its numbers from there: what it left out since it told last.
+  std::int64_t lines_left_out = 0;
+  std::int64_t names_left_out = 0;
 };
 
 }  // namespace divvy::wire
