@@ -221,7 +221,8 @@ SampleBook::Answer SampleBook::Keeper::Find(Gathered gathered) {
     samples::Subject subject;
     subject.of = samples::Of::kJob;
     subject.job = question.job.value_or(0);
-    answer.series.push_back({subject, of_job.size() == 1 ? std::move(of_job.front()) : JoinCurves(of_job)});
+    answer.series.push_back(
+        {subject, of_job.size() == 1 ? std::move(of_job.front()) : JoinCurves(of_job, answer.step)});
   }
   std::ranges::sort(answer.series, {}, &Series::subject);
   return answer;

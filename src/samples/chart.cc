@@ -83,7 +83,25 @@ std::vector<Curve> Chart::TakeCurves() {
   return curves;
 }
 
-std::vector<Curve> JoinCurves(const std::vector<std::vector<Curve>>& parts) {
+namespace {
+
+// A job's own numbers are of whichever part says them: nobody else's silence is a gap in them.
+std::vector<Point> Carried(const Curve& curve, Second step) {
+  std::vector<Point> points = curve.points;
+  if (!curve.name.empty()) return points;
+  const auto most = static_cast<std::size_t>((kPartsCarried + step - 1) / step);
+  std::size_t since = most;  // Points since it told last.
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    since = IsPoint(points[i]) ? 0 : since + 1;
+    if (since > 0 && since <= most && since <= i)
+      points[i] = PointOf(static_cast<double>(curve.points[i - since].mean));
+  }
+  return points;
+}
+
+}  // namespace
+
+std::vector<Curve> JoinCurves(const std::vector<std::vector<Curve>>& parts, Second step) {
   std::vector<Curve> joined;
   for (const std::vector<Curve>& part : parts) {
     for (const Curve& curve : part) {
@@ -93,15 +111,19 @@ std::vector<Curve> JoinCurves(const std::vector<std::vector<Curve>>& parts) {
   }
   for (Curve& curve : joined) {
     std::vector<float> counts;
+    std::vector<bool> is_told;
     const bool is_most = curve.name.empty() && FactsOf(curve.metric).join == Join::kMost;
     for (const std::vector<Curve>& part : parts) {
       const auto own = std::ranges::find_if(part, [&](const Curve& known) { return KeyOf(known) == KeyOf(curve); });
       if (own == part.end()) continue;
       curve.points.resize(own->points.size(), NoPoint());
       counts.resize(own->points.size(), 0);
-      for (std::size_t i = 0; i < own->points.size(); ++i) {
-        const Point& other = own->points[i];
+      is_told.resize(own->points.size(), false);
+      const std::vector<Point> points = Carried(*own, step);
+      for (std::size_t i = 0; i < points.size(); ++i) {
+        const Point& other = points[i];
         Point& point = curve.points[i];
+        if (IsPoint(own->points[i])) is_told[i] = true;
         if (!IsPoint(other)) continue;
         counts[i] += 1;
         if (!IsPoint(point)) point = other;
@@ -109,9 +131,12 @@ std::vector<Curve> JoinCurves(const std::vector<std::vector<Curve>>& parts) {
         else point = {point.mean + other.mean, point.least + other.least, point.greatest + other.greatest};
       }
     }
+    for (std::size_t i = 0; i < curve.points.size(); ++i) {
+      if (!is_told[i]) curve.points[i] = NoPoint();
+    }
     if (is_most || (curve.name.empty() && FactsOf(curve.metric).join == Join::kSum)) continue;
     for (std::size_t i = 0; i < curve.points.size(); ++i) {
-      if (counts[i] < 2) continue;
+      if (counts[i] < 2 || !is_told[i]) continue;
       Point& point = curve.points[i];
       point = {point.mean / counts[i], point.least / counts[i], point.greatest / counts[i]};
     }

@@ -63,7 +63,12 @@ class Chart {
   std::vector<Filling> fillings_;
 };
 
-/// The curves of a job's parts on several machines as one, by FactsOf(metric).join. Requires: equally many points.
-std::vector<Curve> JoinCurves(const std::vector<std::vector<Curve>>& parts);
+/// Machines tell each in their time, up to ten seconds late, and parts of a job do not end in the same second: for so
+/// long, and for one point at least, a part that tells nothing is taken to be as it was last, or a sum would dip.
+inline constexpr Second kPartsCarried = 15;
+
+/// The curves of a job's parts on several machines as one, by FactsOf(metric).join. Where no part has told there is
+/// nothing. Requires: equally many points, of `step` seconds.
+std::vector<Curve> JoinCurves(const std::vector<std::vector<Curve>>& parts, Second step);
 
 }  // namespace divvy::samples

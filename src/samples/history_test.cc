@@ -215,10 +215,37 @@ TEST(Chart, WhatLiesOutsideIsLeftOut) {
 TEST(Chart, PartsOfAJobAreSummedOrAveraged) {
   const std::vector<Curve> a = {{Metric::kGpuUtilization, "", {PointOf(0.5)}}, {Metric::kCpuCores, "", {PointOf(2)}}};
   const std::vector<Curve> b = {{Metric::kGpuUtilization, "", {PointOf(1)}}, {Metric::kCpuCores, "", {PointOf(3)}}};
-  const auto joined = JoinCurves({a, b});
+  const auto joined = JoinCurves({a, b}, 1);
   ASSERT_EQ(joined.size(), 2U);
   EXPECT_EQ(joined[0].points[0].mean, 0.75F);
   EXPECT_EQ(joined[1].points[0].mean, 5);
+}
+
+TEST(Chart, APartThatTellsLateOrEndsABitSoonerIsNoDipOfTheSum) {
+  const auto curve = [](std::size_t told) {
+    std::vector<Point> points(60, NoPoint());
+    std::fill_n(points.begin(), told, PointOf(300));
+    return std::vector<Curve>{{Metric::kGpuPower, "", points}, {Metric::kGpuUtilization, "loss", points}};
+  };
+  const auto values = [](const Curve& of) {
+    std::vector<int> means;
+    for (const Point& point : of.points) means.push_back(IsPoint(point) ? static_cast<int>(point.mean) : -1);
+    return means;
+  };
+  auto joined = JoinCurves({curve(40), curve(30)}, 1);
+  ASSERT_EQ(joined.size(), 2U);
+  std::vector<int> wanted(60, -1);
+  std::fill_n(wanted.begin(), 40, 600);
+  EXPECT_EQ(values(joined[0]), wanted) << "and nothing behind the last that any part told";
+  std::fill_n(wanted.begin(), 40, 300);
+  EXPECT_EQ(values(joined[1]), wanted) << "of what a job says itself a mean of those that say it";
+  // One that is gone for longer is gone.
+  joined = JoinCurves({curve(60), curve(30)}, 1);
+  EXPECT_EQ(values(joined[0])[44], 600);
+  EXPECT_EQ(values(joined[0])[45], 300);
+  // Of a minute that has just begun one part alone may have told.
+  joined = JoinCurves({curve(40), curve(39)}, 60);
+  EXPECT_EQ(values(joined[0])[39], 600);
 }
 
 TEST(Subject, TextComesBack) {
