@@ -35,10 +35,21 @@ void OwnMetrics::Look(const std::vector<Source>& sources, const std::string& nod
     const auto [at, is_new] = readers_.try_emplace(source.job);
     Reader& reader = at->second;
     const bool is_later = is_new ? !has_looked_ || source.attempt > 1 : reader.source.attempt != source.attempt;
+    std::optional<Left> before;
+    if (const auto left = left_.find(source.job); left != left_.end()) {
+      before = std::move(left->second);
+      left_.erase(left);
+    } else if (!is_new) {
+      before = Left{reader.source.log.path, reader.next};
+    }
     reader.source = source;
     reader.is_current = true;
-    if (is_later) reader.next = SizeOf(source.log).value_or(0);
-    if (is_later) reader.begun.clear();
+    if (!is_later) continue;
+    const std::int64_t size = SizeOf(source.log).value_or(0);
+    const bool goes_on = before && before->path == source.log.path;
+    // A log that was begun anew is shorter than what was read of it, and all of it is this attempt's.
+    reader.next = !goes_on ? size : size < before->next ? 0 : before->next;
+    reader.begun.clear();
   }
   has_looked_ = true;
   for (auto& [job, reader] : readers_) {
@@ -49,6 +60,10 @@ void OwnMetrics::Look(const std::vector<Source>& sources, const std::string& nod
     if (sample == out.samples.end()) sample = out.samples.insert(sample, {subject, {}});
     std::ranges::move(readings, std::back_inserter(sample->readings));
   }
+  for (const auto& [job, reader] : readers_) {
+    if (!reader.is_current) left_[job] = {reader.source.log.path, reader.next};
+  }
+  while (left_.size() > kMostLeft) left_.erase(left_.begin());
   std::erase_if(readers_, [](const auto& reader) { return !reader.second.is_current; });
 }
 

@@ -30,8 +30,9 @@ class OwnMetrics {
   };
 
   /// Appends what has come since the last call to the samples of the jobs in `out`, under the name `node`. Of jobs that
-  /// are here for the first time at the first call, and of later attempts, only what comes from then on is read. One
-  /// that is no longer among `sources` is read once more: its last words come with its end.
+  /// are here for the first time at the first call, only what comes from then on is read; of later attempts what comes
+  /// behind that which was read of the ones before, or from then on where none was read here. One that is no longer
+  /// among `sources` is read once more: its last words come with its end.
   void Look(const std::vector<Source>& sources, const std::string& node, samples::Snapshot& out);
 
  private:
@@ -48,7 +49,15 @@ class OwnMetrics {
     return ReadJobLog(log, at, last, most, groups_);
   }
 
+  /// How far a log was read of a job that is no longer here: its next run goes on from there, however short it is.
+  struct Left {
+    std::string path;
+    std::int64_t next = 0;
+  };
+  static constexpr std::size_t kMostLeft = 4096;
+
   std::map<std::uint64_t, Reader> readers_;  // By job.
+  std::map<std::uint64_t, Left> left_;       // By job; the oldest jobs go.
   UserGroups groups_;
   bool has_looked_ = false;
 };

@@ -65,6 +65,41 @@ TEST_F(OwnMetricsTest, WhatWasThereBeforeALaterAttemptIsNotReadAgain) {
   EXPECT_EQ(Look({Source(2)}), "loss=1");
 }
 
+// It is over before anybody looks at it: it is among the sources once, with all that it said.
+TEST_F(OwnMetricsTest, AShortSecondAttemptIsReadFromWhereTheFirstEnded) {
+  Write("{\"loss\": 3}\n");
+  EXPECT_EQ(Look({Source()}), "loss=3");
+  Write("{\"loss\": 2}\n");
+  EXPECT_EQ(Look({}), "loss=2");
+  EXPECT_EQ(Look({}), "");
+  Write("{\"loss\": 1}\n");
+  EXPECT_EQ(Look({Source(2)}), "loss=1");
+  EXPECT_EQ(Look({}), "");
+  // The third follows at once.
+  Write("{\"loss\": 0.5}\n");
+  Look({Source(3)});
+  Write("{\"loss\": 0.25}\n");
+  EXPECT_EQ(Look({Source(4)}), "loss=0.25");
+}
+
+TEST_F(OwnMetricsTest, ALaterAttemptMayBeginItsLogAnew) {
+  Write("words of the first\n{\"loss\": 3}\n");
+  Look({Source()});
+  Look({});
+  std::ofstream(folder_ + "/log") << "{\"loss\": 2}\n";
+  EXPECT_EQ(Look({Source(2)}), "loss=2");
+}
+
+TEST_F(OwnMetricsTest, ALaterAttemptWithALogOfItsOwnIsNotReadFromWhereAnotherEnded) {
+  Write("{\"loss\": 3}\n");
+  Look({Source()});
+  Look({});
+  std::ofstream(folder_ + "/other") << "{\"loss\": 9}\n{\"loss\": 8}\n";
+  OwnMetrics::Source other = Source(2);
+  other.log.path = folder_ + "/other";
+  EXPECT_EQ(Look({other}), "") << "how much of it is of this attempt is not known";
+}
+
 TEST_F(OwnMetricsTest, AFloodIsPassedOverToItsEnd) {
   std::string flood;
   for (int i = 0; i < 100'000; ++i) flood += "{\"step\": " + std::to_string(i) + "}\n";
