@@ -17,7 +17,7 @@ using wire::Exposition;
 using Kind = wire::Exposition::Kind;
 using Labels = wire::Exposition::Labels;
 
-using Latest = std::map<samples::Subject, SampleBook::Newest>;
+using Latest = LatestSamples;
 
 struct Exposed {
   Metric metric;
@@ -102,23 +102,6 @@ const double* Find(const SampleBook::Newest& newest, Metric metric) {
 // A percent of a hundred is no number of binary digits: 0.47000000000000003.
 double Neat(double value) { return std::round(value * 1e6) / 1e6; }
 
-// What is known of this moment: nothing of a machine that is away, nor what it says nothing of any more.
-Latest KnownNow(const SampleBook& book, const Controller& controller, samples::Second now) {
-  Latest latest = book.Latest(now);
-  std::map<std::string, samples::Second> seen;
-  for (const auto& [subject, newest] : latest) {
-    samples::Second& at = seen[subject.node];
-    at = std::max(at, newest.at);
-  }
-  std::map<std::string, bool> is_there;
-  for (const auto& [node, at] : seen) is_there[node] = controller.AbsenceOf(node).empty();
-  std::erase_if(latest, [&](const auto& one) {
-    const std::string& node = one.first.node;
-    return !is_there[node] || (one.first.of != Of::kTeam && one.second.at < seen[node]);
-  });
-  return latest;
-}
-
 /// What GPUs have counted, of those of which something is known now.
 using Counted = std::map<samples::Subject, samples::GpuCounters>;
 Counted CountersOf(const SampleBook& book, const Latest& latest, samples::Second now) {
@@ -136,8 +119,8 @@ Counted CountersOf(const SampleBook& book, const Latest& latest, samples::Second
 
 /// Of the family that was begun.
 template <typename LabelsOf>
-void AddCounter(Exposition& out, const Counted& counters,
-                std::optional<std::uint64_t> samples::GpuCounters::* counter, double divisor, const LabelsOf& labels) {
+void AddCounter(Exposition& out, const Counted& counters, std::optional<std::uint64_t> samples::GpuCounters::*counter,
+                double divisor, const LabelsOf& labels) {
   for (const auto& [subject, gpu] : counters) {
     if (gpu.*counter) out.Add(labels(subject), static_cast<double>(*(gpu.*counter)) / divisor);
   }
@@ -148,10 +131,11 @@ void AddWaste(Exposition& out, const wire::WasteAnswer& waste) {
   for (const wire::WastefulJob& job : waste.jobs) {
     for (const wire::WasteFinding& finding : job.findings) gpus[finding.kind] += finding.gpus;
   }
-  out.Begin("divvy_gpus_wasted", Kind::kGauge, "", "GPUs that running jobs hold and others could have, by what is wrong.");
+  out.Begin("divvy_gpus_wasted", Kind::kGauge, "",
+            "GPUs that running jobs hold and others could have, by what is wrong.");
   using samples::WasteKind;
-  for (const WasteKind kind : {WasteKind::kIdle, WasteKind::kSomeIdle, WasteKind::kCpuBound, WasteKind::kUnderused,
-                               WasteKind::kSmallMemory})
+  for (const WasteKind kind :
+       {WasteKind::kIdle, WasteKind::kSomeIdle, WasteKind::kCpuBound, WasteKind::kUnderused, WasteKind::kSmallMemory})
     out.Add({{"kind", std::string(samples::Name(kind))}}, Neat(gpus[samples::Name(kind)]));
 }
 
@@ -363,13 +347,15 @@ std::string MetricsText(const MetricsAbout& about, wire::Exposed form) {
   const auto second = static_cast<samples::Second>(ToSeconds(now));
   if (about.waste != nullptr) AddWaste(out, about.waste->View(controller, second));
   if (about.samples == nullptr) return out.Take();
-  const Latest latest = KnownNow(*about.samples, controller, second);
+  const Latest latest =
+      KnownNow(*about.samples, second, [&](const std::string& node) { return controller.AbsenceOf(node).empty(); });
   const auto of_gpu = [](const samples::Subject& subject) {
     return Labels{{"node", subject.node}, {"gpu", std::to_string(subject.gpu)}};
   };
   AddSamples(out, latest, Of::kGpu, kOfGpus, of_gpu);
   const Counted counters = CountersOf(*about.samples, latest, second);
-  out.Begin("divvy_gpu_energy_joules", Kind::kCounter, "joules", "Energy that it has drawn since its driver was loaded.");
+  out.Begin("divvy_gpu_energy_joules", Kind::kCounter, "joules",
+            "Energy that it has drawn since its driver was loaded.");
   AddCounter(out, counters, &samples::GpuCounters::energy_millijoules, 1e3, of_gpu);
   out.Begin("divvy_gpu_xid_errors", Kind::kCounter, "",
             "Errors that the driver reported since the daemon of its machine began.");

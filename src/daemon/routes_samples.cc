@@ -105,11 +105,13 @@ Error NoMachine(const std::string& name) {
 
 wire::LatestAnswer Routes::LatestFor(const Caller& caller) const {
   const Controller& controller = core_.controller();
-  return LatestViewOf(*ports_.samples, core_.Now(), controller.cluster().has_many(), [&](JobId id) {
+  const auto shown = [&](JobId id) {
     const JobRecord* record = controller.Find(id);
     if (record == nullptr || !IsActive(record->state)) return JobShown::kNothing;
     return MaySee(caller, *record) || controller.Leads(caller, *record) ? JobShown::kAll : JobShown::kUse;
-  });
+  };
+  return LatestViewOf(*ports_.samples, core_.Now(), controller.cluster().has_many(), shown,
+                      [&](const std::string& node) { return controller.AbsenceOf(node).empty(); });
 }
 
 bool Routes::is_watched() const {
@@ -191,9 +193,9 @@ void Routes::Metrics(Call& call) {
   const wire::Exposed form = wire::ExposedBy(call.request.header("accept"));
   HttpResponse response;
   response.content_type = wire::ContentTypeOf(form);
-  response.body = MetricsText({core_, ports_.samples.get(), ports_.counters.get(), NodesByState(),
-                               ports_.has_dcgm_names, ports_.waste.get()},
-                              form);
+  response.body = MetricsText(
+      {core_, ports_.samples.get(), ports_.counters.get(), NodesByState(), ports_.has_dcgm_names, ports_.waste.get()},
+      form);
   Reply(call.reply).Answer(response);
 }
 

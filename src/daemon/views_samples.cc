@@ -1,5 +1,6 @@
 #include "daemon/views_samples.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -86,15 +87,34 @@ double Rounded(samples::Metric metric, double value) {
   return std::round(value * 1e4) / 1e4;
 }
 
+LatestSamples KnownNow(const SampleBook& book, samples::Second now,
+                       const std::function<bool(const std::string& node)>& is_there) {
+  LatestSamples latest = book.Latest(now);
+  std::map<std::string, samples::Second> seen;
+  for (const auto& [subject, newest] : latest) {
+    samples::Second& at = seen[subject.node];
+    at = std::max(at, newest.at);
+  }
+  std::map<std::string, bool> known;
+  for (const auto& [node, at] : seen) known[node] = is_there(node);
+  std::erase_if(latest, [&](const auto& one) {
+    const auto& [subject, newest] = one;
+    if (subject.of == Of::kTeam || subject.of == Of::kCluster) return false;  // Of no machine.
+    return !known[subject.node] || newest.at < seen[subject.node];
+  });
+  return latest;
+}
+
 wire::LatestAnswer LatestViewOf(const SampleBook& book, Time now, bool has_many,
-                                const std::function<JobShown(JobId)>& shown) {
+                                const std::function<JobShown(JobId)>& shown,
+                                const std::function<bool(const std::string& node)>& is_there) {
   wire::LatestAnswer answer;
   answer.time = ToSeconds(now);
   const samples::Second second = static_cast<samples::Second>(answer.time);
   std::map<std::string, std::vector<samples::ProcessUse>> processes;
   // By kind, then by machine, GPU and job: all parts of a job are together once they are sorted by job.
   std::map<std::pair<std::uint64_t, std::string>, std::pair<samples::Subject, SampleBook::Newest>> jobs;
-  for (const auto& [subject, newest] : book.Latest(second)) {
+  for (const auto& [subject, newest] : KnownNow(book, second, is_there)) {
     const std::string node = has_many ? subject.node : "";
     const auto at = static_cast<double>(newest.at);
     switch (subject.of) {

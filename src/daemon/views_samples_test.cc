@@ -28,8 +28,11 @@ class LatestTest : public testing::Test {
     book_.Add(seen, kNow);
   }
   wire::LatestAnswer Latest(bool has_many, JobShown shown) {
-    return LatestViewOf(book_, Time(std::chrono::seconds(kNow)), has_many, [shown](JobId) { return shown; });
+    return LatestViewOf(
+        book_, Time(std::chrono::seconds(kNow)), has_many, [shown](JobId) { return shown; },
+        [this](const std::string& node) { return node != away_; });
   }
+  std::string away_;
   SampleBook book_;
 };
 
@@ -51,6 +54,27 @@ TEST_F(LatestTest, WhatAJobSaysOfItselfIsForThoseWhoMaySeeIt) {
   EXPECT_TRUE(Latest(true, JobShown::kUse).jobs[1].own.empty());
   EXPECT_EQ(Latest(true, JobShown::kUse).jobs[1].values.at("cpu_cores"), 1);
   EXPECT_TRUE(Latest(true, JobShown::kNothing).jobs.empty());
+}
+
+TEST_F(LatestTest, HasNothingThatIsNotKnownNow) {
+  // n1 goes on without its GPU 1 and without job 17, whose part on n2 goes on.
+  samples::Snapshot next;
+  next.at = kNow + 1;
+  next.samples.push_back({{Of::kGpu, "n1", 0, -1, 0}, {{Metric::kGpuUtilization, 0.1, ""}}});
+  next.samples.push_back({{Of::kNode, "n1", -1, -1, 0}, {{Metric::kCpuCores, 1, ""}}});
+  book_.Add(next, kNow + 1);
+  auto latest = Latest(true, JobShown::kAll);
+  ASSERT_EQ(latest.gpus.size(), 3U);
+  EXPECT_EQ(latest.gpus[0].values.at("gpu_utilization"), 0.1);
+  EXPECT_EQ(latest.gpus[1].node, "n2");
+  EXPECT_EQ(latest.gpus[1].time, kNow) << "what n2 said last is still what is known of it, and says of when";
+  ASSERT_EQ(latest.jobs.size(), 1U);
+  EXPECT_EQ(latest.jobs[0].values.at("cpu_cores"), 2);
+  away_ = "n2";
+  latest = Latest(true, JobShown::kAll);
+  EXPECT_EQ(latest.gpus.size(), 1U);
+  EXPECT_EQ(latest.nodes.size(), 1U);
+  EXPECT_TRUE(latest.jobs.empty());
 }
 
 TEST_F(LatestTest, ASingleMachineHasNoName) {

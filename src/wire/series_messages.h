@@ -70,7 +70,8 @@ struct LatestJob {
   std::map<std::string, double> values;  // Of all its machines together.
   std::map<std::string, double> own;     // What it said last of itself: "loss".
 };
-/// What was seen last of everything that is seen now; who has said nothing for half a minute is left out.
+/// What was seen last of everything that is seen now, and when (`time` of each). Left out is what a machine that goes
+/// on says nothing of any more, a machine that is away, and one that has said nothing for half a minute.
 struct LatestAnswer {
   double time = 0;
   bool is_on = true;  // Samples are taken.
