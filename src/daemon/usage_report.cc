@@ -203,8 +203,8 @@ namespace {
 
 /// What waits for its next run has not, nor what ended while it waited for that.
 bool HasBegun(const JobRecord& record) {
-  const bool is_of_run_before = record.restarts > 0 && record.started < record.waits_since;
-  return !IsWaiting(record.state) && !is_of_run_before;
+  if (!IsFinal(record.state)) return !IsWaiting(record.state);
+  return record.restarts == 0 || record.started >= record.waits_since;
 }
 
 ReportedRun RunOf(const JobRecord& record) {
