@@ -104,7 +104,7 @@ test('on a phone a second line has what the columns have no room for', async () 
   await show('queue');
   const waits = daemon.json('queue').find((one) => one.name === 'waits');
   await until('where it stands', async () => (await second('waits')).startsWith('#1 · ') && (await second('waits')).includes(waits.reason));
-  assert.match(await second('talks'), /^\S*0-1 · 2 GPUs · \d/);
+  assert.match(await second('talks'), /^on \S*0-1 · 2 GPUs · \d/);
   await show('events');
   await until('the name of a job', async () => (await second('submitted')).length > 3 && /half|talks|waits/.test(await page.locator('.rows .below').allInnerTexts().then((all) => all.join())));
   await show('nodes');
