@@ -32,6 +32,24 @@ std::string Number(const char* format, double value, std::string_view unit) {
 
 }  // namespace
 
+std::size_t Neighbours(std::size_t values, std::size_t most) {
+  return std::max<std::size_t>((values + most - 1) / most, 1);
+}
+
+Values Joined(const Values& values, std::size_t neighbours) {
+  Values out;
+  for (std::size_t begin = 0; begin < values.size(); begin += neighbours) {
+    double sum = 0;
+    int count = 0;
+    for (std::size_t i = begin; i < std::min(begin + neighbours, values.size()); ++i) {
+      sum += values[i].value_or(0);
+      count += values[i] ? 1 : 0;
+    }
+    out.push_back(count > 0 ? std::optional(sum / count) : std::nullopt);
+  }
+  return out;
+}
+
 std::vector<std::string> DrawCurve(const Values& values, const CurveFrame& frame) {
   std::vector<std::string> lines(frame.rows);
   for (const auto& value : values) {

@@ -18,6 +18,10 @@ struct CurveFrame {
   bool is_ascii = false;  // "_.:-=+*#" for blocks.
 };
 
+/// At most `most` (>= 1) values: as many neighbours as that takes are one, their mean. How many: `Neighbours`.
+std::size_t Neighbours(std::size_t values, std::size_t most);
+Values Joined(const Values& values, std::size_t neighbours);
+
 /// From the top line down, one character for each value: as high as it is in the frame, a blank for none. A value at
 /// the bottom shows as the lowest eighth, so that it differs from none.
 std::vector<std::string> DrawCurve(const Values& values, const CurveFrame& frame);

@@ -19,6 +19,14 @@ TEST(Curve, IsDrawnInAsciiAsWell) {
   EXPECT_EQ(lines[0] + "|" + lines[1], " -#|_##");
 }
 
+TEST(Curve, NeighboursBecomeOneWhereThereIsNotRoomForAll) {
+  EXPECT_EQ(Neighbours(68, 68), 1U);
+  EXPECT_EQ(Neighbours(69, 68), 2U);
+  EXPECT_EQ(Neighbours(0, 68), 1U);
+  EXPECT_EQ(Joined({1, 3, std::nullopt, 5, std::nullopt, std::nullopt, 7}, 2), (Values{2, 5, std::nullopt, 7}));
+  EXPECT_EQ(Joined({1, std::nullopt}, 1), (Values{1, std::nullopt}));
+}
+
 TEST(Curve, OfOneValueAloneIsFull) { EXPECT_EQ(Sparkline({5, 5}, 5, 5), "██"); }
 
 TEST(MetricText, HasItsUnit) {

@@ -115,10 +115,13 @@ std::vector<Option> Table(MetricsFlags& flags) {
        "A,B",
        "Only these: gpu_utilization, own.loss, ...",
        [&flags](std::string_view value) -> Status {
+         const std::size_t before = flags.metrics.size();
          for (const std::string_view part : Split(value, ',')) {
            if (!Trim(part).empty()) flags.metrics.emplace_back(Trim(part));
          }
-         return {};
+         if (flags.metrics.size() > before) return {};
+         return InvalidArgument("'" + std::string(value) +
+                                "' names no metric; write one, as gpu_utilization, or leave the option out for all");
        },
        {"metrics"},
        false},
@@ -236,8 +239,9 @@ std::string TargetOf(const MetricsFlags& flags, const std::string& job) {
   if (!flags.node.empty()) target += "&node=" + PercentEncode(flags.node);
   if (!flags.metrics.empty()) target += "&metrics=" + PercentEncode(Join(flags.metrics, ","));
   const bool is_drawn = !flags.json && !flags.csv;
+  // There is a point more where the first one begins before what was asked for.
   const std::int64_t points = flags.points > 0 ? flags.points
-                              : is_drawn       ? static_cast<std::int64_t>(ColumnsOf())
+                              : is_drawn       ? static_cast<std::int64_t>(ColumnsOf()) - 1
                                                : std::int64_t{400};
   const auto moment = [](double seconds) { return std::to_string(std::llround(seconds)); };
   target += "&points=" + std::to_string(points);
@@ -253,18 +257,8 @@ std::string NameOf(const wire::SeriesView& series) {
   return name;
 }
 
-std::string ClockText(double time, double span) {
-  const auto seconds = static_cast<std::time_t>(time);
-  std::tm parts{};
-  ::localtime_r(&seconds, &parts);
-  char text[32];
-  constexpr double kDay = 86'400;
-  std::strftime(text, sizeof text, span > kDay ? "%b %d %H:%M" : span > 600 ? "%H:%M" : "%H:%M:%S", &parts);
-  return text;
-}
-
-// One title line, kRows lines of curve with the bounds beside them.
-std::string Drawn(const wire::SeriesView& series, std::size_t columns, std::optional<double> newest) {
+// One title line, kRows lines of curve with the bounds beside them. So many `neighbours` are a column.
+std::string Drawn(const wire::SeriesView& series, std::size_t neighbours, std::optional<double> newest) {
   double least = 0;
   double greatest = 0;
   double sum = 0;
@@ -299,7 +293,8 @@ std::string Drawn(const wire::SeriesView& series, std::size_t columns, std::opti
   double top = 0;
   double bottom = 0;
   bool is_first = true;
-  for (const auto& value : series.mean) {
+  const Values values = Joined(series.mean, neighbours);
+  for (const auto& value : values) {
     if (!value) continue;
     top = is_first ? *value : std::max(top, *value);
     bottom = is_first ? *value : std::min(bottom, *value);
@@ -313,8 +308,6 @@ std::string Drawn(const wire::SeriesView& series, std::size_t columns, std::opti
   frame.is_ascii = IsAsciiLocale();
   frame.bottom = from_zero ? 0 : bottom;
   if (frame.top <= frame.bottom) frame.top = frame.bottom + (frame.bottom == 0 ? 1 : std::abs(frame.bottom));
-  Values values(series.mean.begin(), series.mean.end());
-  if (values.size() > columns) values.erase(values.begin(), values.end() - static_cast<std::ptrdiff_t>(columns));
   const std::vector<std::string> lines = DrawCurve(values, frame);
   for (std::size_t row = 0; row < lines.size(); ++row) {
     std::string label;
@@ -402,30 +395,29 @@ void KeepAsked(const std::vector<std::string>& metrics, wire::SeriesAnswer& answ
 
 std::string Page(const wire::SeriesAnswer& answer, const wire::LatestAnswer& latest) {
   std::string text;
-  const std::size_t columns = ColumnsOf();
   std::size_t points = 0;
+  for (const wire::SeriesView& series : answer.series) points = std::max(points, series.mean.size());
+  const std::size_t neighbours = Neighbours(points, ColumnsOf());
   std::string left_out;
   for (const wire::SeriesView& series : answer.series) {
-    points = std::max(points, series.mean.size());
     if (const std::string words = LeftOut(series); !words.empty()) {
       left_out += words;
       continue;
     }
-    text += Drawn(series, columns, NewestOf(series, latest));
+    text += Drawn(series, neighbours, NewestOf(series, latest));
   }
-  const std::size_t shown = std::min(points, columns);
-  const double begin = answer.begin + static_cast<double>(points - shown) * answer.step_s;
+  const std::size_t shown = (points + neighbours - 1) / neighbours;
   // The last column goes on.
-  const double end = std::min(answer.begin + static_cast<double>(points) * answer.step_s, NowSeconds());
-  const std::string left = ClockText(begin, end - begin);
-  const std::string right = ClockText(end, end - begin);
+  const double now = NowSeconds();
+  const double end = std::min(answer.begin + static_cast<double>(points) * answer.step_s, now);
+  const auto [left, right] = AxisText(answer.begin, end, now);
   const std::size_t used = left.size() + right.size();
   text += std::string(kLabel, ' ') + left + std::string(shown > used ? shown - used : 1, ' ') + right + "\n";
   return text + left_out;
 }
 
 /// In the place of a page without any curve.
-Result<std::string> NothingSeen(Api& api, const std::string& id) {
+Result<std::string> NothingSeen(Api& api, const std::string& id, const std::vector<std::string>& metrics) {
   if (id.empty()) return "Nothing was seen in that time.\n";
   DIVVY_TRY(const wire::JobDetail job, api.Job(id));
   std::vector<wire::JobView> elements;
@@ -436,7 +428,7 @@ Result<std::string> NothingSeen(Api& api, const std::string& id) {
     select.includes_final = true;
     DIVVY_TRY(elements, api.Jobs(select));
   }
-  return NothingSeenOf(job, elements);
+  return NothingSeenOf(job, elements, metrics);
 }
 
 }  // namespace
@@ -540,7 +532,7 @@ int MetricsMain(const Words& words) {
       if (flags.csv) {
         text += CsvOf(answer);
       } else if (answer.series.empty()) {
-        DIVVY_TRY(const std::string nothing, NothingSeen(api, flags.metrics.empty() ? job : ""));
+        DIVVY_TRY(const std::string nothing, NothingSeen(api, job, flags.metrics));
         text += nothing;
       } else {
         text += Page(answer, latest);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <string_view>
 
+#include "base/text.h"
 #include "cli/job_text.h"
 
 namespace divvy::cli {
@@ -21,9 +23,25 @@ std::string NumberText(double value) {
   return text;
 }
 
+std::tm LocalTime(double seconds) {
+  const auto moment = static_cast<std::time_t>(seconds);
+  std::tm parts{};
+  ::localtime_r(&moment, &parts);
+  return parts;
+}
+
+bool IsSameDay(const std::tm& a, const std::tm& b) { return a.tm_year == b.tm_year && a.tm_yday == b.tm_yday; }
+
+std::string TimeText(const std::tm& time, const std::string& format) {
+  char text[64];
+  std::strftime(text, sizeof text, format.c_str(), &time);
+  return text;
+}
+
 }  // namespace
 
-std::string NothingSeenOf(const wire::JobDetail& job, const std::vector<wire::JobView>& elements) {
+std::string NothingSeenOf(const wire::JobDetail& job, const std::vector<wire::JobView>& elements,
+                          const std::vector<std::string>& metrics) {
   const std::string name = PublicId(job);
   if (!job.elements.empty()) {
     std::vector<std::int64_t> indices;
@@ -35,9 +53,25 @@ std::string NothingSeenOf(const wire::JobDetail& job, const std::vector<wire::Jo
     return "Job " + name + " is an array, whose elements are seen one by one: divvy metrics " + name + "_" +
            GpuList(indices) + "\n";
   }
-  if (job.start_time) return "Nothing was seen of job " + name + " in that time.\n";
+  if (job.start_time)
+    return (metrics.empty() ? "Nothing" : "No " + Join(metrics, ", ")) + " was seen of job " + name +
+           " in that time.\n";
   const std::string why = job.reason.empty() ? "" : ": " + job.reason;
   return "Job " + name + (job.end_time ? " never ran" : " has not started") + why + ".\n";
+}
+
+std::pair<std::string, std::string> AxisText(double begin, double end, double now) {
+  constexpr double kShort = 600;
+  constexpr double kLong = 14 * 86'400;
+  const std::tm from = LocalTime(begin), to = LocalTime(end), today = LocalTime(now);
+  const bool has_year = from.tm_year != today.tm_year || to.tm_year != today.tm_year;
+  const std::string clock = end - begin > kShort ? "%H:%M" : "%H:%M:%S";
+  const std::string day = has_year ? "%Y-%m-%d" : "%b %d";
+  if (IsSameDay(from, to))
+    return {TimeText(from, IsSameDay(to, today) ? clock : day + " " + clock), TimeText(to, clock)};
+  // Over years the days are enough, and there is room for them everywhere.
+  const std::string both = has_year && end - begin > kLong ? day : day + " " + clock;
+  return {TimeText(from, both), TimeText(to, both)};
 }
 
 void PutOwnFirst(wire::SeriesAnswer& answer) {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "wire/messages.h"
@@ -11,8 +12,13 @@
 namespace divvy::cli {
 
 /// In the place of curves: why there are none of this job, and whose to look at. `elements`: of an array, those that
-/// have become jobs of their own.
-std::string NothingSeenOf(const wire::JobDetail& job, const std::vector<wire::JobView>& elements);
+/// have become jobs of their own. `metrics`: those that were asked for; none: all.
+std::string NothingSeenOf(const wire::JobDetail& job, const std::vector<wire::JobView>& elements,
+                          const std::vector<std::string>& metrics);
+
+/// Under both ends of a time axis, in local time: with the day where it is not today's alone, with the year where one
+/// of them is of another than this. Seconds since 1970.
+std::pair<std::string, std::string> AxisText(double begin, double end, double now);
 
 /// What a job says of itself comes before what it uses: a screen may end below it.
 void PutOwnFirst(wire::SeriesAnswer& answer);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <ctime>
+
 namespace divvy::cli {
 namespace {
 
@@ -23,25 +26,42 @@ wire::SeriesView Series(std::string metric, std::vector<std::optional<double>> m
 TEST(MetricsText, SaysWhyNothingWasSeen) {
   wire::JobDetail job = Job(8);
   job.reason = "waits for 4 GPUs, 1 free";
-  EXPECT_EQ(NothingSeenOf(job, {}), "Job 8 has not started: waits for 4 GPUs, 1 free.\n");
+  EXPECT_EQ(NothingSeenOf(job, {}, {}), "Job 8 has not started: waits for 4 GPUs, 1 free.\n");
   job.end_time = 20;
   job.reason = "cancelled by ada";
-  EXPECT_EQ(NothingSeenOf(job, {}), "Job 8 never ran: cancelled by ada.\n");
+  EXPECT_EQ(NothingSeenOf(job, {}, {}), "Job 8 never ran: cancelled by ada.\n");
   job.start_time = 10;
-  EXPECT_EQ(NothingSeenOf(job, {}), "Nothing was seen of job 8 in that time.\n");
+  EXPECT_EQ(NothingSeenOf(job, {}, {}), "Nothing was seen of job 8 in that time.\n");
+  EXPECT_EQ(NothingSeenOf(job, {}, {"own.loss", "own.acc"}), "No own.loss, own.acc was seen of job 8 in that time.\n");
 }
 
 TEST(MetricsText, NamesTheElementsOfAnArray) {
   wire::JobDetail job = Job(9);
   job.elements = {{"queued", 2}};
-  EXPECT_EQ(NothingSeenOf(job, {}), "Job 9 is an array, and none of its elements has started.\n");
+  EXPECT_EQ(NothingSeenOf(job, {}, {}), "Job 9 is an array, and none of its elements has started.\n");
   std::vector<wire::JobView> elements(5);
   for (std::size_t i = 0; i < elements.size(); ++i) {
     elements[i].array_index = static_cast<std::int64_t>(4 - i);
     if (i != 3) elements[i].start_time = 10;
   }
-  EXPECT_EQ(NothingSeenOf(job, elements),
+  EXPECT_EQ(NothingSeenOf(job, elements, {"gpu_utilization"}),
             "Job 9 is an array, whose elements are seen one by one: divvy metrics 9_0,2-4\n");
+}
+
+TEST(MetricsText, TheAxisSaysDaysAndYearsThatAreNotTodays) {
+  ::setenv("TZ", "UTC", 1);
+  ::tzset();
+  constexpr double kNow = 1'772'366'400;  // 2026-03-01 12:00.
+  constexpr double kDay = 86'400;
+  using Ends = std::pair<std::string, std::string>;
+  EXPECT_EQ(AxisText(kNow - 60, kNow, kNow), Ends("11:59:00", "12:00:00"));
+  EXPECT_EQ(AxisText(kNow - 7200, kNow, kNow), Ends("10:00", "12:00"));
+  EXPECT_EQ(AxisText(kNow - 83'000, kNow, kNow), Ends("Feb 28 12:56", "Mar 01 12:00"));
+  EXPECT_EQ(AxisText(kNow - kDay - 3600, kNow - kDay, kNow), Ends("Feb 28 11:00", "12:00"));
+  EXPECT_EQ(AxisText(kNow - 30 * kDay, kNow, kNow), Ends("Jan 30 12:00", "Mar 01 12:00"));
+  EXPECT_EQ(AxisText(kNow - 700 * kDay, kNow, kNow), Ends("2024-03-31", "2026-03-01"));
+  EXPECT_EQ(AxisText(kNow - 365 * kDay - 3600, kNow - 365 * kDay, kNow), Ends("2025-03-01 11:00", "12:00"));
+  EXPECT_EQ(AxisText(kNow - 366 * kDay, kNow - 365 * kDay, kNow), Ends("2025-02-28 12:00", "2025-03-01 12:00"));
 }
 
 TEST(MetricsText, OwnNumbersAreFirstAndLast) {

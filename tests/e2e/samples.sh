@@ -64,6 +64,12 @@ divvy metrics "$many" | grep -q '^own.loss' && fail "NaN became a number: $(divv
 code=0; divvy metrics "$job" -m gpu_utilisation 2>err || code=$?
 expect 2 $code "a metric that there is not"
 grep -q "did you mean 'gpu_utilization'?" err || fail "says: $(cat err)"
+code=0; divvy metrics "$job" -m '' 2>err || code=$?
+expect 2 $code "no metric"
+grep -q "names no metric" err || fail "says: $(cat err)"
+array=$(divvy submit --quiet --hold --array 0-1 -- true)
+expect "Job $array is an array, and none of its elements has started." "$(divvy metrics "$array" -m gpu_utilization)" "one metric of an array"
+divvy cancel "$array" >/dev/null
 code=0; divvy metrics 4711 2>err || code=$?
 expect 3 $code "a job that there is not"
 
