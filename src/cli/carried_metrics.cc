@@ -12,21 +12,29 @@ namespace divvy::cli {
 
 void ObjectLines::Read(std::string_view bytes) {
   while (!bytes.empty()) {
-    if (at_ == At::kLineStart) at_ = bytes.front() == '{' ? At::kObject : At::kOther;
+    if (at_ == At::kLineStart) {
+      bytes.remove_prefix(std::min(bytes.find_first_not_of(" \t"), bytes.size()));
+      if (bytes.empty()) return;
+      at_ = bytes.front() == '{' ? At::kObject : At::kOther;
+    }
     const std::size_t end = bytes.find('\n');
     const std::string_view part = bytes.substr(0, end);
     if (at_ == At::kObject && begun_.size() + part.size() <= wire::kMostOwnLine) begun_ += part;
     else at_ = At::kOther;
     if (end == std::string_view::npos) return;
-    if (at_ == At::kObject) lines_.push_back(std::move(begun_));
-    if (lines_.size() > wire::kMostOwnLines) {
-      lines_.pop_front();
-      ++left_out_;
-    }
-    begun_.clear();
-    at_ = At::kLineStart;
+    End();
     bytes.remove_prefix(end + 1);
   }
+}
+
+void ObjectLines::End() {
+  if (at_ == At::kObject) lines_.push_back(std::move(begun_));
+  if (lines_.size() > wire::kMostOwnLines) {
+    lines_.pop_front();
+    ++left_out_;
+  }
+  begun_.clear();
+  at_ = At::kLineStart;
 }
 
 std::deque<std::string> ObjectLines::Take() {
@@ -80,6 +88,8 @@ void CarriedMetrics::Serve() {
 void CarriedMetrics::Finish() {
   {
     const std::lock_guard lock(mutex_);
+    if (!is_over_) lines_.End();
+    if (!lines_.empty() && !thread_.joinable()) thread_ = std::thread([this] { Serve(); });
     is_over_ = true;
     changed_.notify_all();
   }

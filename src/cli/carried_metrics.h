@@ -22,6 +22,8 @@ namespace divvy::cli {
 class ObjectLines {
  public:
   void Read(std::string_view bytes);
+  /// The line that has begun is whole: nothing follows.
+  void End();
   /// The last wire::kMostOwnLines since the last call.
   std::deque<std::string> Take();
   /// How many were before those that Take gives, and are not among them.

@@ -19,6 +19,26 @@ TEST(ObjectLines, AreWholeHoweverTheyCome) {
   EXPECT_EQ(lines.Take(), (Lines{"{\"a\": 4}"}));
 }
 
+TEST(ObjectLines, MayBeginWithBlanksAndEndWithTheStream) {
+  ObjectLines lines;
+  lines.Read(" ");
+  lines.Read("\t {\"a\": 1}\n  x\n \n{\"a\": 2}");
+  lines.End();
+  lines.End();
+  EXPECT_EQ(lines.Take(), (Lines{"{\"a\": 1}", "{\"a\": 2}"}));
+}
+
+TEST(CarriedMetrics, TellALastLineThatHasNoEnd) {
+  std::vector<wire::OwnNumbers> told;
+  {
+    CarriedMetrics carried([&](const CarriedMetrics::Said& said) { told.push_back(said.numbers); });
+    carried.Begin();
+    carried.Read("{\"loss\": 3}");
+  }
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].front(), (std::pair<std::string, double>("loss", 3)));
+}
+
 TEST(ObjectLines, AreBounded) {
   ObjectLines lines;
   for (int i = 0; i < 500; ++i) lines.Read("{\"a\": " + std::to_string(i) + "}\n");

@@ -69,7 +69,9 @@ void OwnMetrics::Look(const std::vector<Source>& sources, const std::string& nod
 
 std::vector<samples::Reading> OwnMetrics::Read(Reader& reader) {
   const auto size = SizeOf(reader.source.log);
-  if (!size || *size == std::exchange(reader.size, *size)) return {};
+  // Nothing follows what it said last, with or without an end of the line.
+  const bool has_last_words = !reader.is_current && !reader.begun.empty();
+  if (!size || (*size == std::exchange(reader.size, *size) && !has_last_words)) return {};
   LogPiece piece = Piece(reader.source.log, reader.next, -1, kMostBytes);
   if (piece.error != 0) return {};
   std::int64_t passed_over = 0;  // Bytes.
@@ -85,12 +87,13 @@ std::vector<samples::Reading> OwnMetrics::Read(Reader& reader) {
   // A log that was begun anew is shorter than what was read of it.
   reader.next = piece.size < reader.next ? 0 : piece.next;
   reader.begun += piece.text;
+  if (!reader.is_current && !reader.begun.empty()) reader.begun += '\n';
   std::string_view text = reader.begun;
   const auto end = text.rfind('\n');
   std::vector<std::string_view> lines;
   if (end != std::string_view::npos) {
     for (const std::string_view line : Split(text.substr(0, end), '\n')) {
-      if (line.starts_with('{')) lines.push_back(line);
+      if (Trim(line).starts_with('{')) lines.push_back(line);
     }
   }
   wire::OwnNumbers numbers;

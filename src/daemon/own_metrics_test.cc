@@ -58,6 +58,19 @@ TEST_F(OwnMetricsTest, LastWordsComeWithTheEnd) {
   EXPECT_EQ(Look({}), "");
 }
 
+TEST_F(OwnMetricsTest, TheLastLineNeedsNoEnd) {
+  Write("{\"loss\": 3}\n{\"loss\": 2}");
+  EXPECT_EQ(Look({Source()}), "loss=3");
+  EXPECT_EQ(Look({}), "loss=2");
+  Write("\n{\"loss\": 1}\n");
+  EXPECT_EQ(Look({Source(2)}), "loss=1");
+}
+
+TEST_F(OwnMetricsTest, LinesMayBeginWithBlanks) {
+  Write("  {\"loss\": 3}\n\t{\"step\": 2}\n");
+  EXPECT_EQ(Look({Source()}), "loss=3 step=2");
+}
+
 TEST_F(OwnMetricsTest, WhatWasThereBeforeALaterAttemptIsNotReadAgain) {
   Write("{\"loss\": 3}\n");
   EXPECT_EQ(Look({Source(2)}), "");

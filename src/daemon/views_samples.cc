@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 
 namespace divvy {
 namespace {
@@ -42,7 +43,11 @@ void AddJob(const samples::Subject& subject, const SampleBook::Newest& newest, b
   if (is_new) answer.jobs.push_back({id, 0, {}, {}});
   wire::LatestJob& job = answer.jobs.back();
   job.time = std::max(job.time, static_cast<double>(newest.at));
-  if (newest.own != nullptr && is_shown) job.own.insert(newest.own->begin(), newest.own->end());
+  if (newest.own != nullptr && is_shown) {
+    // An agent of another version may send what no float holds.
+    std::ranges::copy_if(*newest.own, std::inserter(job.own, job.own.end()),
+                         [](const auto& own) { return std::isfinite(own.second); });
+  }
   if (is_new) {
     job.values = ValuesOf(newest.readings);
     return;
