@@ -262,6 +262,11 @@ void NodeHost::Poll() {
 }
 
 void NodeHost::Sample(Sampler::Options options, Sampler::OnSnapshot on_snapshot) {
+  options.is_parked = [this](JobId job) {
+    return std::ranges::any_of(shares_->state().tenants, [job](const wire::KeptTenant& tenant) {
+      return tenant.job == job && tenant.state == wire::ShareState::kParked;
+    });
+  };
   sampler_ =
       std::make_unique<Sampler>(loop_, *node_, OpenUseProbe(gpus_.probe != nullptr, gpus_.library), std::move(options));
   sampler_->Begin(std::move(on_snapshot));

@@ -79,7 +79,10 @@ void Sampler::Look() {
   if (std::exchange(is_looking_, true)) return;
   const std::vector<Node::RunHere> runs = node_.runs_here();
   std::vector<UseTarget> targets;
-  for (const Node::RunHere& run : runs) targets.push_back(run.use);
+  for (const Node::RunHere& run : runs) {
+    targets.push_back(run.use);
+    targets.back().is_parked = options_.is_parked && options_.is_parked(run.job);
+  }
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const samples::Second at = std::chrono::floor<std::chrono::seconds>(now).count();
   worker_->Do([this, at, targets = std::move(targets), sources = Sources(runs)] {

@@ -25,6 +25,7 @@ class Sampler {
   struct Options {
     std::string node;  // The name that samples get.
     Duration every = std::chrono::seconds(1);
+    std::function<bool(JobId job)> is_parked = nullptr;  // Its part of a GPU is on the host now; null: none is.
   };
   using OnSnapshot = std::function<void(samples::Snapshot)>;
 

@@ -144,7 +144,7 @@ class RealUseProbe final : public UseProbe {
     sample.subject = {Of::kJob, node, -1, -1, target.job};
     if (!target.gpus.empty() && !target.has_parts) AddWholeGpus(target, seen, sample.readings);
     if (!target.gpus.empty() && target.has_parts) AddParts(target, targets, seen, sample.readings);
-    if (target.is_paused) std::erase_if(sample.readings, IsOfWork);
+    if (target.is_paused || target.is_parked) std::erase_if(sample.readings, IsOfWork);
     const auto use = uses.find(target.job);
     if (use == uses.end()) return sample;
     const auto add = [&](Metric metric, const std::optional<double>& value) {

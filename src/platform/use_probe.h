@@ -26,6 +26,8 @@ struct UseTarget {
   bool has_slices = false;
   /// It stands still by order: what it does not do then is neither use nor idleness, so nothing is said of it.
   bool is_paused = false;
+  /// Its part is parked: its memory is on the host and others have its time, so of a GPU it neither uses nor wastes.
+  bool is_parked = false;
 
   friend bool operator==(const UseTarget&, const UseTarget&) = default;
 };

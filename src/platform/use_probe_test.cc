@@ -135,6 +135,23 @@ TEST_F(UseOfEmulatedGpus, WhatAPausedJobDoesIsNotKnownButWhatItTakesIs) {
   EXPECT_TRUE(Value(seen, Job(17), Metric::kCpuCores).has_value());
 }
 
+TEST_F(UseOfEmulatedGpus, AParkedPartNeitherUsesNorWastesItsGpu) {
+  UseTarget target;
+  target.job = 17;
+  target.roots = {::getpid()};
+  target.gpus = GpuSet::Of({0});
+  target.has_parts = true;
+  target.is_parked = true;
+  (void)probe_->Look(100, "n1", {target});
+  auto seen = probe_->Look(101, "n1", {target});
+  EXPECT_EQ(Value(seen, Job(17), Metric::kGpuUtilization), std::nullopt);
+  EXPECT_EQ(Value(seen, Job(17), Metric::kGpuMemoryUsed), 0);
+  EXPECT_TRUE(Value(seen, Job(17), Metric::kCpuCores).has_value()) << "its program goes on";
+  target.is_parked = false;
+  seen = probe_->Look(102, "n1", {target});
+  EXPECT_EQ(Value(seen, Job(17), Metric::kGpuUtilization), 0);
+}
+
 TEST_F(UseOfEmulatedGpus, AJobWithAPartUsesWhatItsProcessesDo) {
   ASSERT_TRUE(world_->AddProcess(0, ::getpid(), 3_GiB));
   ASSERT_TRUE(world_->SetUtilisation(0, 90));
