@@ -82,6 +82,9 @@ wait_for "it is parked" tenant_is "$c" state parked
 expect 0 "$(tenant "$c" used_bytes)" "bytes of a parked tenant on the GPU"
 divvy show "$c" | grep -q "on the host" || fail "show says: $(divvy show "$c")"
 divvy why "$c" | grep -q "It is parked: its GPU memory is on the host" || fail "why says: $(divvy why "$c")"
+# It wastes no GPU there: what it does with one is not known.
+has_no_use() { ! divvy metrics --prometheus | grep "^divvy_job_gpu_utilization_ratio" | grep -q "\"$c\""; }
+wait_for "no use of the parked one" has_no_use
 divvy queue | grep -qE "^ *$c .* host .*parked on the host: as asked" || fail "the queue says: $(divvy queue)"
 divvy wake "$c" >/dev/null
 wait_for "it is back" has_memory "$c"
