@@ -116,7 +116,7 @@ std::vector<Command> MakeCommands() {
        "says why, l shows its log, h holds or releases it, c cancels it, p sets its priority; / filters, s sorts, t "
        "puts "
        "jobs under their users, u shows one's own, g hides the GPUs, a shows all of them where they are folded to half "
-       "of the screen, Escape shows everything again, q ends.",
+       "of the screen, Escape undoes all of these, q ends.",
        {{"divvy top", ""}, {"divvy top --once >now.txt", "one screen, as text"}},
        "Jobs",
        TopOptions,

@@ -158,8 +158,11 @@ void AwaitKey() {
 
 /// What runs one of our own commands, with the terminal to itself.
 void RunDivvy(const std::vector<std::string>& words, bool waits_for_key) {
+  // Ctrl-C ends what is shown, not the screen that comes back after it.
+  const auto before = std::signal(SIGINT, SIG_IGN);
   const pid_t pid = ::fork();
   if (pid == 0) {
+    std::signal(SIGINT, SIG_DFL);
     std::vector<std::string> all = {"divvy"};
     all.insert(all.end(), words.begin(), words.end());
     std::vector<char*> argv;
@@ -168,13 +171,11 @@ void RunDivvy(const std::vector<std::string>& words, bool waits_for_key) {
     ::execv("/proc/self/exe", argv.data());
     ::_exit(127);
   }
-  if (pid < 0) return;
-  // Ctrl-C ends what is shown, not the screen that comes back after it.
-  const auto before = std::signal(SIGINT, SIG_IGN);
   int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  while (pid > 0 && ::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   std::signal(SIGINT, before);
+  if (pid < 0) return;
   const bool was_interrupted =
       (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) || (WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGINT);
   if (waits_for_key && !was_interrupted) AwaitKey();
@@ -184,8 +185,7 @@ class Top {
  public:
   Top(Api api, std::unique_ptr<TopScreen> screen, const TopFlags& flags)
       : api_(std::move(api)), screen_(std::move(screen)), flags_(flags) {
-    choice_.user = flags.user;
-    choice_.is_ascii = screen_->is_ascii();
+    choice_ = FirstChoice();
   }
 
   int Run() {
@@ -273,6 +273,13 @@ class Top {
   /// Lines between the title and the bottom line.
   std::size_t Room() const { return screen_->rows() > 2 ? screen_->rows() - 2 : 1; }
 
+  TopChoice FirstChoice() const {
+    TopChoice choice;
+    choice.user = flags_.user;
+    choice.is_ascii = screen_->is_ascii();
+    return choice;
+  }
+
   void Move(std::ptrdiff_t by) {
     const auto last = static_cast<std::ptrdiff_t>(lines_.empty() ? 0 : lines_.size() - 1);
     cursor_ = static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(cursor_) + by, 0, last));
@@ -308,8 +315,8 @@ class Top {
           Move(static_cast<std::ptrdiff_t>(placed_[event.row - 1].index) - static_cast<std::ptrdiff_t>(cursor_));
         return;
       case TopKey::kEscape:
-        choice_.filter.clear();
-        choice_.user = flags_.user;
+        choice_ = FirstChoice();
+        shows_all_gpus_ = false;
         return;
       case TopKey::kEnter:
         return OnCharacter('w');

@@ -458,6 +458,15 @@ std::string GpuCounts(const TopFacts& facts) {
   return text;
 }
 
+/// "3", or where only some are shown "1 of 3".
+std::string Counted(std::int64_t all, const TopFacts& facts, const TopChoice& choice,
+                    bool (*is)(const wire::JobView&)) {
+  if (choice.user.empty() && choice.filter.empty()) return std::to_string(all);
+  std::int64_t shown = 0;
+  for (const wire::JobView& job : facts.jobs) shown += Passes(job, choice) && is(job) ? job.count : 0;
+  return std::to_string(shown) + " of " + std::to_string(all);
+}
+
 /// In the place of jobs.
 std::string NoneText(const TopChoice& choice) {
   if (choice.filter.empty() && choice.user.empty()) return "No jobs wait or run.";
@@ -538,10 +547,12 @@ TopLine TopTitle(const TopFacts& facts, const TopChoice& choice) {
   if (!choice.user.empty()) chosen += "  of " + choice.user;
   if (!choice.filter.empty()) chosen += "  /" + choice.filter;
   if (!chosen.empty()) line.spans.push_back({chosen, Colour::kYellow});
-  line.spans.push_back({"  " + GpuCounts(facts) + std::to_string(status.jobs_running) + " running  " +
-                            std::to_string(status.jobs_queued) + " queued" +
-                            (status.jobs_held > 0 ? "  " + std::to_string(status.jobs_held) + " held" : "") +
-                            "  policy " + status.policy,
+  const auto is_queued = [](const wire::JobView& job) { return job.state == "queued"; };
+  const auto is_held = [](const wire::JobView& job) { return job.state == "held"; };
+  const std::string held = Counted(status.jobs_held, facts, choice, is_held);
+  line.spans.push_back({"  " + GpuCounts(facts) + Counted(status.jobs_running, facts, choice, IsRunning) +
+                            " running  " + Counted(status.jobs_queued, facts, choice, is_queued) + " queued" +
+                            (status.jobs_held > 0 ? "  " + held + " held" : "") + "  policy " + status.policy,
                         Colour::kNone});
   return line;
 }

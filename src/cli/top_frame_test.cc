@@ -237,6 +237,13 @@ TEST(TopFrame, TheTitleSaysWhatIsTakenAndWhatIsWrong) {
   facts.status.policy = "small-first";
   EXPECT_EQ(TextOf(TopTitle(facts, {})),
             "divvy  1 of 3 GPUs taken  1 unmanaged  1 running  2 queued  policy small-first");
+  TopChoice choice;
+  choice.user = "bob";
+  EXPECT_EQ(TextOf(TopTitle(facts, choice)),
+            "divvy  of bob  1 of 3 GPUs taken  1 unmanaged  0 of 1 running  1 of 2 queued  policy small-first");
+  choice.user = "nosuch";
+  EXPECT_NE(TextOf(TopTitle(facts, choice)).find("of nosuch  1 of 3 GPUs taken  1 unmanaged  0 of 1 running  0 of 2"),
+            std::string::npos);
   facts.trouble = "no daemon answers";
   EXPECT_TRUE(TextOf(TopTitle(facts, {})).starts_with("divvy  old numbers: no daemon answers  1 of 3"));
   // What is fenced below a job is that job's.

@@ -8,8 +8,11 @@
 
 #include <algorithm>
 #include <clocale>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string>
 #include <string_view>
 
 namespace divvy::cli {
@@ -33,6 +36,15 @@ void MakeColours() {
                                                 {Colour::kRed, COLOR_RED},
                                                 {Colour::kBlue, COLOR_CYAN}};
   for (const auto& [colour, ink] : kInks) ::init_pair(static_cast<short>(colour), ink, -1);
+}
+
+/// Nothing of what was shown there before is left; above, where people can scroll to, it stays.
+void ClearLines(int rows) {
+  std::fputs(std::string(static_cast<std::size_t>(rows), '\n').c_str(), stdout);
+  // -1 and null: the terminal has no such thing.
+  char* const home = ::tigetstr("home");
+  if (home != nullptr && reinterpret_cast<std::intptr_t>(home) != -1) ::putp(home);
+  std::fflush(stdout);
 }
 
 void Begin() {
@@ -150,6 +162,7 @@ TopEvent TopScreen::Wait(int most_ms) {
 void TopScreen::Aside(const std::function<void()>& work) {
   ::def_prog_mode();
   ::endwin();
+  ClearLines(LINES);
   work();
   ::reset_prog_mode();
   ::clearok(stdscr, TRUE);

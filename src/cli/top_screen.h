@@ -51,7 +51,7 @@ class TopScreen {
   /// Only what differs from before is sent.
   void Draw(const std::vector<TopLine>& rows, std::size_t selected, std::optional<std::size_t> cursor);
   TopEvent Wait(int most_ms);
-  /// The terminal as it was, for as long as `work` lasts.
+  /// The terminal as it was, with empty lines, for as long as `work` lasts.
   void Aside(const std::function<void()>& work);
 
  private:

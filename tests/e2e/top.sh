@@ -5,7 +5,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 command -v python3 >/dev/null || { echo "top: needs python3"; exit 77; }
 export LC_ALL=C.UTF-8
 divvy up --quiet --emulate 16xH100-80GB
-divvy submit --quiet --gpus 16 --name train -- sh -c 'while [ ! -e go ]; do sleep 0.05; done' >/dev/null
+divvy submit --quiet --gpus 16 --name train -- sh -c 'echo begun; while [ ! -e go ]; do sleep 0.05; done' >/dev/null
 wait_for "the start" running_are 1
 divvy submit --quiet --gpus 16 --name later -- true >/dev/null
 while [ ! -e more ] && [ ! -e over ]; do sleep 0.1; done && divvy submit --quiet --gpus 16 --name another -- true >/dev/null &

@@ -115,6 +115,21 @@ top.whole_screen()
 top.shows("sorted by GPUs", " q quit ")
 if "more GPUs" in top.text:
     sys.exit(f"FAILED: 'a' does not show all GPUs: {top.text!r}")
+# Escape leaves nothing of what was chosen.
+top.types("t")
+top.shows("1 job, 16 GPUs")
+top.types("\x1b")
+top.shows("more GPUs")
+top.whole_screen()
+top.shows("and 6 more GPUs: ", " q quit ")
+if "sorted by" in top.text or "1 job, 16 GPUs" in top.text:
+    sys.exit(f"FAILED: Escape leaves an order or a tree: {top.text!r}")
+# A log is on lines of its own, below what was shown on the terminal before.
+top.types("\x1bOH")
+top.types("l")
+top.shows(r"(\r\n){24}\x1b\[Hbegun")
+top.types("\x03")
+top.shows(" q quit ")
 top.types("x")
 top.shows("no key 'x'")
 top.types("q")
