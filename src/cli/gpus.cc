@@ -34,14 +34,14 @@ constexpr Column Unit(std::string_view title, std::string_view csv_title) {
 const std::vector<Column>& GpuColumns() {
   static const std::vector<Column> columns = {{kNode, false, false, true},
                                               {"GPU", true, true, false},
-                                              {"MODEL", false, true, true},
+                                              {"MODEL", false, true, true, true},
                                               {"STATE", false, true, false},
                                               {"JOB", true, true, false},
                                               Unit("USE", "use_percent"),
                                               Unit("MEMORY", "memory_used_bytes"),
                                               Unit("TEMP", "temperature_celsius"),
                                               Unit("POWER", "power_watts"),
-                                              {"WHO", false, true, true},
+                                              {"WHO", false, true, true, true},  // It stands below then.
                                               {"UUID", false, false, false},
                                               {"PCI", false, false, false},
                                               {"NUMA", true, false, false},

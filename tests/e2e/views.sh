@@ -20,6 +20,11 @@ says "jobs? ${array}_(0|\[0-1\]) +sweep +$(id -un) +GPUs? 0(-1)? +ends by .*, in
 says "will start .*jobs ${array}_0 and ${array}_1 " "$text" "why"
 says_not "jobs? ($((array + 1))|$((array + 2)))\b" "$text" "why"
 says "^ +0 .* ${array}_0 .*sweep" "$(divvy gpus)" "the list of GPUs"
+# On a narrow terminal use and memory stay: the model goes, and who has them stands below, once.
+narrow=$(script -qec "stty cols 40; NO_COLOR=1 divvy gpus" /dev/null | tr -d '\r')
+says "USE +MEMORY" "$narrow" "GPUs in 40 columns"
+expect 2 "$(echo "$narrow" | grep -c "^    sweep")" "times that 40 columns say who has the two GPUs: $narrow"
+if echo "$narrow" | grep -qE "WHO|[0-9] +sweep"; then fail "it is there twice: $narrow"; fi
 # A range is of all the jobs in it; an array is one.
 expect "job $array,job $job" "$(divvy show "$array-$job" | grep -E '^job' | sed 's/  .*//' | paste -sd,)" "show of a range"
 expect 1 "$(divvy why "$job-$((job + 90))" | grep -c "^Job")" "why of a range"
