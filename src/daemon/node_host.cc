@@ -262,10 +262,15 @@ void NodeHost::Poll() {
 }
 
 void NodeHost::Sample(Sampler::Options options, Sampler::OnSnapshot on_snapshot) {
-  options.is_parked = [this](JobId job) {
-    return std::ranges::any_of(shares_->state().tenants, [job](const wire::KeptTenant& tenant) {
-      return tenant.job == job && tenant.state == wire::ShareState::kParked;
-    });
+  options.parts_now = [this](JobId job) -> std::optional<Sampler::PartsNow> {
+    const auto& tenants = shares_->state().tenants;
+    const auto tenant = std::ranges::find(tenants, job, &wire::KeptTenant::job);
+    if (tenant == tenants.end()) return std::nullopt;
+    Sampler::PartsNow now{{}, tenant->state == wire::ShareState::kParked};
+    for (const wire::KeptShare& share : tenant->shares) {
+      if (share.gpu >= 0 && share.gpu < GpuSet::kCapacity) now.gpus.Insert(static_cast<GpuIndex>(share.gpu));
+    }
+    return now;
   };
   sampler_ =
       std::make_unique<Sampler>(loop_, *node_, OpenUseProbe(gpus_.probe != nullptr, gpus_.library), std::move(options));

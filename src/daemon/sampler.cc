@@ -81,7 +81,10 @@ void Sampler::Look() {
   std::vector<UseTarget> targets;
   for (const Node::RunHere& run : runs) {
     targets.push_back(run.use);
-    targets.back().is_parked = options_.is_parked && options_.is_parked(run.job);
+    const auto now = options_.parts_now ? options_.parts_now(run.job) : std::nullopt;
+    if (!now) continue;
+    targets.back().is_parked = now->is_parked;
+    if (!now->gpus.empty()) targets.back().gpus = now->gpus;
   }
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const samples::Second at = std::chrono::floor<std::chrono::seconds>(now).count();

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,10 +23,16 @@ namespace divvy {
 
 class Sampler {
  public:
+  /// Where parts of GPUs are that may be moved, and parked.
+  struct PartsNow {
+    GpuSet gpus;
+    bool is_parked = false;
+  };
   struct Options {
     std::string node;  // The name that samples get.
     Duration every = std::chrono::seconds(1);
-    std::function<bool(JobId job)> is_parked = nullptr;  // Its part of a GPU is on the host now; null: none is.
+    /// Of a job with parts of GPUs; nothing: they are where the run was started. Null: so they all are.
+    std::function<std::optional<PartsNow>(JobId job)> parts_now = nullptr;
   };
   using OnSnapshot = std::function<void(samples::Snapshot)>;
 

@@ -75,7 +75,7 @@ std::optional<double> UseOfEnded(const UseTarget& target, int gpu, const std::ve
   // The two are measured over different times: they need not be equal.
   if (use == nullptr || *use <= 2 * known) return 0;
   for (const UseTarget& other : targets)
-    is_alone &= other.job == target.job || !other.gpus.Contains(static_cast<GpuIndex>(gpu));
+    is_alone &= other.job == target.job || other.is_parked || !other.gpus.Contains(static_cast<GpuIndex>(gpu));
   return is_alone ? std::optional(*use) : std::nullopt;
 }
 

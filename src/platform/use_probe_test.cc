@@ -188,8 +188,12 @@ TEST_F(UseOfEmulatedGpus, WhatEndedProcessesUsedIsThatOfWhoeverIsAloneThere) {
   const auto seen = probe_->Look(101, "n1", {target, other});
   EXPECT_EQ(Value(seen, Job(17), Metric::kGpuUtilization), std::nullopt);
   EXPECT_EQ(Value(seen, Job(18), Metric::kGpuUtilization), std::nullopt);
+  other.is_parked = true;
+  EXPECT_EQ(Value(probe_->Look(102, "n1", {target, other}), Job(17), Metric::kGpuUtilization), 0.2)
+      << "who is on the host is not there";
+  other.is_parked = false;
   ASSERT_TRUE(world_->SetUtilisation(0, 0));
-  const auto idle = probe_->Look(102, "n1", {target, other});
+  const auto idle = probe_->Look(103, "n1", {target, other});
   EXPECT_EQ(Value(idle, Job(17), Metric::kGpuUtilization), 0);
   EXPECT_EQ(Value(idle, Job(18), Metric::kGpuUtilization), 0);
 }

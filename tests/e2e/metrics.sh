@@ -14,13 +14,15 @@ waiting=$(divvy submit --quiet --gpus 2 -- true)
 held=$(divvy submit --quiet --hold -- true)
 wait_for "the job's use" has '^divvy_job_gpu_utilization_ratio\{id="'"$job"'",.*name="odd\\"name\\\\"'
 wait_for "the GPUs" has '^divvy_gpu_power_watts\{node="[^"]+",gpu="1"\} 70$'
+# From its second look on the driver has drawn some.
+wait_for "the energy" has '^divvy_gpu_energy_joules_total\{node="[^"]+",gpu="1"\} [1-9]'
 for line in '^divvy_gpus 2$' '^divvy_gpus_free 1$' '^divvy_jobs\{state="running"\} 1$' '^divvy_jobs\{state="held"\} 1$' \
   '^divvy_jobs_waiting\{for="gpus"\} 1$' '^divvy_jobs_waiting\{for="release"\} 1$' '^divvy_jobs_submitted_total 3$' \
   '^divvy_gpu_allocated_ratio\{node="[^"]+",gpu="0"\} 1$' '^divvy_gpu_info\{.*model="NVIDIA H100 80GB HBM3"' \
   '^divvy_scheduler_decision_seconds_count [1-9]' '^divvy_store_commit_seconds_bucket\{le="\+Inf"\} [1-9]' \
   '^divvy_job_queue_wait_seconds_count 1$' '^divvy_nodes\{state="up"\} 1$' '^divvy_node_memory_total_bytes\{node="[^"]+"\} [1-9]' \
   '^divvy_team_quota_gpus\{team="own"\} 3$' '^divvy_team_gpu_seconds_total\{team="own"\} [0-9]' '^DCGM_FI_DEV_GPU_TEMP\{gpu="0",UUID="GPU-[^"]+",.*Hostname="[^"]+"\} 32$' \
-  '^divvy_gpu_energy_joules_total\{node="[^"]+",gpu="1"\} [1-9]' '^divvy_gpu_xid_errors_total\{node="[^"]+",gpu="1"\} 0$' '^divvy_gpus_wasted\{kind="idle"\} 0$' \
+  '^divvy_gpu_xid_errors_total\{node="[^"]+",gpu="1"\} 0$' '^divvy_gpus_wasted\{kind="idle"\} 0$' \
   '^DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION\{gpu="1",.*\} [1-9][0-9]+$' '^DCGM_FI_DEV_FB_FREE\{gpu="1",.*\} [1-9][0-9]+$'; do
   has "$line" || fail "no $line in: $(page)"
 done

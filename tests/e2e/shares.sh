@@ -154,6 +154,12 @@ wait_for "it to run" state_is "$late" running
 at=$(gpus_of "$late")
 divvy move "$late" --to $((1 - at)) >/dev/null
 wait_for "it is where it was moved to" is_on "$late" $((1 - at))
+# What happens on the GPU that it left is not its doing.
+divvy emulate utilisation "$at" 100
+late_is_idle() { curl -s --unix-socket "$DIVVY_HOME/divvy.sock" http://divvy/v1/latest | python3 -c 'import json, sys
+print(*(job["values"].get("gpu_utilization") for job in json.load(sys.stdin)["jobs"] if job["id"] == int(sys.argv[1])))' "$late" | grep -qxE "0(\.0)?"; }
+wait_for "its own use" late_is_idle
+divvy emulate utilisation "$at" 0
 touch late-may-begin
 wait_for "its memory" has_memory "$late"
 where_it_is() { divvy metrics "$late" --processes --json | python3 -c 'import json, sys
