@@ -82,6 +82,7 @@ auto RowsShown(const Report& report, const Numbers& numbers) {
 template <typename Report>
 std::string CutNote(const Report& report) {
   const std::size_t shown = RowsShown(report, kForPeople).size();
+  if (shown == 0 && !report.rows.empty()) return " No job lost enough to be told of; --csv has all.";
   return shown < report.rows.size() ? " The " + std::to_string(shown) + " that lost most; --csv has more." : "";
 }
 

@@ -371,10 +371,7 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
     JobRecord element = NewElement(array, static_cast<std::uint32_t>(job.value() - array.id.value() - 1));
     element.dependencies.clear();
     record = &live_.emplace(element.id, std::move(element)).first->second;
-    if (array.array_waiting.empty()) {
-      array.state = JobState::kRunning;
-      array.started = now;
-    }
+    if (array.array_waiting.empty()) array.state = JobState::kRunning;
     Persist(array);
   }
   record->state = JobState::kStarting;
@@ -409,6 +406,7 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   }
   if (const auto whole = live_.find(record->array); whole != live_.end() && whole->second.start_reason.empty()) {
     whole->second.start_reason = record->start_reason;
+    whole->second.started = now;
     Note(whole->first, std::string(kFirstElementStarted), now);
     Persist(whole->second);
   }

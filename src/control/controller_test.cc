@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "control/controller_test_world.h"
+#include "control/record_parts.h"
 
 #include <chrono>
 
@@ -91,6 +92,9 @@ TEST(Controller, AnArrayEndsWithItsLastElementAndCountsThem) {
   World world(2);
   const JobId array = world.Submit(1, 3);
   world.Turn();
+  const Time begun = world.now_;
+  world.now_ += std::chrono::minutes(1);
+  EXPECT_EQ(ElementOf(*world.controller_.Find(array), 2).started, kNoTime) << "it waits";
   world.Exit(ElementId(array, 0), 0);
   world.Exit(ElementId(array, 1), 4);
   world.Turn();
@@ -99,6 +103,7 @@ TEST(Controller, AnArrayEndsWithItsLastElementAndCountsThem) {
   ASSERT_EQ(World::EndOf(effects, array), JobState::kFailed);
   EXPECT_EQ(effects.finished.back().exit->code, 4);
   EXPECT_EQ(effects.finished.back().array_succeeded, 2u);
+  EXPECT_EQ(effects.finished.back().started, begun) << "with its first element";
 }
 
 TEST(Controller, CancellingAnArrayEndsWhatWaitsAndStopsWhatRuns) {

@@ -27,6 +27,7 @@ inline JobRecord ElementOf(const JobRecord& array, std::uint32_t ordinal) {
   element.array_count = 0;
   element.array_at_once = 0;
   element.array_waiting = element.array_indices = IndexRanges();
+  element.started = kNoTime;  // The array's is that of its first element.
   return element;
 }
 

@@ -83,7 +83,7 @@ wire::NoticeJob NoticeJobOf(const JobRecord& record) {
   job.state = Name(record.state);
   job.reason = record.reason;
   job.node = record.node;
-  job.gpus = record.started == kNoTime ? record.request.gpus : GpusWorthOf(record);
+  job.gpus = record.started == kNoTime || record.array_count > 0 ? record.request.gpus : GpusWorthOf(record);
   job.attempt = record.attempt;
   if (IsFinal(record.state) && record.exit && record.exit->is_known) job.exit_code = record.exit->code;
   job.submit_time = ToSeconds(record.submitted);

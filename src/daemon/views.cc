@@ -268,9 +268,6 @@ wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Rea
   for (const auto& [at, text] : HistoryLines(record, history))
     detail.history.push_back(Stamp(at) + "  " + WithPublicIds(text, find));
   if (record.array_count > 0) {
-    const auto first = std::ranges::find(history, kFirstElementStarted, &Batch::HistoryLine::text);
-    const bool have_begun = IsActive(record.state) || IsFinal(record.state);
-    if (have_begun && first != history.end()) detail.start_time = ToSeconds(first->at);
     detail.elements["total"] = record.array_count;
     detail.elements["waiting"] = static_cast<std::int64_t>(record.array_waiting.size());
     detail.elements["succeeded"] = record.array_succeeded;

@@ -86,17 +86,6 @@ TEST(JobDetail, WhatHadEndedBeforeItsMachineWasMissedDidNotGoOnThere) {
   EXPECT_EQ(lines(kNow - 5s), 4u);
 }
 
-TEST(JobDetail, AnArrayHasRunSinceItsFirstElementsStart) {
-  JobRecord array;
-  array.id = array.spec_of = JobId(5);
-  array.array_count = 2;
-  array.state = JobState::kRunning;
-  array.started = kNow - 1s;
-  const auto detail = DetailOf(array, nullptr, "", {}, [](JobId) { return std::optional<JobRecord>(); }, {},
-                               {{JobId(5), kNow - 9s, "its first element started"}});
-  EXPECT_EQ(detail.start_time, ToSeconds(kNow - 9s));
-}
-
 TEST(JobDetail, ItsTimelineHasMomentsAndItsArrayAllIndices) {
   JobRecord array;
   array.id = array.spec_of = JobId(5);
