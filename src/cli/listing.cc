@@ -178,7 +178,7 @@ std::string OutlookText(const std::optional<wire::ProgressView>& progress, doubl
 std::string OnText(const wire::JobView& job) {
   if (!job.start_time) return "";
   if (!job.share || job.share->gpus.empty()) return GpuList(job.gpus);
-  if (job.share->state == "parked") return "host";
+  if (IsOnHost(job.share->state)) return "host";
   std::vector<std::int64_t> gpus;
   for (const wire::SharedGpuView& one : job.share->gpus) gpus.push_back(one.gpu);
   return GpuList(gpus);

@@ -69,6 +69,8 @@ TenantText TextOf(const wire::TenantView& tenant) {
           Tenths(tenant.used_bytes) + "/" + Tenths(tenant.limit_bytes) + "G", Join(notes, "; ")};
 }
 
+bool IsOnHost(std::string_view state) { return state == "parked" || state == "waking"; }
+
 Colour TenantColour(const std::string& state) {
   if (state == "running") return Colour::kGreen;
   return state == "idle" || state == "parked" ? Colour::kDim : Colour::kYellow;
@@ -109,9 +111,8 @@ std::vector<std::pair<std::string, std::string>> ShareFields(const wire::ShareVi
     planned += (planned.empty() ? "" : ",") + std::to_string(one.paper_gpu);
     is_guest = is_guest || one.gpu != one.paper_gpu;
   }
-  const bool is_parked = share.state == "parked";
-  fields.emplace_back("GPUs",
-                      (is_parked ? "on the host; last " : "") + gpus + (is_guest ? " (planned " + planned + ")" : ""));
+  fields.emplace_back("GPUs", (IsOnHost(share.state) ? "on the host; last " : "") + gpus +
+                                  (is_guest ? " (planned " + planned + ")" : ""));
   fields.emplace_back("share",
                       share.part + "; " + share.state + (share.mechanism.empty() ? "" : "; " + share.mechanism));
   for (const wire::SharedGpuView& one : share.gpus) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct TenantText {
 };
 TenantText TextOf(const wire::TenantView& tenant);
 Colour TenantColour(const std::string& state);
+/// In this state (wire::TenantView, wire::ShareView) its GPU memory is on the host: it has no GPU.
+bool IsOnHost(std::string_view state);
 
 /// A text for each, of one line or two, in columns that are the same for all: job, name, user, state, share, time,
 /// memory, and behind them, or on a line of its own where `width` columns are too few, what holds it to its share and

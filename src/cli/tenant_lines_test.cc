@@ -72,6 +72,8 @@ TEST(ShareFields, SayWhereItIsAndWhatItHas) {
               {"now", "borrows 12 GiB"}}));
   share.state = "parked";
   EXPECT_EQ(ShareFields(share).front().second, "on the host; last 1 (planned 0)");
+  share.state = "waking";
+  EXPECT_EQ(ShareFields(share).front().second, "on the host; last 1 (planned 0)") << "it has no GPU yet";
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "cli/job_text.h"
 #include "cli/places.h"
+#include "cli/tenant_lines.h"
 #include "dialect/quantities.h"
 #include "model/gpu_portion.h"
 #include "model/gpu_slice.h"
@@ -185,7 +186,8 @@ std::string OwnerText(const wire::GpuView& gpu, const JobsById& jobs, const TopF
     std::string out;
     for (const wire::TenantView& tenant : gpu.tenants) {
       out += (out.empty() ? "" : ", ") + tenant.display_id;
-      if (trouble.empty()) out += " " + tenant.name + " (" + tenant.share + ")";
+      if (trouble.empty())
+        out += " " + tenant.name + " (" + tenant.share + (IsOnHost(tenant.state) ? ", on host" : "") + ")";
     }
     return out + trouble;
   }

@@ -250,6 +250,10 @@ TEST(TopFrame, TheTitleSaysWhatIsTakenAndWhatIsWrong) {
   facts.gpus[0].state = "fenced";
   facts.gpus[2].state = "fenced";
   facts.status.gpus_free = 0;
+  TopFacts parked = facts;
+  parked.gpus[0].tenants[0].state = "parked";
+  const std::string line = Screen(parked, {}, 100)[0];
+  EXPECT_NE(line.find("17 train (0.25 to 0.8, on host)"), std::string::npos) << line;
   facts.trouble.clear();
   EXPECT_TRUE(TextOf(TopTitle(facts, {})).starts_with("divvy  1 of 3 GPUs taken  1 unmanaged  1 fenced  1 running"));
 }

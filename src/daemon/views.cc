@@ -8,6 +8,7 @@
 
 #include "base/duration_text.h"
 #include "base/text.h"
+#include "daemon/share_place.h"
 #include "dialect/job_options.h"
 #include "dialect/quantities.h"
 #include "engine/server/idle_gpus.h"
@@ -328,11 +329,12 @@ void Observe(const Controller& controller, NodeIndex node, const std::vector<Job
   }
 }
 
-// The GPUs of its machine that a job is on at this moment: of one with parts of GPUs as the keeper there says, else as
-// the plan does.
+// The GPUs of its machine that a job is listed by at this moment: of one with parts of GPUs as the keeper there says,
+// else as the plan does.
 bool IsOnGpu(const wire::KeptTenant* tenant, const RunningJob& job, NodeIndex node, GpuIndex gpu) {
   if (tenant == nullptr) return job.gpus_on(node).Contains(gpu);
-  return std::ranges::any_of(tenant->shares, [&](const wire::KeptShare& share) { return share.gpu == gpu; });
+  return std::ranges::any_of(tenant->shares,
+                             [&](const wire::KeptShare& share) { return StandsAt(*tenant, share) == gpu; });
 }
 
 /// "in MIG mode: takes slices alone, 1g.10gb to 7g.80gb".

@@ -3,6 +3,7 @@
 
 #include "base/bytes_text.h"
 #include "base/text.h"
+#include "daemon/share_place.h"
 #include "daemon/views.h"
 #include "engine/server/idle_gpus.h"
 #include "model/slice_counts.h"
@@ -123,7 +124,7 @@ wire::TenantView TenantViewOf(const JobRecord* record, const RunningJob& job, co
   view.is_movable = tenant->is_movable;
   view.note = NoteOf(*tenant);
   for (const wire::KeptShare& share : tenant->shares) {
-    if (share.gpu != gpu.index) continue;
+    if (StandsAt(*tenant, share) != gpu.index) continue;
     view.paper_gpu = share.paper;
     if (share.limit == Bytes()) continue;  // A slice that is not there yet, or not any more.
     view.request_bytes = share.request.count();
@@ -131,7 +132,7 @@ wire::TenantView TenantViewOf(const JobRecord* record, const RunningJob& job, co
     view.ceiling_bytes = share.ceiling.count();
     view.used_bytes = share.used.count();
     view.borrowed_bytes = share.borrowed.count();
-    view.compute = PartOfWhole(share.compute);
+    view.compute = IsOnHost(*tenant) ? 0 : PartOfWhole(share.compute);
     view.is_compute_known = !share.is_compute_unknown;
     view.compute_request = PartOfWhole(share.compute_request);
     view.compute_limit = PartOfWhole(share.compute_limit);
@@ -176,7 +177,7 @@ int LentCount(const Controller& controller, const IdleGpus& idle, const ShareBoa
     if (state == nullptr) continue;
     GpuSet used;
     for (const wire::KeptTenant& tenant : state->tenants) {
-      if (tenant.state == wire::ShareState::kParked) continue;
+      if (IsOnHost(tenant)) continue;
       for (const wire::KeptShare& share : tenant.shares) used.Insert(static_cast<GpuIndex>(share.gpu));
     }
     count += (used & idle.free(node)).size();

@@ -5,6 +5,8 @@
 
 #include <map>
 
+#include "daemon/samples_test_world.h"
+
 namespace divvy {
 namespace {
 
@@ -313,6 +315,61 @@ TEST(Shares, AnInstanceIsAsMuchOfItsGpuAsItCountsAs) {
   EXPECT_EQ(view.request, 0.125);
   EXPECT_EQ(view.compute_request, view.request);
   EXPECT_EQ(view.compute_limit, view.request);
+}
+
+/// Which jobs each GPU is said to have, in state and JOB: "allocated 1", "free".
+std::vector<std::string> Listed(const std::vector<wire::GpuView>& gpus) {
+  std::vector<std::string> lines;
+  for (const wire::GpuView& gpu : gpus) {
+    lines.push_back(gpu.state);
+    for (const std::string& id : gpu.job_display_ids) lines.back() += " " + id;
+    EXPECT_LE(gpu.tenants.size(), gpu.jobs.size());
+  }
+  return lines;
+}
+
+TEST(Shares, OneOnTheHostIsListedWhereItIsPlannedAndNotOnTheGpuItLeft) {
+  Controller controller(Policy(), Limits(), 1);
+  controller.SetCapacity(MachineOfH100s(2));
+  Caller ada;
+  ada.user = {1000, 1000, "ada"};
+  JobSpec spec;
+  spec.request.gpus = 1;
+  spec.request.portion.request = GpuShare(2'500);
+  const JobId part = StartJob(controller, std::move(spec), ada, kNow);
+  const int paper = controller.Find(part)->gpus.ToVector().front();
+  wire::KeptTenant tenant = Kept(wire::ShareState::kRunning, {});
+  tenant.job = part;
+  tenant.shares[0].paper = paper;
+  tenant.shares[0].gpu = 1 - paper;
+  const auto listed = [&](wire::ShareState state) {
+    tenant.state = state;
+    ShareBoard board;
+    wire::KeeperState kept;
+    kept.tenants = {tenant};
+    board.Set(controller.NodeName(kOwnNode), kept, kNow);
+    return GpuViews(controller, "", board, kNow);
+  };
+  const auto with = [&](int gpu, const std::string& there, const std::string& elsewhere) {
+    return gpu == 0 ? std::vector{there, elsewhere} : std::vector{elsewhere, there};
+  };
+  const std::string id = ToString(part);
+  EXPECT_EQ(Listed(listed(wire::ShareState::kIdle)), with(1 - paper, "allocated " + id, "free"));
+  for (const auto state : {wire::ShareState::kParked, wire::ShareState::kWaking}) {
+    const std::vector<wire::GpuView> gpus = listed(state);
+    EXPECT_EQ(Listed(gpus), with(paper, "allocated " + id, "free"));
+    const wire::GpuView& planned = gpus[static_cast<std::size_t>(paper)];
+    ASSERT_EQ(planned.tenants.size(), 1U);
+    EXPECT_EQ(planned.tenants[0].paper_gpu, paper);
+    EXPECT_EQ(planned.tenants[0].limit_bytes, (64_GiB).count());
+    EXPECT_EQ(planned.tenants[0].compute, 0) << "what it had before it left";
+    EXPECT_EQ(planned.free, 0.75) << "as /metrics counts it";
+  }
+  // The GPU that it left goes to a job that has it whole, and is nobody else's.
+  JobSpec all;
+  all.request.gpus = 1;
+  const JobId whole = StartJob(controller, std::move(all), ada, kNow);
+  EXPECT_EQ(Listed(listed(wire::ShareState::kParked)), with(paper, "allocated " + id, "allocated " + ToString(whole)));
 }
 
 TEST(Labels, ComeFromTheSpec) {

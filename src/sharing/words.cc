@@ -66,7 +66,9 @@ std::vector<std::string> Remarks(const Tenant& tenant, Time now) {
     case State::kHere:
       break;
   }
-  const bool is_on_gpu = tenant.state != State::kArriving && tenant.state != State::kParked;
+  // Of one that comes back it is told above where; where it was says nothing any more.
+  const bool is_on_gpu =
+      tenant.state != State::kArriving && tenant.state != State::kParked && tenant.state != State::kWaking;
   Bytes borrowed;
   for (const Device& device : tenant.devices) borrowed += std::max(device.used - tenant.share.memory_request, Bytes(0));
   if (is_on_gpu && borrowed > Bytes(0)) remarks.push_back("borrows " + BytesText(borrowed));

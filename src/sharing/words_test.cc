@@ -39,7 +39,8 @@ TEST(Words, WhoIsOnItsWay) {
   tenant.devices[0].target = 2;
   EXPECT_EQ(Said(tenant), "moves to GPU 2");
   tenant.state = State::kWaking;
-  EXPECT_EQ(Said(tenant), "comes back on GPU 2");
+  tenant.devices[0].gpu = 3;
+  EXPECT_EQ(Said(tenant), "comes back on GPU 2") << "where it was says nothing";
   tenant.devices.push_back({.paper = 0, .gpu = 0, .target = 5});
   EXPECT_EQ(Said(tenant), "comes back on GPUs 2,5");
 }

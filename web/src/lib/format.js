@@ -26,6 +26,9 @@ export function lasting(seconds) {
   return `${Math.floor(all / 86400)} d${Math.floor(all / 3600) % 24 ? ` ${Math.floor(all / 3600) % 24} h` : ''}`;
 }
 
+/** The state of a tenant whose GPU memory is on the host: it has no GPU. */
+export const isOnHost = (state) => state === 'parked' || state === 'waking';
+
 const kTime = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
 const kDay = new Intl.DateTimeFormat('en-GB', { day: '2-digit', month: 'short', hour: '2-digit', minute: '2-digit' });
 const kHour = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
