@@ -26,7 +26,7 @@ void WasteActor::Look(SampleBook& samples, samples::Second now) {
   for (const JobRecord& record : book_.TakeUnknown(core_.controller())) {
     AskPast(samples, record, book_.own_node(), book_.LooksBack(), now,
             [this, record, alive = is_alive_](const WastePast& past) {
-              if (*alive) book_.Resume(record, past.use, past.looks);
+              if (*alive) book_.Resume(record, past.use, past.looks, past.idle_since);
             });
   }
   for (const WasteBook::News& news : all) {

@@ -304,7 +304,8 @@ samples::Second WasteBook::LooksBack() const {
 }
 
 void WasteBook::Resume(const JobRecord& record, const samples::JobUse& use,
-                       const std::vector<samples::WasteWatch::Look>& looks) {
+                       const std::vector<samples::WasteWatch::Look>& looks,
+                       const std::vector<samples::Second>& idle_since) {
   const auto found = jobs_.find(record.id);
   if (found == jobs_.end() || found->second.attempt != record.attempt) return;
   Watched& watched = found->second;
@@ -314,7 +315,7 @@ void WasteBook::Resume(const JobRecord& record, const samples::JobUse& use,
   AddRunOf(record, ReportBy::kUser, own_node_, runs);
   const RunHours hours = HoursOf(runs.front(), use);
   watched.watch.Resume({hours.known, hours.lost(), hours.idle, samples::MemoryPeakOf(use, GpuCountOf(record)),
-                        static_cast<samples::Second>(use.idle_tail)});
+                        static_cast<samples::Second>(use.idle_tail), idle_since});
 }
 
 wire::WasteAnswer WasteBook::View(const Controller& controller, samples::Second now) const {

@@ -57,8 +57,10 @@ class WasteBook {
   /// and until Resume has been told of one it is not looked at.
   void ExpectPast() { expects_past_ = true; }
   std::vector<JobRecord> TakeUnknown(const Controller& controller);
-  /// `use` of its run until now; `looks` at its end, in order of time. Of a run that is over: nothing.
-  void Resume(const JobRecord& record, const samples::JobUse& use, const std::vector<samples::WasteWatch::Look>& looks);
+  /// `use` of its run until now; `looks` at its end, in order of time; `idle_since` as samples::WasteWatch::Past has
+  /// it. Of a run that is over: nothing.
+  void Resume(const JobRecord& record, const samples::JobUse& use, const std::vector<samples::WasteWatch::Look>& looks,
+              const std::vector<samples::Second>& idle_since = {});
   const std::string& own_node() const { return own_node_; }
   /// So far back looks are of use.
   samples::Second LooksBack() const;

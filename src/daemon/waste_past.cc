@@ -99,6 +99,33 @@ std::vector<samples::WasteWatch::Look> LooksOf(const JobRecord& record, const st
   return looks;
 }
 
+std::vector<samples::Second> IdleSinceOf(const JobRecord& record, const std::vector<SampleBook::Answer>& answers,
+                                         const samples::Range& range) {
+  std::vector<samples::Second> since;
+  const std::vector<Seat> seats = SeatsOf(record);
+  if (IsSeenAsOne(record)) return since;  // The job's own use says it.
+  const SampleBook::Answer& own = answers.back();
+  constexpr samples::Second kMayBeMissed = 60;
+  for (std::size_t i = 0; i < seats.size(); ++i) {
+    const SampleBook::Answer& of = answers[2 * i];
+    const samples::Second step = std::max<samples::Second>(of.step, 1);
+    for (const int gpu : seats[i].gpus.ToVector()) {
+      samples::Second idle_since = 0;
+      samples::Second missed = 0;
+      for (samples::Second at = range.until - 1; at >= range.since && missed <= std::max(kMayBeMissed, step);
+           at -= step) {
+        const bool does = Shown(own, -1, Metric::kGpuUtilization, at).has_value();
+        const auto use = does ? Shown(of, gpu, Metric::kGpuUtilization, at) : std::nullopt;
+        if (use && *use > 0) break;
+        missed = use ? 0 : missed + step;
+        if (use) idle_since = std::max(range.since, of.begin + (at - of.begin) / step * step);
+      }
+      since.push_back(idle_since);
+    }
+  }
+  return since;
+}
+
 namespace {
 
 using Answers = std::vector<SampleBook::Answer>;
@@ -208,9 +235,17 @@ void AskPast(SampleBook& samples, const JobRecord& record, const std::string& ow
              samples::Second now, std::function<void(WastePast)> done) {
   const auto started = static_cast<samples::Second>(ToSeconds(record.started));
   const samples::Range range = RangeOf(std::max(started, now - back), now + 1, samples::kMostChartPoints);
+  // Looks at all of a long run would be too many; since when each of its GPUs is idle is seen from its curves.
+  const samples::Range whole = RangeOf(started, now + 1, samples::kMostChartPoints);
   AskBoth(samples, record, own_node, range, started, now,
-          [record, range, done = std::move(done)](const samples::JobUse& use, const Answers& answers) {
-            done({use, LooksOf(record, answers, range, WasteBook::kEvery)});
+          [&samples, record, own_node, range, whole, now, done = std::move(done)](const samples::JobUse& use,
+                                                                                  const Answers& answers) {
+            WastePast past{use, LooksOf(record, answers, range, WasteBook::kEvery), {}};
+            const auto then = [record, whole, past = std::move(past), done](const Answers& of_whole) mutable {
+              past.idle_since = IdleSinceOf(record, of_whole, whole);
+              done(std::move(past));
+            };
+            std::make_shared<Asking>(samples, PastQuestions(record, own_node, whole), now, then)->Next();
           });
 }
 

@@ -16,12 +16,17 @@ namespace divvy {
 struct WastePast {
   samples::JobUse use;  // Of its run until now.
   std::vector<samples::WasteWatch::Look> looks;
+  std::vector<samples::Second> idle_since;  // Of each GPU, as far back as its run; samples::WasteWatch::Past.
 };
 
 /// What curves say of a job, from `since` until `until`, a look each `every` seconds. `answers`: to the questions of
 /// PastQuestions, in their order.
 std::vector<samples::WasteWatch::Look> LooksOf(const JobRecord& record, const std::vector<SampleBook::Answer>& answers,
                                                const samples::Range& range, samples::Second every);
+/// Since when each of its GPUs did nothing, up to the end of the range; 0: it worked. Points that nobody saw end it, as
+/// what it did while it was paused does. `answers`: as of LooksOf.
+std::vector<samples::Second> IdleSinceOf(const JobRecord& record, const std::vector<SampleBook::Answer>& answers,
+                                         const samples::Range& range);
 /// GPUs and machine of each of its seats, and the job itself. `own_node`: the name that samples have of the
 /// controller's own machine.
 std::vector<SampleBook::Question> PastQuestions(const JobRecord& record, const std::string& own_node,

@@ -72,7 +72,7 @@ class WastePastTest : public SampleBookOnDisk {
       for (const JobRecord& record : book_->TakeUnknown(controller_)) {
         past_ = Await<WastePast>(
             [&](const auto& done) { AskPast(*samples_, record, "own", book_->LooksBack(), now_, done); });
-        book_->Resume(record, past_->use, past_->looks);
+        book_->Resume(record, past_->use, past_->looks, past_->idle_since);
       }
     }
     return all;
@@ -131,6 +131,38 @@ TEST_F(WastePastTest, EachGpuIsKnownByItself) {
   ASSERT_EQ(view.jobs.size(), 1U);
   EXPECT_EQ(view.jobs[0].findings.at(0).kind, "some_idle");
   EXPECT_EQ(view.jobs[0].findings.at(0).remedy, "submit it with --gpus 2");
+}
+
+// Looks at its past go back for as long as the rules take, and no further.
+TEST_F(WastePastTest, SinceWhenSomeOfItsGpusAreIdleGoesOnOverRestarts) {
+  Run(4);
+  Watch(20, {0.9, 0.9, 0.9, 0.9});
+  const Second idle_since = now_ + 10;
+  Watch(150, {0.9, 0, 0.9, 0});
+  const auto since = [&] {
+    const auto view = book_->View(controller_, now_);
+    return view.jobs.empty() ? 0 : static_cast<Second>(view.jobs[0].findings.at(0).since);
+  };
+  EXPECT_EQ(since(), idle_since);
+  for (int i = 0; i < 2; ++i) {
+    Open();
+    Watch(1, {0.9, 0, 0.9, 0});
+    EXPECT_NEAR(static_cast<double>(since()), static_cast<double>(idle_since), 60);
+  }
+  // One that has worked since begins anew.
+  Watch(1, {0.9, 0.9, 0.9, 0.9});
+  const Second again = now_ + 10;
+  Watch(40, {0.9, 0, 0.9, 0});
+  Open();
+  Watch(1, {0.9, 0, 0.9, 0});
+  EXPECT_NEAR(static_cast<double>(since()), static_cast<double>(again), 60);
+  // What it did while nobody looked is not known.
+  Watch(60, {0.9, 0, 0.9, 0});
+  Open();
+  now_ += 3600;
+  const Second begun = now_;
+  Watch(40, {0.9, 0, 0.9, 0});
+  EXPECT_GE(since(), begun);
 }
 
 TEST_F(WastePastTest, WhatWasNotSeenIsNoIdleTime) {

@@ -10,6 +10,8 @@ namespace {
 constexpr double kHour = 3600;
 /// What lies between two looks that are further apart is not known.
 constexpr Second kLongestGap = 120;
+/// Who is idle from so soon after the first look was so before it.
+constexpr Second kFromTheFirst = 60;
 /// So much of a window must have been seen.
 constexpr double kKnown = 0.9;
 
@@ -80,6 +82,12 @@ void WasteWatch::Resume(const Past& past) {
   lost_gpu_hours_ = past.lost_gpu_hours;
   idle_gpu_hours_ = past.idle_gpu_hours;
   memory_peak_ = std::max(memory_peak_, past.memory_peak);
+  // Looks go back as far as the rules do; one that was idle in all of them was so since what was kept says.
+  for (std::size_t i = 0; i < std::min(streaks_.size(), past.idle_since.size()); ++i) {
+    Second& since = streaks_[i].zero_since;
+    if (past.idle_since[i] > 0 && since > past.idle_since[i] && since <= first_ + kFromTheFirst)
+      since = past.idle_since[i];
+  }
   if (past.idle_for <= 0) return;
   for (Streak& streak : streaks_) {
     if (streak.zero_since > 0) streak.zero_since = std::min(streak.zero_since, newest_ - past.idle_for);

@@ -82,6 +82,8 @@ class WasteWatch {
     double idle_gpu_hours = 0;
     double memory_peak = 0;  // Of one GPU, bytes.
     Second idle_for = 0;     // All of its GPUs were at 0% for so long, up to now.
+    /// Each of its GPUs has been at 0% since then, as far as was kept; 0: it was at work. In the order of looks.
+    std::vector<Second> idle_since;
   };
   /// After the looks that are known of it were added: hours and what is older than these looks are as they were.
   void Resume(const Past& past);
