@@ -112,16 +112,23 @@ void Routes::WasteReport(Call& call) {
         return static_cast<double>(teams.PriceOf(model)) / 1000;
       };
     }
-    ReportRuns(
-        *shared, of.by, of.stretch, PastRuns::kLeaveOut,
-        [uses = std::move(uses), kept = std::move(kept), of, price = std::move(price),
-         rules = RulesOf(ports_.waste.get()), now = WasteNow()](const std::vector<ReportedRun>& runs, bool is_cut) {
-          wire::WasteReport report = ReportWaste(runs, uses, of.by, of.stretch, price, rules);
-          report.is_cut = is_cut;
-          report.now = now;
-          AddFindings(runs, kept, report);
-          return wire::Encode(report);
-        });
+    wire::WasteAnswer now = WasteNow();
+    std::vector<JobId> first_runs;
+    for (const wire::WastefulJob& job : now.jobs) {
+      const JobRecord* const record = core_.controller().Find(job.id);
+      if (record != nullptr && record->restarts == 0) first_runs.push_back(job.id);
+    }
+    ReportRuns(*shared, of.by, of.stretch, PastRuns::kLeaveOut,
+               [uses = std::move(uses), kept = std::move(kept), of, price = std::move(price),
+                rules = RulesOf(ports_.waste.get()), now = std::move(now),
+                first_runs = std::move(first_runs)](const std::vector<ReportedRun>& runs, bool is_cut) {
+                 wire::WasteReport report = ReportWaste(runs, uses, of.by, of.stretch, price, rules);
+                 report.is_cut = is_cut;
+                 report.now = now;
+                 CountNowAsRows(runs, uses, of.stretch, price, first_runs, report);
+                 AddFindings(runs, kept, report);
+                 return wire::Encode(report);
+               });
   });
 }
 

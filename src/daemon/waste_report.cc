@@ -92,6 +92,34 @@ wire::WasteReport ReportWaste(const std::vector<ReportedRun>& runs, const JobUse
   return report;
 }
 
+void CountNowAsRows(const std::vector<ReportedRun>& runs, const JobUses& uses, const ReportStretch& stretch,
+                    const PriceOfModel& price, const std::vector<JobId>& first_runs, wire::WasteReport& report) {
+  for (wire::WastefulJob& job : report.now.jobs) {
+    // What it had in runs of before, or before the stretch, is in the one and not in the other.
+    const bool is_first = std::ranges::find(first_runs, job.id) != first_runs.end();
+    if (!is_first || job.start_time < ToSeconds(stretch.since)) continue;
+    RunHours all;
+    double cost = 0;
+    for (const auto& [begin, jobs] : uses) {
+      const auto use = jobs.find(job.id.value());
+      if (use == jobs.end()) continue;
+      for (const ReportedRun& run : runs) {
+        if (run.id != job.id) continue;
+        const RunHours hours = HoursOf(run, use->second);
+        all.known += hours.known;
+        all.used += hours.used;
+        all.idle += hours.idle;
+        if (price) cost += hours.lost() * price(run.model);
+      }
+    }
+    if (all.known <= 0) continue;
+    job.gpu_hours = all.known;
+    job.lost_gpu_hours = all.lost();
+    job.idle_gpu_hours = all.idle;
+    if (job.lost_cost) job.lost_cost = cost;
+  }
+}
+
 void AddFindings(const std::vector<ReportedRun>& runs, const SampleBook::Kept& kept, wire::WasteReport& report) {
   if (report.by != ReportByName(ReportBy::kJob)) return;
   std::map<JobId, Time> ends;

@@ -36,6 +36,10 @@ RunHours HoursOf(const ReportedRun& run, const samples::JobUse& use);
 /// `rules` say whose loss is worth telling.
 wire::WasteReport ReportWaste(const std::vector<ReportedRun>& runs, const JobUses& uses, ReportBy by,
                               const ReportStretch& stretch, const PriceOfModel& price, const WasteRules& rules = {});
+/// What the wasteful jobs of `report.now` lost so far, where this stretch has all of it: of the same samples up to the
+/// same moment as the rows. `first_runs`: those of them that run for the first time.
+void CountNowAsRows(const std::vector<ReportedRun>& runs, const JobUses& uses, const ReportStretch& stretch,
+                    const PriceOfModel& price, const std::vector<JobId>& first_runs, wire::WasteReport& report);
 /// To the rows by job: of running ones as `report.now` has it, of ended ones as it was kept.
 void AddFindings(const std::vector<ReportedRun>& runs, const SampleBook::Kept& kept, wire::WasteReport& report);
 /// Of this job; none: it is not among those that waste GPUs.

@@ -80,6 +80,33 @@ TEST_F(WasteReportTest, CountsWhatWasNotUsedByItsParts) {
   EXPECT_FALSE(ReportWaste(runs_, uses_, ReportBy::kUser, kStretch, nullptr).lost_cost);
 }
 
+TEST_F(WasteReportTest, WhatAJobLostSoFarIsWhatItsRowSays) {
+  runs_[0].display_id = "1";
+  auto report = ReportWaste(runs_, uses_, ReportBy::kJob, kStretch, nullptr);
+  const auto lost_of = [&](const std::string& group) {
+    for (const auto& row : report.rows) {
+      if (row.group == group) return row.lost_gpu_hours;
+    }
+    return -1.0;
+  };
+  for (std::uint64_t id : {1, 2, 3}) {
+    wire::WastefulJob& job = report.now.jobs.emplace_back();
+    job.id = JobId(id);
+    job.start_time = ToSeconds(kStretch.since) + 1;
+    job.lost_gpu_hours = 0.014;
+    job.lost_cost = 0.1;
+  }
+  report.now.jobs[1].start_time = ToSeconds(kStretch.since) - 1;
+  const PriceOfModel price = [](const std::string&) { return 2.0; };
+  CountNowAsRows(runs_, uses_, kStretch, price, {JobId(1), JobId(2)}, report);
+  const auto& jobs = report.now.jobs;
+  EXPECT_DOUBLE_EQ(jobs[0].lost_gpu_hours, lost_of("1"));
+  EXPECT_DOUBLE_EQ(jobs[0].lost_cost.value_or(0), 2 * jobs[0].lost_gpu_hours);
+  EXPECT_GT(jobs[0].gpu_hours, jobs[0].lost_gpu_hours);
+  EXPECT_DOUBLE_EQ(jobs[1].lost_gpu_hours, 0.014) << "the stretch has only a part of its run";
+  EXPECT_DOUBLE_EQ(jobs[2].lost_gpu_hours, 0.014) << "its row counts the runs before this one";
+}
+
 TEST_F(WasteReportTest, ByJobTheWorstIsFirstAndSaysWhoseItIs) {
   runs_[2].name = "gang";
   runs_[2].state = JobState::kFailed;
