@@ -248,6 +248,12 @@ std::vector<std::string> NotifyBook::NotesOn(const JobSpec& spec, const User& ow
                                              const std::function<bool(const std::string&)>& has_account) const {
   std::vector<std::string> notes;
   const JobWish wish = divvy::WishOf(spec);
+  // Known from the start, and not only when nothing is done about it.
+  if (wish.on_waste == WasteAction::kPark && !spec.request.is_portioned()) {
+    notes.push_back(
+        "--on-waste park: only a job with a part of a GPU (--gpus 0.5) is parked, and nothing is done about this one; "
+        "--on-waste pause queues it again and holds it, stop ends it");
+  }
   if (!wish.notify) return notes;
   const auto owned = users_.find(owner.uid);
   for (const std::string& one : wish.notify->to) {

@@ -60,6 +60,19 @@ TEST_F(NotifyBookTest, AJobsOwnWordCounts) {
   EXPECT_EQ(For(NotifyEvent::kFail, Job(18)), "user/1000/chat user/1000/phone") << "others are as they were";
 }
 
+TEST_F(NotifyBookTest, AWishThatDoesNothingIsNoted) {
+  const auto nobody = [](const std::string&) { return false; };
+  JobSpec spec = Spec({{"on-waste", "park"}});
+  spec.request.gpus = 1;
+  ASSERT_EQ(book_.NotesOn(spec, ada_, nobody).size(), 1U);
+  EXPECT_TRUE(book_.NotesOn(spec, ada_, nobody)[0].starts_with("--on-waste park: only a job with a part of a GPU"));
+  spec.request.portion.request = GpuShare(2'500);
+  EXPECT_TRUE(book_.NotesOn(spec, ada_, nobody).empty()) << "a part of a GPU is parked";
+  spec = Spec({{"on-waste", "stop"}});
+  spec.request.gpus = 1;
+  EXPECT_TRUE(book_.NotesOn(spec, ada_, nobody).empty());
+}
+
 TEST_F(NotifyBookTest, NamesThatAreNobodysAreNoted) {
   ASSERT_TRUE(book_.Add(ada_, Webhook("phone", "end")));
   const auto has_account = [](const std::string& name) { return name == "grace"; };
