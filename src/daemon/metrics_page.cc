@@ -370,7 +370,7 @@ std::string MetricsText(const MetricsAbout& about, wire::Exposed form) {
   AddSamples(out, latest, Of::kJob, kOfJobs, [&](const samples::Subject& subject) {
     const JobRecord* record = controller.Find(JobId(subject.job));
     if (record == nullptr || !IsActive(record->state)) return Labels();
-    return Labels{{"id", std::to_string(subject.job)},
+    return Labels{{"id", PublicId(*record)},  // As listings name it, 6_0, and not by the number behind it.
                   {"node", subject.node},
                   {"user", record->user.name},
                   {"name", record->name},

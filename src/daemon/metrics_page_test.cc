@@ -195,6 +195,26 @@ TEST_F(MetricsPage, CountsRunsThatAreOver) {
   EXPECT_NE(page.find("divvy_preemptions_total 0\n"), std::string::npos);
 }
 
+TEST_F(MetricsPage, AnElementIsCalledAsListingsCallIt) {
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.name = "sweep";
+  const auto array = world_.controller_.Submit(std::move(spec), 2, Caller{{0, 0, "ada"}, false}, world_.clock_.Now(),
+                                               world_.core_->Outcomes());
+  ASSERT_TRUE(array);
+  world_.core_->Touch();
+  world_.Settle();
+  const JobId first = ElementId(array->id, 0);
+  ASSERT_NE(world_.controller_.Find(first), nullptr);
+  samples::Snapshot next;
+  next.at = static_cast<samples::Second>(ToSeconds(world_.clock_.Now())) + 1;
+  next.samples.push_back({{samples::Of::kJob, "n1", -1, -1, first.value()}, {{Metric::kCpuCores, 1}}});
+  world_.samples_->Add(next, next.at);
+  EXPECT_NE(Page().find("divvy_job_cpu_busy_cores{id=\"" + ToString(array->id) + "_0\",node=\"n1\",user=\"ada\""),
+            std::string::npos)
+      << Page();
+}
+
 TEST_F(DcgmNames, ARunThatEndsBeforeItsStartIsToldIsCounted) {
   Counters counters;
   const JobId job = world_.Submit("blink");
