@@ -40,6 +40,7 @@ struct MetricsFlags {
   bool is_for_scrapers = false;
   bool are_processes = false;
   std::string gpu;
+  std::string slice;  // Of that GPU: the driver's number, or "all".
   std::string node;
   bool is_cluster = false;
   std::vector<std::string> metrics;
@@ -72,19 +73,39 @@ dialect::Apply IntoMoment(double& target) {
   };
 }
 
+Status TakeSlice(std::string_view text, MetricsFlags& flags) {
+  const auto number = ParseInteger(text);
+  if (text != "all" && (!number || *number < 0)) {
+    return InvalidArgument("'" + std::string(text) +
+                           "' is no number of a MIG instance; write --gpu 0 --slice 1, or --slice all to see which "
+                           "there are");
+  }
+  flags.slice = number ? std::to_string(*number) : "all";
+  return {};
+}
+
 std::vector<Option> Table(MetricsFlags& flags) {
   return {
       {"gpu",
        0,
        Takes::kValue,
        "N",
-       "Of this GPU instead of a job; with --node, of that machine's",
+       "Of this GPU instead of a job; with --node, of that machine's; 0:1 is its MIG instance 1",
        [&flags](std::string_view value) -> Status {
-         const auto gpu = ParseInteger(value);
+         const auto colon = value.find(':');
+         const auto gpu = ParseInteger(value.substr(0, colon));
          if (!gpu || *gpu < 0) return InvalidArgument("'" + std::string(value) + "' is no index of a GPU");
-         flags.gpu = std::string(value);
-         return {};
+         flags.gpu = std::to_string(*gpu);
+         return colon == std::string_view::npos ? Status() : TakeSlice(value.substr(colon + 1), flags);
        },
+       {},
+       false},
+      {"slice",
+       0,
+       Takes::kValue,
+       "N",
+       "With --gpu: of its MIG instance with the driver's number N, or of all of them (all)",
+       [&flags](std::string_view value) { return TakeSlice(value, flags); },
        {},
        false},
       {"node",
@@ -222,6 +243,8 @@ std::size_t ColumnsOf() {
 }
 
 Status CheckSubject(const MetricsFlags& flags, const Words& jobs) {
+  if (!flags.slice.empty() && flags.gpu.empty())
+    return InvalidArgument("--slice " + flags.slice + " of which GPU? divvy metrics --gpu 0 --slice " + flags.slice);
   const int subjects =
       (jobs.empty() ? 0 : 1) + (flags.is_cluster ? 1 : 0) + (flags.gpu.empty() && flags.node.empty() ? 0 : 1);
   if (subjects > 1)
@@ -235,7 +258,8 @@ std::string TargetOf(const MetricsFlags& flags, const std::string& job) {
   std::string target = "/v1/series?of=";
   if (!job.empty()) target += "job&id=" + PercentEncode(job);
   else if (flags.is_cluster) target += "cluster";
-  else target += flags.gpu.empty() ? "node" : "gpu&gpu=" + flags.gpu;
+  else if (flags.gpu.empty()) target += "node";
+  else target += (flags.slice.empty() ? "gpu&gpu=" : "slice&gpu=") + flags.gpu;
   if (!flags.node.empty()) target += "&node=" + PercentEncode(flags.node);
   if (!flags.metrics.empty()) target += "&metrics=" + PercentEncode(Join(flags.metrics, ","));
   const bool is_drawn = !flags.json && !flags.csv;
@@ -252,6 +276,7 @@ std::string TargetOf(const MetricsFlags& flags, const std::string& job) {
 
 std::string NameOf(const wire::SeriesView& series) {
   std::string name = series.metric;
+  if (series.instance) name = "instance " + std::to_string(*series.instance) + "  " + name;
   if (series.gpu) name = "GPU " + std::to_string(*series.gpu) + "  " + name;
   if (!series.node.empty()) name = series.node + "  " + name;
   return name;
@@ -333,7 +358,7 @@ std::string LeftOut(const wire::SeriesView& series) {
   return "";
 }
 
-constexpr std::string_view kCsvTitles = "time,of,node,gpu,metric,unit,mean,min,max,step,id\n";
+constexpr std::string_view kCsvTitles = "time,of,node,gpu,metric,unit,mean,min,max,step,id,instance\n";
 
 std::string CsvOf(const wire::SeriesAnswer& answer) {
   std::string text;
@@ -356,7 +381,7 @@ std::string CsvOf(const wire::SeriesAnswer& answer) {
               "," + (series.gpu ? std::to_string(*series.gpu) : "") + "," + name + "," + series.unit + "," +
               number(series.mean[i]) + "," + number(series.min[i]) + "," + number(series.max[i]) + "," +
               (i < series.step.size() ? number(series.step[i]) : "") + "," + (series.id ? ToString(*series.id) : "") +
-              "\n";
+              "," + (series.instance ? std::to_string(*series.instance) : "") + "\n";
     }
   }
   return text;
@@ -378,6 +403,11 @@ std::optional<double> NewestOf(const wire::SeriesView& series, const wire::Lates
   for (const wire::LatestGpu& gpu : latest.gpus) {
     if (series.of == "gpu" && !series.instance && series.gpu == gpu.gpu && series.node == gpu.node)
       return value(gpu.values, series.metric);
+  }
+  for (const wire::LatestSlice& slice : latest.slices) {
+    if (series.of == "slice" && series.instance == slice.instance && series.gpu == slice.gpu &&
+        series.node == slice.node)
+      return value(slice.values, series.metric);
   }
   for (const wire::LatestNode& node : latest.nodes) {
     if (series.of == "node" && series.node == node.node) return value(node.values, series.metric);
@@ -521,11 +551,16 @@ int MetricsMain(const Words& words) {
     std::string text(flags.csv ? kCsvTitles : "");
     for (const std::string& job : jobs) {
       DIVVY_TRY(const std::string json, api.Raw("GET", TargetOf(flags, job), ""));
-      if (flags.json) {
+      if (flags.json && flags.slice.empty()) {
         text += json + "\n";
         continue;
       }
       DIVVY_TRY(wire::SeriesAnswer answer, wire::Decode<wire::SeriesAnswer>(json));
+      DIVVY_CHECK(KeepSlice(flags.gpu, flags.slice, answer));
+      if (flags.json) {
+        text += wire::Encode(answer) + "\n";
+        continue;
+      }
       KeepAsked(flags.metrics, answer);
       if (are_several && !flags.csv) text += (text.empty() ? "" : "\n") + Paint(Colour::kBold, "job " + job) + "\n";
       PutOwnFirst(answer);

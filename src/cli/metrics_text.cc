@@ -79,6 +79,21 @@ void PutOwnFirst(wire::SeriesAnswer& answer) {
                                 [](const wire::SeriesView& series) { return series.metric.starts_with(kOwn); });
 }
 
+Status KeepSlice(const std::string& gpu, const std::string& slice, wire::SeriesAnswer& answer) {
+  if (slice.empty() || slice == "all") return {};
+  const auto number = [](const wire::SeriesView& series) {
+    return series.instance ? std::to_string(*series.instance) : "";
+  };
+  std::vector<std::string> seen;
+  for (const wire::SeriesView& series : answer.series) {
+    if (std::ranges::find(seen, number(series)) == seen.end()) seen.push_back(number(series));
+  }
+  std::erase_if(answer.series, [&](const wire::SeriesView& series) { return number(series) != slice; });
+  if (!answer.series.empty()) return {};
+  return NotFound("GPU " + gpu + " had no MIG instance " + slice + " in that time; " +
+                  (seen.empty() ? "none was seen there" : "seen were " + Join(seen, ", ")));
+}
+
 std::map<std::string, double> LastOwn(const wire::SeriesAnswer& answer) {
   std::map<std::string, double> own;
   for (const wire::SeriesView& series : answer.series) {

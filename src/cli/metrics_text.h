@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "wire/messages.h"
 #include "wire/series_messages.h"
 
@@ -22,6 +23,10 @@ std::pair<std::string, std::string> AxisText(double begin, double end, double no
 
 /// What a job says of itself comes before what it uses: a screen may end below it.
 void PutOwnFirst(wire::SeriesAnswer& answer);
+
+/// Of a GPU's MIG instances the one with this number of the driver's; "" and "all": as it is. kNotFound, naming those
+/// that were seen, where it is not among them.
+Status KeepSlice(const std::string& gpu, const std::string& slice, wire::SeriesAnswer& answer);
 
 /// The last that was seen of each of a job's own numbers, by name.
 std::map<std::string, double> LastOwn(const wire::SeriesAnswer& answer);

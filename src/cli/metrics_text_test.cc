@@ -64,6 +64,24 @@ TEST(MetricsText, TheAxisSaysDaysAndYearsThatAreNotTodays) {
   EXPECT_EQ(AxisText(kNow - 366 * kDay, kNow - 365 * kDay, kNow), Ends("2025-02-28 12:00", "2025-03-01 12:00"));
 }
 
+TEST(MetricsText, OfInstancesTheOneThatIsAskedForIsKept) {
+  wire::SeriesAnswer all;
+  for (const std::int64_t instance : {1, 13}) {
+    all.series.push_back(Series("gpu_memory_used_bytes", {1}));
+    all.series.back().instance = instance;
+  }
+  wire::SeriesAnswer answer = all;
+  EXPECT_TRUE(KeepSlice("0", "all", answer));
+  EXPECT_EQ(answer.series.size(), 2U);
+  EXPECT_TRUE(KeepSlice("0", "13", answer));
+  ASSERT_EQ(answer.series.size(), 1U);
+  EXPECT_EQ(answer.series[0].instance, 13);
+  answer = all;
+  const auto missing = KeepSlice("0", "3", answer);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().message, "GPU 0 had no MIG instance 3 in that time; seen were 1, 13");
+}
+
 TEST(MetricsText, OwnNumbersAreFirstAndLast) {
   wire::SeriesAnswer answer;
   answer.series = {Series("cpu_cores", {1}), Series("own.loss", {0.9, 0.35123, std::nullopt}),

@@ -58,6 +58,15 @@ wait_for "both as they were" sh -c "[ \$(divvy gpus --json | grep -o 'enforced b
 ! divvy gpus --json | grep -q "cannot be unmade" || fail "they were to be unmade: $(divvy gpus)"
 state_is "$a" running && state_is "$b" running || fail "they did not go on: $(divvy queue)"
 
+# What is used of each instance is kept, under the driver's number of it.
+on_gpu=$(field "$a" gpus | tr -d '[]')
+has_curve() { divvy metrics --gpu "$on_gpu" --slice all --csv --since 5m | grep -q '^[0-9]*,slice,.*,gpu_memory_used_bytes,'; }
+wait_for "curves of the instances" has_curve
+instance=$(divvy metrics --gpu "$on_gpu" --slice all --csv --since 5m | sed -n '2s/.*,//p')
+expect "$instance" "$(divvy metrics --gpu "$on_gpu:$instance" --csv --since 5m | sed 1d | sed 's/.*,//' | sort -u)" "the instances asked for"
+divvy metrics --gpu "$on_gpu" --slice 99 --since 5m >none 2>&1 && fail "there is no instance 99: $(cat none)"
+grep -qE "GPU $on_gpu had no MIG instance 99 in that time; seen were [0-9]" none || fail "it says: $(cat none)"
+
 # The daemon and the keeper die: what runs goes on, and what a job leaves meanwhile is unmade.
 keeper=$(pgrep -f "divvy keeper --directory $DIVVY_HOME" | head -n 1)
 pid=$(daemon_pid)
