@@ -195,7 +195,7 @@ constexpr std::string_view kSignals[] = {"TERM", "INT", "HUP", "USR1", "USR2", "
 constexpr std::string_view kQueueColumns[] = {"id",       "name",    "user",    "state",    "gpus",  "on",
                                               "time",     "limit",   "reason",  "priority", "exit",  "submitted",
                                               "started",  "ended",   "waited",  "project",  "group", "position",
-                                              "restarts", "dialect", "comment", "depends"};
+                                              "restarts", "dialect", "comment", "depends",  "waste"};
 constexpr std::string_view kEmulations[] = {"8xH100-80GB", "8xH200", "8xB200",   "8xA100-80GB",
                                             "4xA100-40GB", "4xL40S", "2xRTX4090"};
 

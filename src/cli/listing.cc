@@ -131,27 +131,41 @@ std::vector<Option> QueueTable(QueueFlags& flags) {
 }
 
 constexpr std::string_view kNode = "NODE";
+constexpr std::string_view kWaste = "WASTE";  // GPUs that it wastes: shown where some job does.
 
 constexpr Column InSeconds(std::string_view title, std::string_view csv_title, bool is_shown) {
   return {title, true, is_shown, false, false, false, csv_title};
 }
 
 const std::vector<Column>& QueueColumns() {
-  static const std::vector<Column> columns = {
-      {"ID", true, true, false},           {"NAME", false, true, true},
-      {"USER", false, true, false},        {"STATE", false, true, false},
-      {"GPUS", true, true, false},         {kNode, false, false, true},
-      {"ON", false, true, false},          InSeconds("TIME", "time_s", true),
-      InSeconds("LIMIT", "limit_s", true), {"REASON", false, true, true},
-      {"PRIORITY", true, false, false},    {"SUBMITTED", false, false, false},
-      {"STARTED", false, false, false},    {"ENDED", false, false, false},
-      {"EXIT", true, false, false},        InSeconds("WAITED", "waited_s", false),
-      {"PROJECT", false, false, false},    {"GROUP", false, false, false},
-      {"POSITION", true, false, false},    {"RESTARTS", true, false, false},
-      {"DIALECT", false, false, false},    {"COMMENT", false, false, true},
-      {"DEPENDS", false, false, false},    {"POOL", false, false, false},
-      {"ACCOUNT", false, false, false},    {"QOS", false, false, false},
-      {"PROGRESS", false, false, false}};
+  static const std::vector<Column> columns = {{"ID", true, true, false},
+                                              {"NAME", false, true, true},
+                                              {"USER", false, true, false},
+                                              {"STATE", false, true, false},
+                                              {"GPUS", true, true, false},
+                                              {kNode, false, false, true},
+                                              {"ON", false, true, false},
+                                              InSeconds("TIME", "time_s", true),
+                                              InSeconds("LIMIT", "limit_s", true),
+                                              {kWaste, true, false, false, false, false, "wasted_gpus"},
+                                              {"REASON", false, true, true},
+                                              {"PRIORITY", true, false, false},
+                                              {"SUBMITTED", false, false, false},
+                                              {"STARTED", false, false, false},
+                                              {"ENDED", false, false, false},
+                                              {"EXIT", true, false, false},
+                                              InSeconds("WAITED", "waited_s", false),
+                                              {"PROJECT", false, false, false},
+                                              {"GROUP", false, false, false},
+                                              {"POSITION", true, false, false},
+                                              {"RESTARTS", true, false, false},
+                                              {"DIALECT", false, false, false},
+                                              {"COMMENT", false, false, true},
+                                              {"DEPENDS", false, false, false},
+                                              {"POOL", false, false, false},
+                                              {"ACCOUNT", false, false, false},
+                                              {"QOS", false, false, false},
+                                              {"PROGRESS", false, false, false}};
   return columns;
 }
 
@@ -213,7 +227,8 @@ double Waited(const View& job, double now) {
   return std::max(job.start_time.value_or(job.end_time.value_or(now)) - WaitsSince(job), 0.0);
 }
 
-std::vector<Cell> QueueRow(const wire::JobView& job, double now, const std::string& own, bool is_csv) {
+std::vector<Cell> QueueRow(const wire::JobView& job, double now, const std::string& own, const WastedGpus& wasted,
+                           bool is_csv) {
   const auto span = [is_csv](double seconds) {
     return is_csv ? std::to_string(static_cast<std::int64_t>(std::max(seconds, 0.0))) : Span(seconds);
   };
@@ -235,6 +250,7 @@ std::vector<Cell> QueueRow(const wire::JobView& job, double now, const std::stri
           {OnText(job), Colour::kBlue},
           {span(has_started ? until - *job.start_time : Waited(job, now)), has_started ? Colour::kNone : Colour::kDim},
           {limit, Colour::kNone},
+          {WasteCell(wasted, job.id), Colour::kYellow},
           {job.state == "running" ? RunningText(job, now) : ReasonText(job), Colour::kDim},
           {std::to_string(job.priority), Colour::kNone},
           {moment(job.submit_time), Colour::kNone},
@@ -263,8 +279,8 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
   const bool is_for_people = !flags.listing.json && !flags.listing.csv;
   if (is_for_people && !flags.has_limit) select.limit = kRowsForPeople;
   if (flags.listing.json) {
-    DIVVY_TRY(const std::string json, api.Raw("POST", "/v1/jobs/select", wire::EncodeChanged(select)));
-    return json + "\n";
+    DIVVY_TRY(const std::vector<wire::JobView> jobs, api.Jobs(select));
+    return JobsWithWaste(jobs, WastedBy(AskWaste(api))) + "\n";
   }
   // One more than is shown tells whether there are more.
   const auto shown = static_cast<std::size_t>(select.limit);
@@ -282,9 +298,14 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
       std::ranges::any_of(jobs, [](const wire::JobView& job) { return job.start_time.has_value(); });
   const std::string own = is_elsewhere ? OwnName(api) : has_started ? NameAmongSeveral(api) : "";
   const bool has_nodes = !own.empty();
-  for (const wire::JobView& job : jobs) rows.push_back(QueueRow(job, now, own, flags.listing.csv));
+  const bool do_run = std::ranges::any_of(jobs, [](const wire::JobView& job) { return job.state == "running"; });
+  const wire::WasteAnswer wasteful = do_run ? AskWaste(api) : wire::WasteAnswer();
+  const WastedGpus wasted = WastedBy(wasteful);
+  const bool has_waste = std::ranges::any_of(jobs, [&](const wire::JobView& job) { return wasted.contains(job.id); });
+  for (const wire::JobView& job : jobs) rows.push_back(QueueRow(job, now, own, wasted, flags.listing.csv));
   std::vector<Column> columns = QueueColumns();
-  for (Column& column : columns) column.is_shown_by_default |= has_nodes && column.title == kNode;
+  for (Column& column : columns)
+    column.is_shown_by_default |= (has_nodes && column.title == kNode) || (has_waste && column.title == kWaste);
   DIVVY_TRY(std::string text, RenderTable(columns, rows, flags.listing));
   // Who chose columns or left out the header reads it with a program.
   if (!is_for_people || !flags.listing.has_header || !flags.listing.columns.empty()) return text;
@@ -298,11 +319,11 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
     text += "... and more (" + Plural(status.jobs_queued + status.jobs_held + status.jobs_running, "job") +
             " in all that have not ended); --limit 0 lists every one.\n";
   }
-  if (std::ranges::none_of(jobs, [](const wire::JobView& job) { return job.state == "running"; })) return text;
+  if (!do_run) return text;
   // Those that the limit alone leaves out waste GPUs as well.
   const bool is_of_all = (select.user.empty() || select.user == "all") && select.ids.empty() && select.states.empty() &&
                          select.pools.empty() && select.name.empty();
-  const std::string waste = WasteLine(AskWaste(api), [&](JobId id) {
+  const std::string waste = WasteLine(wasteful, [&](JobId id) {
     return (is_cut && is_of_all) || std::ranges::any_of(jobs, [id](const wire::JobView& job) { return job.id == id; });
   });
   if (!waste.empty()) text += waste + "\n";

@@ -110,7 +110,8 @@ std::vector<Command> MakeCommands() {
        "GPUs, running jobs and the waiting list, live",
        "divvy top [OPTIONS]",
        "GPUs above with their use and memory (curves of the last looks, 10 and 6; 20 and 12 from 110 columns on), and "
-       "who has them for how long; jobs that run; the waiting list with expected starts and reasons. Keys: arrows, "
+       "who has them for how long; jobs that run, with a W behind the state of those that waste their GPUs (divvy "
+       "report waste says how); the waiting list with expected starts and reasons. Keys: arrows, "
        "PgUp, PgDn or the mouse choose a job; w (or "
        "Enter) "
        "says why, l shows its log, h holds or releases it, c cancels it, p sets its priority; / filters, s sorts, t "

@@ -26,6 +26,7 @@
 #include "cli/top_question.h"
 #include "cli/top_screen.h"
 #include "cli/top_view.h"
+#include "cli/waste_text.h"
 #include "wire/codec.h"
 #include "wire/page_messages.h"
 #include "wire/series_messages.h"
@@ -104,6 +105,8 @@ Status Look(Api& api, TopFacts& facts) {
   select.user = "all";
   select.limit = kMostJobs;
   DIVVY_TRY(facts.jobs, api.Jobs(select));
+  facts.wasted.clear();
+  for (const wire::WastefulJob& job : AskWaste(api).jobs) facts.wasted[job.display_id] = job.wasted_gpus;
   return {};
 }
 

@@ -364,7 +364,8 @@ JobRow RunningRow(const wire::JobView& job, const TopFacts& facts) {
   row.cells = {Cell{job.display_id, Colour::kBold},
                Cell{job.name},
                Cell{job.user},
-               Cell{job.state, StateColour(job.state)},
+               facts.wasted.contains(job.display_id) ? Cell{job.state + " W", Colour::kYellow}
+                                                     : Cell{job.state, StateColour(job.state)},
                Cell{GpusText(job)},
                Cell{job.start_time ? Span(facts.now - *job.start_time) : ""},
                Cell{std::move(rest)}};

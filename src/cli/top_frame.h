@@ -22,6 +22,7 @@ struct TopFacts {
   std::vector<wire::GpuView> gpus;
   std::vector<wire::JobView> jobs;  // Those that are not final; running ones first, then the queue in order.
   std::map<std::string, double> expected_starts;  // By display id, seconds since 1970, as far as they were asked for.
+  std::map<std::string, double> wasted;           // GPUs that running jobs waste, by display id.
   Slowdowns slowdowns;                            // What holds the clocks of GPUs back.
   std::string trouble;                            // Why the rest is old; empty: it is not.
   double now = 0;                                 // Seconds since 1970.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text.h"
+
 namespace divvy::cli {
 namespace {
 
@@ -213,6 +215,23 @@ TEST(TopFrame, SaysWhatIsAmissWithTheGpuOfAJob) {
   EXPECT_TRUE(Screen(facts, {}, 120)[0].ends_with("17; fenced: XID 48 (double-bit ECC error)"));
 }
 
+TEST(TopFrame, MarksWhoWastesItsGpus) {
+  TopFacts facts = Facts();
+  const auto state_of = [&] {
+    for (const TopLine& line : TopLines(facts, TopHistory(), {}, 80)) {
+      if (line.job != "17") continue;
+      EXPECT_LE(Width(TextOf(line)), 80U);
+      for (const Cell& span : line.spans) {
+        if (span.text.starts_with("running")) return std::pair(std::string(Trim(span.text)), span.colour);
+      }
+    }
+    return std::pair(std::string(), Colour::kNone);
+  };
+  EXPECT_EQ(state_of().first, "running");
+  facts.wasted["17"] = 1;
+  EXPECT_EQ(state_of(), std::pair(std::string("running W"), Colour::kYellow));
+}
+
 TEST(TopFrame, ShowsPartsProgressAndMachines) {
   TopFacts facts = Facts();
   facts.gpus[2].node = "n1";
@@ -224,6 +243,10 @@ TEST(TopFrame, ShowsPartsProgressAndMachines) {
   facts.jobs[0].progress = wire::ProgressView{0.5, 0, 0, kNow - 1, kNow + 60};
   const std::vector<std::string> screen = Screen(facts, {}, 100);
   EXPECT_NE(screen[0].find("17 train (0.25 to 0.8)"), std::string::npos) << screen[0];
+  TopFacts parked = facts;
+  parked.gpus[0].tenants[0].state = "parked";
+  const std::string line = Screen(parked, {}, 100)[0];
+  EXPECT_NE(line.find("17 train (0.25 to 0.8, on host)"), std::string::npos) << line;
   EXPECT_TRUE(screen[2].starts_with("n1:2 ")) << screen[2];
   EXPECT_TRUE(screen[4].ends_with("████░░░░ 50%, 1m left")) << screen[4];
 }
@@ -250,10 +273,6 @@ TEST(TopFrame, TheTitleSaysWhatIsTakenAndWhatIsWrong) {
   facts.gpus[0].state = "fenced";
   facts.gpus[2].state = "fenced";
   facts.status.gpus_free = 0;
-  TopFacts parked = facts;
-  parked.gpus[0].tenants[0].state = "parked";
-  const std::string line = Screen(parked, {}, 100)[0];
-  EXPECT_NE(line.find("17 train (0.25 to 0.8, on host)"), std::string::npos) << line;
   facts.trouble.clear();
   EXPECT_TRUE(TextOf(TopTitle(facts, {})).starts_with("divvy  1 of 3 GPUs taken  1 unmanaged  1 fenced  1 running"));
 }

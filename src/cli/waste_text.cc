@@ -8,10 +8,15 @@
 namespace divvy::cli {
 namespace {
 
-std::string GpusText(double gpus) {
+std::string CountText(double gpus) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g", gpus);
-  return std::string(text) + (std::string_view(text) == "1" ? " GPU" : " GPUs");
+  return text;
+}
+
+std::string GpusText(double gpus) {
+  const std::string count = CountText(gpus);
+  return count + (count == "1" ? " GPU" : " GPUs");
 }
 
 }  // namespace
@@ -21,6 +26,28 @@ wire::WasteAnswer AskWaste(Api& api) {
   if (!json) return {};
   auto answer = wire::Decode<wire::WasteAnswer>(*json);
   return answer ? *std::move(answer) : wire::WasteAnswer();
+}
+
+WastedGpus WastedBy(const wire::WasteAnswer& answer) {
+  WastedGpus wasted;
+  for (const wire::WastefulJob& job : answer.jobs) wasted[job.id] = job.wasted_gpus;
+  return wasted;
+}
+
+std::string WasteCell(const WastedGpus& wasted, JobId id) {
+  const auto found = wasted.find(id);
+  return found == wasted.end() ? "" : CountText(found->second);
+}
+
+std::string JobsWithWaste(const std::vector<wire::JobView>& jobs, const WastedGpus& wasted) {
+  std::string out = "[";
+  for (const wire::JobView& job : jobs) {
+    std::string one = wire::Encode(job);
+    one.pop_back();
+    const std::string cell = WasteCell(wasted, job.id);
+    out += (out.size() > 1 ? "," : "") + one + ",\"wasted_gpus\":" + (cell.empty() ? "0" : cell) + "}";
+  }
+  return out + "]";
 }
 
 std::optional<wire::JobWaste> AskJobWaste(Api& api, JobId id) {

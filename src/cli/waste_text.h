@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,13 @@ namespace divvy::cli {
 wire::WasteAnswer AskWaste(Api& api);
 /// "2 jobs waste 5 GPUs; divvy report waste": of those that are `counted`; empty: none does.
 std::string WasteLine(const wire::WasteAnswer& answer, const std::function<bool(JobId)>& counted);
+/// By job, how many GPUs it wastes.
+using WastedGpus = std::map<JobId, double>;
+WastedGpus WastedBy(const wire::WasteAnswer& answer);
+/// As the API answers, with `wasted_gpus` of each (0: none).
+std::string JobsWithWaste(const std::vector<wire::JobView>& jobs, const WastedGpus& wasted);
+/// "2": of listings, that of a job; "": it wastes none.
+std::string WasteCell(const WastedGpus& wasted, JobId id);
 /// What its last run lost; nothing where that is not known, not worth telling, or it had no GPU.
 std::optional<wire::JobWaste> AskJobWaste(Api& api, JobId id);
 /// Lines for a job that has ended: "lost 3.2 of its 8.0 GPU-hours (40%) at a cost of 6.40", and what it should have
