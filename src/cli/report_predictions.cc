@@ -12,19 +12,24 @@ std::string NameOf(const wire::PredictionRow& row) {
 
 std::vector<Column> Columns(std::string_view title) {
   return {{title, false, true, true},    {"JOBS", true, true, false},      {"PREDICTED", true, true, false},
-          {"MEDIAN", true, true, false}, {"WITHIN 2x", true, true, false}, {"IN INTERVAL", true, true, false}};
+          {"MEDIAN", true, true, false}, {"WITHIN 2x", true, true, false}, {"IN INTERVAL", true, true, false},
+          {"IS_ALL", false, false}};
 }
 
 std::vector<std::vector<Cell>> Rows(const wire::PredictionsReport& report, const Numbers& numbers) {
   std::vector<std::vector<Cell>> rows;
   for (const wire::PredictionRow& row : report.rows) {
-    const bool has_any = row.predicted > 0;
+    const auto share = [&](const std::optional<double>& value) {
+      return value ? numbers.Share(*value) : numbers.Unknown();
+    };
     rows.push_back({{NameOf(row), row.is_all ? Colour::kBold : Colour::kNone},
                     {std::to_string(row.predicted + row.unpredicted), Colour::kNone},
                     {std::to_string(row.predicted), Colour::kNone},
-                    {has_any ? numbers.Times(row.median_ratio) : "-", Colour::kNone},
-                    {has_any ? numbers.Share(row.within_factor_two) : "-", Colour::kNone},
-                    {has_any ? numbers.Share(row.inside_interval) : "-", Colour::kNone}});
+                    {row.median_ratio ? numbers.Times(*row.median_ratio) : numbers.Unknown(), Colour::kNone},
+                    {share(row.within_factor_two), Colour::kNone},
+                    {share(row.inside_interval), Colour::kNone},
+                    // Somebody may be called "all".
+                    {row.is_all ? "true" : "false", Colour::kNone}});
   }
   return rows;
 }
@@ -36,6 +41,7 @@ std::string NoteOf(const wire::PredictionsReport& report) {
 }
 
 HtmlReport HtmlOf(const wire::PredictionsReport& report, std::vector<Column> columns) {
+  columns.pop_back();  // There it stands out.
   HtmlReport html{"Predictions of run times by " + report.by,
                   NoteOf(report),
                   "Within a factor of 2 of the prediction",
@@ -44,9 +50,10 @@ HtmlReport HtmlOf(const wire::PredictionsReport& report, std::vector<Column> col
                   {},
                   std::move(columns),
                   Rows(report, kForPeople)};
+  for (std::vector<Cell>& row : html.rows) row.pop_back();
   for (const wire::PredictionRow& row : report.rows) {
-    if (row.predicted > 0)
-      html.bars.push_back({NameOf(row), row.within_factor_two, 0, kForPeople.Share(row.within_factor_two)});
+    if (row.within_factor_two)
+      html.bars.push_back({NameOf(row), *row.within_factor_two, 0, kForPeople.Share(*row.within_factor_two)});
   }
   return html;
 }

@@ -26,6 +26,8 @@ struct Numbers {
   /// Of nobody who waited: "-", for programs nothing.
   std::string Wait(const std::optional<double>& seconds) const;
   std::string Times(double ratio) const;
+  /// In the place of a number that nobody knows: "-", for programs nothing.
+  std::string Unknown() const { return is_exact ? "" : "-"; }
 };
 inline constexpr Numbers kForPeople = {};
 /// "2.50".
@@ -42,6 +44,8 @@ std::string HostOf(Api& api);
 std::string HourText(const std::string& hour, bool is_exact);
 /// "2026-03-01 16:00 to 2026-03-08 16:00".
 std::string StretchText(double since, double until);
+/// In the place of a report of nothing. `since`: 0: as far back as anything is known.
+std::string NothingRanText(double since, double until);
 
 /// TitleOf rows that are of jobs.
 inline constexpr std::string_view kOfJobs = "JOB";
@@ -122,8 +126,7 @@ int ShowReportAt(const ReportFlags& flags, const std::string& target, const Repo
       page.host = HostOf(api);
       return ToHtml(page);
     }
-    if (shape.is_empty(report) && !flags.listing.csv)
-      return "Nothing ran from " + StretchText(report.since, report.until) + ".\n";
+    if (shape.is_empty(report) && !flags.listing.csv) return NothingRanText(report.since, report.until) + "\n";
     DIVVY_TRY(std::string text, RenderTable(columns, shape.rows(report, Numbers{flags.listing.csv}), flags.listing));
     if (!flags.listing.csv) text += Folded(shape.note(report) + "\n", static_cast<std::size_t>(TerminalWidth()));
     return text;

@@ -19,5 +19,17 @@ TEST(ReportShow, HoursAreInTheCallersTimeZoneOrSayTheirs) {
   ::tzset();
 }
 
+TEST(ReportShow, NothingRanOfNoStretchIsOfAllTimes) {
+  ::setenv("TZ", "UTC", 1);
+  ::tzset();
+  EXPECT_EQ(NothingRanText(0, 1'772'366'400), "Nothing has run until 2026-03-01 12:00.");
+  EXPECT_EQ(NothingRanText(1'772'362'800, 1'772'366'400), "Nothing ran from 2026-03-01 11:00 to 2026-03-01 12:00.");
+}
+
+TEST(ReportShow, UnknownNumbersAreEmptyForPrograms) {
+  EXPECT_EQ(Numbers{true}.Unknown(), "");
+  EXPECT_EQ(kForPeople.Unknown(), "-");
+}
+
 }  // namespace
 }  // namespace divvy::cli

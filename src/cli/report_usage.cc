@@ -169,6 +169,11 @@ std::string HourText(const std::string& hour, bool is_exact) {
 
 std::string StretchText(double since, double until) { return DayAndTime(since) + " to " + DayAndTime(until); }
 
+std::string NothingRanText(double since, double until) {
+  if (since <= 0) return "Nothing has run until " + DayAndTime(until) + ".";
+  return "Nothing ran from " + StretchText(since, until) + ".";
+}
+
 std::vector<Option> ReportOptionTable(ReportFlags& flags) {
   std::vector<Option> table = ListingOptionTable(flags.listing);
   const auto moment = [](std::optional<double>& into) {

@@ -46,11 +46,18 @@ TEST(PredictionReport, RunsCountInTheOrderOfTheirEndsForAllAndByUser) {
   EXPECT_EQ(ada.user, "ada");
   EXPECT_EQ(ada.unpredicted, 1);
   EXPECT_EQ(ada.predicted, 8);
-  EXPECT_DOUBLE_EQ(ada.median_ratio, 1);
-  EXPECT_DOUBLE_EQ(ada.within_factor_two, 7.0 / 8) << "the last one took ten times as long";
-  EXPECT_DOUBLE_EQ(bob.within_factor_two, 1);
+  EXPECT_EQ(ada.median_ratio, 1);
+  EXPECT_EQ(ada.within_factor_two, 7.0 / 8) << "the last one took ten times as long";
+  EXPECT_EQ(bob.within_factor_two, 1);
   EXPECT_EQ(all.predicted, 15);
-  EXPECT_DOUBLE_EQ(all.within_factor_two, 14.0 / 15);
+  EXPECT_EQ(all.within_factor_two, 14.0 / 15);
+}
+
+TEST(PredictionReport, OfNoPredictionNothingIsKnown) {
+  const auto report = ReportAll({Ran("ada", 60, 10)});
+  ASSERT_EQ(report.rows.size(), 2u);
+  EXPECT_EQ(report.rows[1].unpredicted, 1);
+  EXPECT_FALSE(report.rows[1].median_ratio || report.rows[1].within_factor_two || report.rows[1].inside_interval);
 }
 
 TEST(PredictionReport, AStretchCountsItsEndsAndLearnsFromThoseBefore) {
@@ -64,7 +71,7 @@ TEST(PredictionReport, AStretchCountsItsEndsAndLearnsFromThoseBefore) {
   ASSERT_EQ(report.rows.size(), 2u);
   EXPECT_TRUE(report.rows[0].is_all);
   EXPECT_EQ(report.rows[0].predicted, 1) << "it was known from the four before";
-  EXPECT_DOUBLE_EQ(report.rows[0].median_ratio, 5);
+  EXPECT_EQ(report.rows[0].median_ratio, 5);
   EXPECT_FALSE(report.is_cut) << "what is not read ended before the stretch";
   EXPECT_TRUE(ReportPredictions(runs, ReportBy::kUser, {kBegin, stretch.until}, true).is_cut);
 }

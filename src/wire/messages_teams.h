@@ -100,9 +100,10 @@ struct PredictionRow {
   bool is_all = false;
   std::int64_t predicted = 0;
   std::int64_t unpredicted = 0;  // Nothing of the like had run before.
-  double median_ratio = 0;       // Actual to predicted.
-  double within_factor_two = 0;  // Share, 0..1.
-  double inside_interval = 0;    // Share that ended within the interval in which 8 of 10 should.
+  // Where none was predicted there are none of these.
+  std::optional<double> median_ratio;       // Actual to predicted.
+  std::optional<double> within_factor_two;  // Share, 0..1.
+  std::optional<double> inside_interval;    // Share that ended within the interval in which 8 of 10 should.
 };
 struct PredictionsReport {
   std::int64_t jobs = 0;  // That ended in the stretch.

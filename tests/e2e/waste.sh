@@ -110,6 +110,8 @@ says "^busy +1 " divvy report predictions --by name --since 1h || fail "predicti
 says "^20[0-9-]+ [0-9]{2}:[0-9]{2} +[1-5] " divvy report predictions --by hour || fail "predictions by hour: $(divvy report predictions --by hour)"
 divvy report predictions --since 1h --html | grep -q "Predictions of run times by user" || fail "no page of predictions"
 expect "name,jobs" "$(divvy report predictions --by name --csv | head -n 1 | cut -d, -f1-2)" "the titles of predictions"
+expect "all,true" "$(divvy report predictions --by name --csv | sed -n 2p | cut -d, -f1,7)" "the row of all"
+if divvy report predictions --by name --csv | grep -q ',-'; then fail "what is not known is no number: $(divvy report predictions --by name --csv)"; fi
 says "^Nothing ran" divvy report predictions --since 3d --until 2d || fail "before there was anything: $(divvy report predictions --since 3d --until 2d)"
 says "^forgotten +1 +[0-9.]+ +[0-9.]+ +100%" divvy report waste --by name || fail "what ended was forgotten: $(divvy report waste --by name)"
 says "No running job wastes GPUs now" divvy report waste || fail "an ended job still wastes: $(divvy report waste)"
