@@ -42,6 +42,9 @@ std::string HostOf(Api& api);
 /// Of an hour as reports name it ("2026-03-01T16", UTC): "2026-03-01 17:00" in the caller's time zone, as all else is
 /// for people; for programs "2026-03-01T16:00Z". What is no hour stays.
 std::string HourText(const std::string& hour, bool is_exact);
+/// What to say below rows by hour where the caller's hours are not those of UTC, which they are: " Rows are hours of
+/// UTC, ..."; empty: they are. `at`: seconds since 1970.
+std::string HoursNote(const std::string& by, double at);
 /// "2026-03-01 16:00 to 2026-03-08 16:00".
 std::string StretchText(double since, double until);
 /// In the place of a report of nothing. `since`: 0: as far back as anything is known.
@@ -124,11 +127,15 @@ int ShowReportAt(const ReportFlags& flags, const std::string& target, const Repo
     if (flags.is_html) {
       HtmlReport page = shape.html(report, std::move(columns));
       page.host = HostOf(api);
+      page.note += HoursNote(report.by, report.until);
       return ToHtml(page);
     }
     if (shape.is_empty(report) && !flags.listing.csv) return NothingRanText(report.since, report.until) + "\n";
     DIVVY_TRY(std::string text, RenderTable(columns, shape.rows(report, Numbers{flags.listing.csv}), flags.listing));
-    if (!flags.listing.csv) text += Folded(shape.note(report) + "\n", static_cast<std::size_t>(TerminalWidth()));
+    if (!flags.listing.csv) {
+      const std::string note = shape.note(report) + HoursNote(report.by, report.until);
+      text += Folded(note + "\n", static_cast<std::size_t>(TerminalWidth()));
+    }
     return text;
   });
 }

@@ -19,6 +19,16 @@ TEST(ReportShow, HoursAreInTheCallersTimeZoneOrSayTheirs) {
   ::tzset();
 }
 
+TEST(ReportShow, SaysWhereHoursAreNotTheCallers) {
+  ::setenv("TZ", "IST-5:30", 1);
+  ::tzset();
+  EXPECT_EQ(HoursNote("hour", 1'772'366'400), " Rows are hours of UTC, which here (+0530) do not begin with the hour.");
+  EXPECT_EQ(HoursNote("user", 1'772'366'400), "");
+  ::setenv("TZ", "CET-1", 1);
+  ::tzset();
+  EXPECT_EQ(HoursNote("hour", 1'772'366'400), "");
+}
+
 TEST(ReportShow, NothingRanOfNoStretchIsOfAllTimes) {
   ::setenv("TZ", "UTC", 1);
   ::tzset();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 
 #include "base/text.h"
@@ -165,6 +166,18 @@ std::string HourText(const std::string& hour, bool is_exact) {
   const char* const end = ::strptime(hour.c_str(), "%Y-%m-%dT%H", &parts);
   if (end == nullptr || *end != '\0') return hour;
   return is_exact ? hour + ":00Z" : DayAndTime(static_cast<double>(::timegm(&parts)));
+}
+
+std::string HoursNote(const std::string& by, double at) {
+  constexpr long kHour = 3600;
+  const auto moment = static_cast<std::time_t>(at);
+  std::tm parts{};
+  ::localtime_r(&moment, &parts);
+  const long beyond = std::abs(parts.tm_gmtoff) % kHour;
+  if (by != "hour" || beyond == 0) return "";
+  char zone[16];
+  std::strftime(zone, sizeof zone, "%z", &parts);
+  return " Rows are hours of UTC, which here (" + std::string(zone) + ") do not begin with the hour.";
 }
 
 std::string StretchText(double since, double until) { return DayAndTime(since) + " to " + DayAndTime(until); }
