@@ -112,7 +112,9 @@ Result<std::string> Printed(const Report& report, const SimulateFlags& flags) {
   Grid grid = flags.by.empty() ? SummaryGrid(report) : GroupsBy(report, flags.by);
   DIVVY_CHECK(Choose(grid, flags.listing.columns));
   if (grid.rows.empty()) return InvalidArgument("the trace tells no teams; write --by size or --by hour");
-  std::string text = flags.listing.csv ? GridCsv(grid) : GridText(grid);
+  // One line is a row to who leaves the titles out.
+  const auto width = static_cast<std::size_t>(flags.listing.has_header ? TerminalWidth() : 0);
+  std::string text = flags.listing.csv ? GridCsv(grid) : GridText(grid, width);
   if (!flags.listing.has_header) text.erase(0, text.find('\n') + 1);
   if (flags.listing.csv) return text;
   for (const std::string& note : report.notes) text += note + "\n";

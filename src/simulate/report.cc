@@ -238,26 +238,45 @@ Grid JobGrid(const Report& report) {
   return grid;
 }
 
-std::string GridText(const Grid& grid) {
+std::string GridText(const Grid& grid, std::size_t width) {
+  constexpr std::size_t kGap = 2;
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < grid.columns.size(); ++i) {
     widths.push_back(grid.columns[i].title.size());
     for (const auto& row : grid.rows) widths[i] = std::max(widths[i], Shown(row[i]).size());
   }
+  const auto is_word = [&](std::size_t i) { return !grid.rows.empty() && grid.rows.front()[i].unit == Unit::kText; };
+  // Those that name a row are in each table.
+  std::vector<std::size_t> names;
+  std::size_t name_width = 0;
+  for (std::size_t i = 0; i < widths.size() && is_word(i); ++i) {
+    names.push_back(i);
+    name_width += widths[i] + kGap;
+  }
   std::string out;
-  const auto line = [&](auto&& text_of, auto&& is_word) {
+  const auto line = [&](const std::vector<std::size_t>& columns, auto&& text_of) {
     std::string text;
-    for (std::size_t i = 0; i < widths.size(); ++i) {
+    for (const std::size_t i : columns) {
       const std::string cell = text_of(i);
       const std::string padding(widths[i] - cell.size(), ' ');
-      text += (i == 0 ? "" : "  ") + (is_word(i) ? cell + padding : padding + cell);
+      text += (text.empty() ? "" : std::string(kGap, ' ')) + (is_word(i) ? cell + padding : padding + cell);
     }
     text.erase(text.find_last_not_of(' ') + 1);
     out += text + "\n";
   };
-  const auto is_word = [&](std::size_t i) { return !grid.rows.empty() && grid.rows.front()[i].unit == Unit::kText; };
-  line([&](std::size_t i) { return grid.columns[i].title; }, is_word);
-  for (const auto& row : grid.rows) line([&](std::size_t i) { return Shown(row[i]); }, is_word);
+  std::size_t next = names.size();
+  do {
+    std::vector<std::size_t> columns = names;
+    for (std::size_t used = name_width; next < widths.size(); ++next) {
+      const bool has_room = width == 0 || columns.size() == names.size() || used + widths[next] <= width;
+      if (!has_room) break;
+      used += widths[next] + kGap;
+      columns.push_back(next);
+    }
+    out += out.empty() ? "" : "\n";
+    line(columns, [&](std::size_t i) { return grid.columns[i].title; });
+    for (const auto& row : grid.rows) line(columns, [&](std::size_t i) { return Shown(row[i]); });
+  } while (next < widths.size());
   return out;
 }
 

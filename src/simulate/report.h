@@ -60,7 +60,9 @@ Grid GroupGrid(const Report& report, RunMetrics::Groups RunMetrics::*groups, std
 Grid JobGrid(const Report& report);
 
 /// Aligned columns for a terminal.
-std::string GridText(const Grid& grid);
+/// `width`: of a terminal. Columns that have no room there are in further tables below, each with the words that name
+/// its rows. 0: all are in one.
+std::string GridText(const Grid& grid, std::size_t width = 0);
 std::string GridCsv(const Grid& grid);
 /// One object: title, notes, and a run each with all figures, groups and the thinned load over time.
 std::string ReportJson(const Report& report);

@@ -54,6 +54,18 @@ TEST_F(Reports, ATableHasARowPerPolicy) {
   EXPECT_EQ(text.find("PREEMPTIONS"), std::string::npos) << "nobody was preempted";
 }
 
+TEST_F(Reports, ATableGoesOnBelowWhereATerminalHasNoRoomBeside) {
+  const Grid grid = SummaryGrid(report_);
+  const std::string text = GridText(grid, 80);
+  std::size_t begin = 0;
+  for (std::size_t end = text.find('\n'); end != std::string::npos; begin = end + 1, end = text.find('\n', begin))
+    EXPECT_LE(end - begin, 80u) << text;
+  for (const GridColumn& column : grid.columns) EXPECT_NE(text.find(column.title), std::string::npos) << column.title;
+  EXPECT_NE(text.find("\n\nPOLICY "), std::string::npos) << "each says whose its rows are: " << text;
+  EXPECT_EQ(GridText(grid, 1000), GridText(grid));
+  EXPECT_NE(GridText(grid, 1).find("fifo"), std::string::npos);
+}
+
 TEST_F(Reports, CsvIsPlainNumbers) {
   const std::string summary = GridCsv(SummaryGrid(report_));
   EXPECT_EQ(summary.substr(0, 36), "policy,jobs,jct_mean_seconds,jct_med");
