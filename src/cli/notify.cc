@@ -80,6 +80,17 @@ std::vector<Option> AddTable(wire::ReceiverRequest& request) {
                    {},
                    false});
   table.push_back({"mail", 0, Takes::kValue, "ADDRESS", "Sends mail there", text(request.mail), {}, false});
+  table.push_back({"replace",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "In place of your receiver of this name, if there is one: where to, events and secret",
+                   [&request](std::string_view) -> Status {
+                     request.replaces = true;
+                     return {};
+                   },
+                   {},
+                   false});
   return table;
 }
 

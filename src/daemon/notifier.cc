@@ -360,7 +360,7 @@ Result<wire::ReceiverAnswer> Notifier::Add(const User& owner, const wire::Receiv
   answer.message = "receiver " + receiver.name + ": " + std::string(Name(receiver.channel)) + " " +
                    ShownTarget(receiver.channel, receiver.target) + " hears of " + ToText(receiver.events) +
                    " of your jobs";
-  DIVVY_TRY(auto row, book_.Add(owner, std::move(receiver)));
+  DIVVY_TRY(auto row, book_.Add(owner, std::move(receiver), request.replaces));
   Keep({std::move(row)});
   return answer;
 }

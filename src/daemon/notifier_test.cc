@@ -288,7 +288,7 @@ TEST_F(NotifierTest, UsersGoOnlyWhereTheyMay) {
   Begin();
   const auto add = [&](const User& user, const std::string& webhook, const std::string& command,
                        const std::string& mail) {
-    const auto added = notifier_->Add(user, {"x", "end", webhook, command, mail, ""});
+    const auto added = notifier_->Add(user, {"x", "end", webhook, command, mail, "", true});
     return added ? std::string() : added.error().message;
   };
   EXPECT_EQ(add(ada_.user, "http://hooks.lab/x", "", ""), "");

@@ -108,10 +108,17 @@ JobWish WishOf(const JobSpec& spec) {
   return {NotifyWishOf(spec), WasteActionOf(LabelOf(spec, std::string(kOnWasteLabel))).value_or(WasteAction::kNone)};
 }
 
-Result<NotifyBook::Setting> NotifyBook::Add(const User& owner, Receiver receiver) {
+Result<NotifyBook::Setting> NotifyBook::Add(const User& owner, Receiver receiver, bool replaces) {
   DIVVY_CHECK(CheckReceiver(receiver));
   const auto found = users_.find(owner.uid);
   const bool is_new = found == users_.end() || !found->second.receivers.contains(receiver.name);
+  if (!is_new && !replaces) {
+    const Receiver& there = found->second.receivers.at(receiver.name);
+    return Error{ErrorCode::kAlreadyExists,
+                 "you have a receiver " + there.name + " already (" + std::string(Name(there.channel)) + " " +
+                     ShownTarget(there.channel, there.target) + ", " + ToText(there.events) +
+                     "); choose another name, or divvy notify add --replace puts this in its place"};
+  }
   if (is_new && found != users_.end() && found->second.receivers.size() >= kMostOfAUser)
     return LimitExceeded("you have " + std::to_string(kMostOfAUser) +
                          " receivers, as many as there may be; divvy notify remove NAME");

@@ -45,8 +45,9 @@ class NotifyBook {
     Receiver receiver;
     User owner;
   };
-  /// In place of one of the same name. Fails where it is no good one, or the user has too many.
-  Result<Setting> Add(const User& owner, Receiver receiver);
+  /// `replaces`: in place of one of the same name, if there is one; else that is kAlreadyExists. Fails where it is no
+  /// good one, or the user has too many.
+  Result<Setting> Add(const User& owner, Receiver receiver, bool replaces = false);
   /// The receiver's name for the queue, and the row; kNotFound.
   Result<std::pair<std::string, Setting>> Remove(const User& owner, const std::string& name);
   /// By the queue's name; nothing: it is gone.

@@ -164,6 +164,20 @@ TEST_F(NotifyBookTest, WhatIsKeptComesBack) {
   EXPECT_FALSE(next.LoadSetting("token.4f1c22aa", "x"));
 }
 
+TEST_F(NotifyBookTest, AnotherOfTheSameNameHasToBeMeant) {
+  ASSERT_TRUE(book_.Add(ada_, Webhook("phone", "end")));
+  const auto again = book_.Add(ada_, Webhook("phone", "start"));
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, ErrorCode::kAlreadyExists);
+  EXPECT_NE(again.error().message.find("you have a receiver phone already (webhook http"), std::string::npos);
+  EXPECT_NE(again.error().message.find("divvy notify add --replace"), std::string::npos);
+  EXPECT_EQ(For(NotifyEvent::kStart, Job()), "") << "it is as it was";
+  ASSERT_TRUE(book_.Add(ada_, Webhook("phone", "start"), true));
+  EXPECT_EQ(For(NotifyEvent::kStart, Job()), "user/1000/phone");
+  EXPECT_TRUE(book_.Add({1001, 1001, "grace"}, Webhook("phone", "end"))) << "another's";
+  EXPECT_TRUE(book_.Add(ada_, Webhook("new", "end"), true));
+}
+
 TEST_F(NotifyBookTest, BadReceiversAreRefused) {
   const auto error = [&](auto change) {
     Receiver receiver = Webhook("phone", "end");
@@ -174,6 +188,8 @@ TEST_F(NotifyBookTest, BadReceiversAreRefused) {
   EXPECT_NE(error([](Receiver& r) { r.name = "a/b"; }).find("is no name"), std::string::npos);
   EXPECT_NE(error([](Receiver& r) { r.target = "ftp://x"; }).find("is a URL"), std::string::npos);
   EXPECT_NE(error([](Receiver& r) { r.target = "http://x/\r\nHost: y"; }).find("is a URL"), std::string::npos);
+  for (const std::string url : {"http://", "https:///x", "http://:80/x", "http://ada@/x", "http://?x"})
+    EXPECT_NE(error([&](Receiver& r) { r.target = url; }).find("names no host"), std::string::npos) << url;
   EXPECT_NE(error([](Receiver& r) { r.secret = "short"; }).find("fewer than"), std::string::npos);
   EXPECT_NE(error([](Receiver& r) {
               r.channel = NotifyChannel::kMail;

@@ -9,6 +9,16 @@ namespace {
 
 constexpr std::size_t kLongestTarget = 2000;
 
+/// "hooks.lab:8000" of "https://ada@hooks.lab:8000/x".
+std::string_view HostOf(std::string_view url) {
+  const auto scheme = url.find("://");
+  if (scheme == std::string_view::npos) return "";
+  const std::string_view rest = url.substr(scheme + 3);
+  const std::string_view host = rest.substr(0, rest.find_first_of("/?#"));
+  const auto at = host.rfind('@');
+  return at == std::string_view::npos ? host : host.substr(at + 1);
+}
+
 bool HasControl(std::string_view text) {
   return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; });
 }
@@ -115,6 +125,8 @@ Status CheckReceiver(const Receiver& receiver) {
   if (receiver.channel == NotifyChannel::kWebhook &&
       (!is_url || HasControl(target) || target.find(' ') != std::string::npos))
     return InvalidArgument("a webhook is a URL such as https://hooks.example.org/divvy");
+  if (receiver.channel == NotifyChannel::kWebhook && (HostOf(target).empty() || HostOf(target).front() == ':'))
+    return InvalidArgument("the webhook's URL names no host; write it like https://hooks.example.org/divvy");
   if (!receiver.secret.empty() && receiver.channel != NotifyChannel::kWebhook)
     return InvalidArgument("a secret is for a webhook, whose requests it signs");
   if (!receiver.secret.empty() && receiver.secret.size() < 16)
@@ -131,11 +143,8 @@ std::string ShownTarget(NotifyChannel channel, std::string_view target) {
   if (channel == NotifyChannel::kMail) return std::string(target);
   const auto scheme = target.find("://");
   if (scheme == std::string_view::npos) return "...";
-  const std::string_view rest = target.substr(scheme + 3);
-  std::string_view host = rest.substr(0, rest.find_first_of("/?#"));
-  const bool has_more = host.size() < rest.size();
-  if (const auto at = host.rfind('@'); at != std::string_view::npos) host = host.substr(at + 1);
-  return std::string(target.substr(0, scheme + 3)) + std::string(host) + (has_more ? "/..." : "");
+  const bool has_more = target.find_first_of("/?#", scheme + 3) != std::string_view::npos;
+  return std::string(target.substr(0, scheme + 3)) + std::string(HostOf(target)) + (has_more ? "/..." : "");
 }
 
 }  // namespace divvy

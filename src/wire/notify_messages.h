@@ -62,7 +62,8 @@ struct ReceiverRequest {
   std::string webhook;         // One of these three.
   std::string command;
   std::string mail;
-  std::string secret;  // Of a webhook; empty: one is made.
+  std::string secret;     // Of a webhook; empty: one is made.
+  bool replaces = false;  // One of the same name, if there is one; else that is an error.
 };
 struct ReceiverAnswer {
   std::string message;

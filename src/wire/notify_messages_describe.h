@@ -14,7 +14,7 @@ BOOST_DESCRIBE_STRUCT(NoticeGpu, (), (node, index, uuid, model, reason))
 BOOST_DESCRIBE_STRUCT(NoticeWaste, (), (lost_gpu_hours, lost_cost))
 BOOST_DESCRIBE_STRUCT(Notice, (), (id, event, time, host, text, job, gpu, waste))
 BOOST_DESCRIBE_STRUCT(QueuedNotice, (), (to, notice))
-BOOST_DESCRIBE_STRUCT(ReceiverRequest, (), (name, events, webhook, command, mail, secret))
+BOOST_DESCRIBE_STRUCT(ReceiverRequest, (), (name, events, webhook, command, mail, secret, replaces))
 BOOST_DESCRIBE_STRUCT(ReceiverAnswer, (), (message, secret))
 BOOST_DESCRIBE_STRUCT(ReceiverView, (),
                       (name, user, events, channel, target, is_signed, may_be_removed, waiting, sent, lost,

@@ -93,6 +93,19 @@ wait_for "an empty queue" says '^phone .* 4 +0 +0 ' divvy notify
 expect 2 "$(received survivor)" "notices of the job that ended while the receiver was away"
 
 # A command: as its user, with the event in its environment and on its standard input.
+# A name that is taken is not taken over silently.
+code=0; divvy notify add phone --mail me@example.org 2>err || code=$?
+[ $code != 0 ] || fail "it took the place of another"
+grep -q "you have a receiver phone already (webhook http://127.0.0.1:$port/..., start,end,waste); choose another name, or divvy notify add --replace" err || fail "says: $(cat err)"
+divvy notify add there --mail me@example.org --replace
+divvy notify add there --command true --replace
+divvy notify --csv | grep -q '^there,.*,command,true' || fail "not replaced: $(divvy notify --csv)"
+divvy notify remove there >/dev/null
+code=0; divvy notify add nowhere --webhook http:// >secret.none 2>err || code=$?
+expect 2 $code "a webhook without a host"
+expect "" "$(cat secret.none)" "a secret of nothing"
+grep -q "the webhook's URL names no host" err || fail "says: $(cat err)"
+
 divvy notify add cmd --command "env >'$DIVVY_HOME/env'; cat >'$DIVVY_HOME/stdin'" --on end
 divvy notify add slow --command 'exit 7' --on fail
 says "exit code 7" divvy notify test slow || fail "the test of a command that fails says: $(divvy notify test slow 2>&1)"

@@ -102,6 +102,17 @@ test('what the command line refuses is refused here, in its words', async () => 
   page.troubles = page.troubles.filter((one) => !one.includes('400'));
 });
 
+test('a name that is taken is asked about before another takes its place', async () => {
+  await add('me', 'mail', 'grace@example.org', ['fail']);
+  await page.click('dialog button:text-is("Keep it")');
+  assert.equal(receiver('me').target, 'ada@example.org');
+  assert.equal(await page.inputValue('[data-field=target]'), 'grace@example.org', 'what was typed stays');
+  await page.click('form button:text-is("Add")');
+  await page.click('dialog button:text-is("Replace it")');
+  await until('the other', () => receiver('me').target === 'grace@example.org' && receiver('me').events === 'fail');
+  page.troubles = page.troubles.filter((one) => !one.includes('409'));
+});
+
 test('those of divvy.toml are shown to an administrator, tested, and not removed here', async () => {
   assert.equal(await row('ops').locator('button:text-is("Remove")').count(), 0);
   assert.ok((await row('ops').locator('[role=cell]').allInnerTexts()).includes('divvy.toml'));
