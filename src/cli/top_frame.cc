@@ -462,8 +462,7 @@ std::string GpuCounts(const TopFacts& facts) {
 }
 
 /// "3", or where only some are shown "1 of 3".
-std::string Counted(std::int64_t all, const TopFacts& facts, const TopChoice& choice,
-                    bool (*is)(const wire::JobView&)) {
+std::string Counted(std::int64_t all, const TopFacts& facts, const TopChoice& choice, auto is) {
   if (choice.user.empty() && choice.filter.empty()) return std::to_string(all);
   std::int64_t shown = 0;
   for (const wire::JobView& job : facts.jobs) shown += Passes(job, choice) && is(job) ? job.count : 0;
@@ -550,13 +549,13 @@ TopLine TopTitle(const TopFacts& facts, const TopChoice& choice) {
   if (!choice.user.empty()) chosen += "  of " + choice.user;
   if (!choice.filter.empty()) chosen += "  /" + choice.filter;
   if (!chosen.empty()) line.spans.push_back({chosen, Colour::kYellow});
-  const auto is_queued = [](const wire::JobView& job) { return job.state == "queued"; };
-  const auto is_held = [](const wire::JobView& job) { return job.state == "held"; };
-  const std::string held = Counted(status.jobs_held, facts, choice, is_held);
-  line.spans.push_back({"  " + GpuCounts(facts) + Counted(status.jobs_running, facts, choice, IsRunning) +
-                            " running  " + Counted(status.jobs_queued, facts, choice, is_queued) + " queued" +
-                            (status.jobs_held > 0 ? "  " + held + " held" : "") + "  policy " + status.policy,
-                        Colour::kNone});
+  const auto count = [&](std::int64_t all, std::string_view state) {
+    return Counted(all, facts, choice, [state](const wire::JobView& job) { return job.state == state; });
+  };
+  std::string counts = GpuCounts(facts) + Counted(status.jobs_running, facts, choice, IsRunning) + " running  ";
+  counts += count(status.jobs_queued, "queued") + " queued";
+  if (status.jobs_held > 0) counts += "  " + count(status.jobs_held, "held") + " held";
+  line.spans.push_back({"  " + counts + "  policy " + status.policy, Colour::kNone});
   return line;
 }
 
