@@ -7,10 +7,10 @@
 #include <span>
 
 #include "base/text.h"
-#include "base/utf8.h"
 #include "cli/job_text.h"
 #include "cli/places.h"
 #include "cli/tenant_lines.h"
+#include "cli/top_filler.h"
 #include "dialect/quantities.h"
 #include "model/gpu_portion.h"
 #include "model/gpu_slice.h"
@@ -22,44 +22,6 @@ namespace {
 constexpr std::array<std::string_view, 8> kSteps = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 constexpr std::string_view kAsciiSteps = "_.:-=+*#";
 constexpr std::array<std::string_view, kTopSorts> kSortNames = {"queue", "GPUs", "time", "user", "name"};
-
-/// A question mark for each column of what a terminal without UTF-8 cannot show.
-std::string InAscii(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const std::size_t length = FirstCharacter(text).length;
-    if (length == 1 && static_cast<unsigned char>(text.front()) < 0x80) out += text.front();
-    else out.append(Width(text.substr(0, length)), '?');
-    text.remove_prefix(length);
-  }
-  return out;
-}
-
-/// A line that is filled from the left, column by column.
-class Filler {
- public:
-  Filler(std::size_t columns, bool is_ascii) : room_(columns), is_ascii_(is_ascii) {}
-
-  /// `width` columns of text, cut or filled up; 0: as wide as it is.
-  Filler& Add(std::string_view text, std::size_t width = 0, Colour colour = Colour::kNone, bool is_right = false) {
-    width = std::min(width == 0 ? Width(text) : width, room_);
-    if (width == 0) return *this;
-    room_ -= width;
-    const std::string plain = is_ascii_ ? InAscii(text) : "";
-    if (is_ascii_) text = plain;
-    line_.spans.push_back({Fitted(text, width, is_right, is_ascii_), colour});
-    return *this;
-  }
-  Filler& Gap(std::size_t width = 1) { return Add(std::string(width, ' ')); }
-  std::size_t room() const { return room_; }
-  TopLine Take() { return std::move(line_); }
-  TopLine& line() { return line_; }
-
- private:
-  std::size_t room_;
-  bool is_ascii_;
-  TopLine line_;
-};
 
 bool IsRunning(const wire::JobView& job) {
   return job.state == "running" || job.state == "starting" || job.state == "stopping" || job.state == "paused";

@@ -63,7 +63,7 @@ job=$(divvy submit --quiet --name rocky -- sh -c 'exit 3')
 divvy wait "$job" || true
 wait_for "the end that came again" has_received 'event\\":\\"fail'
 wait_for "its success" says '^phone .* 2 +0 +0 ' divvy notify
-TZ=Asia/Tokyo divvy notify list --csv | grep -qE "^phone,.*,2,0,0,$(date -u +%Y)-[0-9-]+T[0-9:]+Z,," || fail "moments for programs: $(divvy notify list --csv)"
+TZ=Asia/Tokyo divvy notify list --csv | grep -qE "^phone,.*,2,0,0(,$(date -u +%Y)-[0-9-]+T[0-9:]+Z){2},$" || fail "moments for programs: $(divvy notify list --csv)"
 python3 "$receiver" --check got "$(cat secret)" || fail "not all is signed"
 python3 - <<'PY' || fail "what came is not what happened: $(cat got)"
 import json
