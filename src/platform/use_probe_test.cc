@@ -200,24 +200,25 @@ TEST_F(UseOfEmulatedGpus, WhatEndedProcessesUsedIsThatOfWhoeverIsAloneThere) {
 
 TEST_F(UseOfEmulatedGpus, EnergyIsThePowerOverTimeAndXidsAreCounted) {
   ASSERT_TRUE(world_->SetUtilisation(1, 80));
-  const double begin = Now();
+  const double begin = Now();  // Other work may take long before and after each look: bounds are of the clock.
   const auto first = probe_->Look(100, "n1", {});
+  const double looked = Now();
   ASSERT_EQ(first.counters.size(), 2U);
   EXPECT_EQ(first.counters[1].gpu, 1);
   EXPECT_EQ(first.counters[1].xid_errors, 0U);
   ASSERT_TRUE(world_->RaiseXid(1, 31));
   ASSERT_TRUE(world_->RaiseXid(1, 13));
-  while (Now() < begin + 0.3) ::sched_yield();
-  const double least = Now() - begin;
+  while (Now() < looked + 0.02) ::sched_yield();
+  const double least = Now() - looked;
   const auto seen = probe_->Look(101, "n1", {});
   const double most = Now() - begin;
   EXPECT_EQ(seen.counters[1].xid_errors, 2U);
   EXPECT_EQ(seen.counters[0].xid_errors, 0U);
   const auto drawn = static_cast<double>(*seen.counters[1].energy_millijoules - *first.counters[1].energy_millijoules);
-  // 550 W; the first look may have come a moment after its beginning.
+  // 550 W, in whole millijoules.
   EXPECT_LE(drawn, 550e3 * most + 1);
-  EXPECT_GE(drawn, 550e3 * least / 2);
-  EXPECT_LT(*seen.counters[0].energy_millijoules, *seen.counters[1].energy_millijoules);
+  EXPECT_GE(drawn, 550e3 * least - 1);
+  EXPECT_LT(*seen.counters[0].energy_millijoules - *first.counters[0].energy_millijoules, drawn) << "it does nothing";
 }
 
 TEST_F(UseOfEmulatedGpus, OneThatIsLostSaysNothing) {
