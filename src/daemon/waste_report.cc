@@ -1,6 +1,8 @@
 #include "daemon/waste_report.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "daemon/waste_ended.h"
 #include "samples/run_waste.h"
@@ -94,17 +96,22 @@ wire::WasteReport ReportWaste(const std::vector<ReportedRun>& runs, const JobUse
 
 void CountNowAsRows(const std::vector<ReportedRun>& runs, const JobUses& uses, const ReportStretch& stretch,
                     const PriceOfModel& price, const std::vector<JobId>& first_runs, wire::WasteReport& report) {
+  const std::set<JobId> firsts(first_runs.begin(), first_runs.end());
+  // Of hours there are many pieces: a job's runs are looked for among all but once.
+  std::multimap<JobId, const ReportedRun*> of_firsts;
+  for (const ReportedRun& run : runs) {
+    if (firsts.contains(run.id)) of_firsts.emplace(run.id, &run);
+  }
   for (wire::WastefulJob& job : report.now.jobs) {
     // What it had in runs of before, or before the stretch, is in the one and not in the other.
-    const bool is_first = std::ranges::find(first_runs, job.id) != first_runs.end();
-    if (!is_first || job.start_time < ToSeconds(stretch.since)) continue;
+    if (!firsts.contains(job.id) || job.start_time < ToSeconds(stretch.since)) continue;
     RunHours all;
     double cost = 0;
     for (const auto& [begin, jobs] : uses) {
       const auto use = jobs.find(job.id.value());
       if (use == jobs.end()) continue;
-      for (const ReportedRun& run : runs) {
-        if (run.id != job.id) continue;
+      for (auto [at, end] = of_firsts.equal_range(job.id); at != end; ++at) {
+        const ReportedRun& run = *at->second;
         const RunHours hours = HoursOf(run, use->second);
         all.known += hours.known;
         all.used += hours.used;
