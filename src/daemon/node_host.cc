@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "daemon/share_place.h"
 #include "dialect/slurm.h"
 #include "platform/disk_room.h"
 #include "platform/slice_record.h"
@@ -266,7 +267,7 @@ void NodeHost::Sample(Sampler::Options options, Sampler::OnSnapshot on_snapshot)
     const auto& tenants = shares_->state().tenants;
     const auto tenant = std::ranges::find(tenants, job, &wire::KeptTenant::job);
     if (tenant == tenants.end()) return std::nullopt;
-    Sampler::PartsNow now{{}, tenant->state == wire::ShareState::kParked};
+    Sampler::PartsNow now{{}, IsOnHost(*tenant)};
     for (const wire::KeptShare& share : tenant->shares) {
       if (share.gpu >= 0 && share.gpu < GpuSet::kCapacity) now.gpus.Insert(static_cast<GpuIndex>(share.gpu));
     }
