@@ -29,7 +29,7 @@ bool IsOwnNumber(double value);
 /// Puts it there, or in the place of what was there under its name.
 void KeepNewest(OwnNumbers& numbers, std::string_view name, double value);
 /// The numbers of one line; none where it is no JSON object. NaN, Infinity and -Infinity, as Python writes what is no
-/// number, and numbers that are none of those are missing values: the rest of the line counts.
+/// number, and numbers beyond kGreatestOwnNumber are missing values: the rest of the line counts.
 OwnNumbers NumbersOfLine(std::string_view line);
 
 }  // namespace divvy::wire
