@@ -126,7 +126,9 @@ Controller::Met Controller::IsMet(const JobRecord& record, const Dependency& dep
   }
   switch (dependency.kind) {
     case DependencyKind::kAfter: {
-      if (target->started != kNoTime) return Met::kYes;
+      // An array has started when all of its elements have, or never will; its own start is that of the first.
+      const bool is_whole = target->array_waiting.empty() || IsFinal(target->state);
+      if (target->started != kNoTime && is_whole) return Met::kYes;
       return IsFinal(target->state) ? Met::kImpossible : Met::kNotYet;
     }
     case DependencyKind::kAfterOk:
@@ -261,8 +263,18 @@ void Controller::ResolveDependents(const JobRecord& changed, Time now) {
     Time begin = record.begin;
     for (const Dependency& dependency : record.dependencies) {
       if (dependency.delay == Duration(0) || IsMet(record, dependency) != Met::kYes) continue;
-      if (const JobRecord* target = Target(dependency))
-        begin = std::max(begin, AddSaturating(target->started, dependency.delay));
+      const JobRecord* target = Target(dependency);
+      if (target == nullptr) continue;
+      Time started = target->started;
+      if (changed.array == target->id) {
+        started = std::max(started, changed.started);
+      } else if (target->array_count > 0) {
+        // Of elements that have ended it is not known here any more.
+        const auto last = live_.upper_bound(ElementId(target->id, target->array_count - 1));
+        for (auto element = live_.upper_bound(target->id); element != last; ++element)
+          started = std::max(started, element->second.started);
+      }
+      begin = std::max(begin, AddSaturating(started, dependency.delay));
     }
     if (begin != record.begin) {
       record.begin = begin;

@@ -125,5 +125,29 @@ TEST(ArrayElements, OfTheirOwnOutliveALostDependencyOfTheRest) {
   }
 }
 
+// As Slurm has it: `after` of an array waits for the last of its elements to begin, and its minutes count from there.
+TEST(ArrayElements, AnArrayHasStartedForOthersWhenItsLastElementHas) {
+  World world(1);
+  const JobId array = world.Submit(1, 2);
+  Dependency delayed = AfterJob(DependencyKind::kAfter, array);
+  delayed.delay = std::chrono::minutes(5);
+  const JobId next = world.Submit(0, 0, {AfterJob(DependencyKind::kAfter, array)});
+  const JobId later = world.Submit(0, 0, {delayed});
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{ElementId(array, 0)});
+  EXPECT_EQ(world.controller_.Find(array)->started, world.now_);
+  world.controller_.OnStarted(ElementId(array, 0), 1, world.now_);
+  EXPECT_TRUE(World::Launched(world.Turn()).empty()) << "its second one waits";
+  world.now_ += std::chrono::hours(1);
+  world.Exit(ElementId(array, 0), 0);
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{ElementId(array, 1)});
+  const Time last = world.now_;
+  world.controller_.OnStarted(ElementId(array, 1), 1, last);
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{next});
+  EXPECT_EQ(world.controller_.Find(later)->begin, last + std::chrono::minutes(5));
+  // So does who asks when all have begun.
+  const JobId after_that = world.Submit(0, 0, {delayed});
+  EXPECT_EQ(world.controller_.Find(after_that)->begin, last + std::chrono::minutes(5));
+}
+
 }  // namespace
 }  // namespace divvy

@@ -263,7 +263,8 @@ wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Rea
   }
   if (record.exit && IsFinal(record.state))
     detail.steps = wire::StepViewsOf(ReadStepList(record.exit->steps), record.ended, spec != nullptr, detail.seats);
-  if (IsActive(record.state)) detail.deadline = OptionalSeconds(Deadline(record));
+  // Each element of an array has its own.
+  if (IsActive(record.state) && record.array_count == 0) detail.deadline = OptionalSeconds(Deadline(record));
   detail.retries_left = std::max<std::int64_t>(0, record.retries - static_cast<std::int64_t>(record.retries_used));
   detail.wants_pty = record.wants_pty;
   for (const auto& [at, text] : HistoryLines(record, history))

@@ -107,6 +107,19 @@ TEST(JobDetail, ItsTimelineHasMomentsAndItsArrayAllIndices) {
   EXPECT_EQ(InFull({}, array, none, {}).all_indices, "0-3");
 }
 
+// Its start is that of its first element, and its time limit is each element's.
+TEST(JobDetail, AnArrayEndsAtNoDeadlineOfItsOwn) {
+  JobRecord record;
+  record.id = record.spec_of = JobId(5);
+  record.state = JobState::kRunning;
+  record.started = kNow - 9s;
+  record.time_limit = 60s;
+  const auto none = [](JobId) { return std::optional<JobRecord>(); };
+  EXPECT_EQ(DetailOf(record, nullptr, "", {}, none, {}, {}).deadline, ToSeconds(kNow + 51s));
+  record.array_count = 4;
+  EXPECT_EQ(DetailOf(record, nullptr, "", {}, none, {}, {}).deadline, std::nullopt);
+}
+
 TEST(PublicIds, ElementsAreCalledByTheNamesThatPeopleKnow) {
   const Jobs jobs;
   const auto names = [&](const std::string& text) { return WithPublicIds(text, jobs.find()); };
