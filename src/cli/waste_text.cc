@@ -1,25 +1,10 @@
 #include "cli/waste_text.h"
 
-#include <cstdio>
-
 #include "cli/job_text.h"
 #include "cli/report_show.h"
+#include "model/gpu_count_text.h"
 
 namespace divvy::cli {
-namespace {
-
-std::string CountText(double gpus) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", gpus);
-  return text;
-}
-
-std::string GpusText(double gpus) {
-  const std::string count = CountText(gpus);
-  return count + (count == "1" ? " GPU" : " GPUs");
-}
-
-}  // namespace
 
 wire::WasteAnswer AskWaste(Api& api) {
   const auto json = api.Raw("GET", "/v1/waste", "");
@@ -36,7 +21,7 @@ WastedGpus WastedBy(const wire::WasteAnswer& answer) {
 
 std::string WasteCell(const WastedGpus& wasted, JobId id) {
   const auto found = wasted.find(id);
-  return found == wasted.end() ? "" : CountText(found->second);
+  return found == wasted.end() ? "" : GpuCountText(found->second);
 }
 
 std::string JobsWithWaste(const std::vector<wire::JobView>& jobs, const WastedGpus& wasted) {
@@ -75,7 +60,8 @@ std::string WasteLine(const wire::WasteAnswer& answer, const std::function<bool(
     gpus += job.wasted_gpus;
   }
   if (jobs == 0) return "";
-  return std::to_string(jobs) + (jobs == 1 ? " job wastes " : " jobs waste ") + GpusText(gpus) + "; divvy report waste";
+  return std::to_string(jobs) + (jobs == 1 ? " job wastes " : " jobs waste ") + CountedGpus(gpus) +
+         "; divvy report waste";
 }
 
 std::vector<std::string> WasteOf(const wire::WasteAnswer& answer, JobId id) {

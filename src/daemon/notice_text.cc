@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "dialect/quantities.h"
+#include "model/gpu_count_text.h"
 #include "platform/web_post.h"
 
 namespace divvy {
@@ -29,11 +30,8 @@ std::string WithGpus(const JobRecord& record) {
   const bool has_slices = record.gpu_slice.any();
   const double gpus = has_slices ? GpuCountOf(record) : GpusWorthOf(record);
   if (gpus <= 0) return "";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", gpus);
-  const bool is_one = std::string_view(text) == "1";
-  if (has_slices) return " with " + (is_one ? "" : std::string(text) + " x ") + record.gpu_slice.profile;
-  return " with " + std::string(text) + (is_one ? " GPU" : " GPUs");
+  if (!has_slices) return " with " + CountedGpus(gpus);
+  return " with " + (gpus == 1 ? "" : GpuCountText(gpus) + " x ") + record.gpu_slice.profile;
 }
 
 /// An array is told of as a whole, whatever of it waits.

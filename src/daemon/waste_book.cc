@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "base/text.h"
 #include "daemon/waste_report.h"
 #include "dialect/quantities.h"
+#include "model/gpu_count_text.h"
 #include "wire/codec.h"
 #include "wire/waste_messages_describe.h"
 
@@ -50,13 +50,6 @@ samples::WasteWatch::Shape ShapeOf(const JobRecord& record, const Controller& co
     }
   }
   return shape;
-}
-
-/// "4 GPUs", "1 GPU", "0.25 GPUs".
-std::string GpusText(double gpus) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", gpus);
-  return std::string(text) + (std::string_view(text) == "1" ? " GPU" : " GPUs");
 }
 
 }  // namespace
@@ -154,7 +147,7 @@ void WasteBook::Tell(const JobRecord& record, Watched& watched, samples::Second 
   watched.is_resumed = watched.is_resumed && !is_found && !watched.watch.KnowsEnough(rules_, ActsOnIdleAlone());
   const auto due =
       watched.is_resumed ? samples::WasteSteps::Due::kNothing : watched.steps.Look(is_found, action, rules_, now);
-  const auto wastes = [](const samples::Waste& waste) { return GpusText(waste.gpus) + ": it " + waste.text; };
+  const auto wastes = [](const samples::Waste& waste) { return CountedGpus(waste.gpus) + ": it " + waste.text; };
   for (const samples::Waste& waste : findings) {
     const std::uint32_t bit = std::uint32_t{1} << static_cast<unsigned>(waste.kind);
     const bool is_warned_of = due != samples::WasteSteps::Due::kNothing && waste.kind == acted_on->kind;
