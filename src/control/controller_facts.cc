@@ -390,7 +390,7 @@ void Controller::RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& 
       }
     }
     if (seen != observations.end() && !seen->cut_by_others.empty())
-      availability.unmanaged += (availability.unmanaged.empty() ? "" : "; ") + seen->cut_by_others;
+      availability.unmanaged += (availability.unmanaged.empty() ? "others: " : "; others: ") + seen->cut_by_others;
     if (std::ranges::find(MachineOf(node).gone, gpu) != MachineOf(node).gone.end())
       availability.fault = "its machine no longer has it";
     if (const auto stuck = MachineOf(node).stuck.find(gpu); stuck != MachineOf(node).stuck.end())

@@ -10,13 +10,25 @@
 namespace divvy {
 namespace {
 
+std::string Seconds(Duration limit) {
+  if (limit == Duration(0)) return "none";
+  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(limit).count()) + " s";
+}
+
 std::string List(const std::vector<std::string_view>& names) {
   return Join(std::vector<std::string>(names.begin(), names.end()), ", ");
 }
 
-std::string Seconds(Duration limit) {
-  if (limit == Duration(0)) return "none";
-  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(limit).count()) + " s";
+/// "priority from 0 to 5, gpus".
+std::string ChangedText(const std::vector<std::string_view>& names, const JobRecord& before, const JobRecord& after) {
+  std::vector<std::string> words;
+  for (const std::string_view name : names) {
+    words.emplace_back(name);
+    if (name == "priority")
+      words.back() += " from " + std::to_string(before.priority) + " to " + std::to_string(after.priority);
+    if (name == "time") words.back() += " from " + Seconds(before.time_limit) + " to " + Seconds(after.time_limit);
+  }
+  return Join(words, ", ");
 }
 
 bool IsLonger(Duration wanted, Duration present) {
@@ -166,6 +178,7 @@ Result<std::string> Controller::Update(JobId id, const JobChanges& wanted, const
   if (names.empty()) return InvalidArgument("nothing to change: name a field, such as --priority 5");
   DIVVY_TRY(auto edited, Concerned(id, caller));
   DIVVY_CHECK(KeepWhatMayChange(id, changes, edited));
+  const JobRecord first = edited.begin()->second;
   for (auto& [job, record] : edited) {
     const JobRecord before = record;
     changes.ApplyTo(record);
@@ -188,7 +201,7 @@ Result<std::string> Controller::Update(JobId id, const JobChanges& wanted, const
     if (const auto named = edited.find(id); named != edited.end()) named->second.spec_of = id;
     KeepSpec(id, changes.spec);
   }
-  const std::string what = "changed " + List(names);
+  const std::string what = "changed " + ChangedText(names, first, edited.begin()->second);
   Note(id, what + " by " + CallerName(caller), now);
   std::vector<JobRecord> befores;
   for (const auto& [job, record] : edited) {

@@ -82,6 +82,19 @@ TEST_F(Update, GoesIntoTheRowAndIntoTheQueue) {
   EXPECT_EQ(world_.StateOf(second), JobState::kStarting);
 }
 
+TEST_F(Update, HistorySaysFromWhatToWhat) {
+  static_cast<void>(Running());
+  static_cast<void>(Running());
+  const JobId waits = world_.Submit(2);
+  world_.Turn();
+  JobChanges changes = Gpus(1);
+  changes.priority = -7;
+  changes.time_limit = std::chrono::hours(1);
+  EXPECT_EQ(Change(waits, changes), "");
+  EXPECT_EQ(world_.Turn().batch.history.at(0).text,
+            "changed gpus, priority from 0 to -7, time from none to 3600 s by ada");
+}
+
 TEST_F(Update, RefusesWhatThisServerCanNeverGive) {
   const JobId job = world_.Submit(2);
   EXPECT_NE(Change(job, Gpus(3)), "");
