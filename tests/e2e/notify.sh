@@ -63,7 +63,12 @@ job=$(divvy submit --quiet --name rocky -- sh -c 'exit 3')
 divvy wait "$job" || true
 wait_for "the end that came again" has_received 'event\\":\\"fail'
 wait_for "its success" says '^phone .* 2 +0 +0 ' divvy notify
-TZ=Asia/Tokyo divvy notify list --csv | grep -qE "^phone,.*,2,0,0(,$(date -u +%Y)-[0-9-]+T[0-9:]+Z){2},$" || fail "moments for programs: $(divvy notify list --csv)"
+# For programs moments are in UTC, and what has not been is empty.
+listed=$(TZ=Asia/Tokyo divvy notify list --csv)
+utc='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z'
+grep -qE "^phone,.*,2,0,0,$utc,$utc,$" <<<"$listed" || fail "moments for programs: $listed"
+grep -qE "^ops,.*,0,0,0,,,$" <<<"$listed" || fail "moments that have not been: $listed"
+expect "$listed" "$(TZ=UTC divvy notify list --csv)" "the list in two time zones"
 python3 "$receiver" --check got "$(cat secret)" || fail "not all is signed"
 python3 - <<'PY' || fail "what came is not what happened: $(cat got)"
 import json
@@ -92,7 +97,6 @@ wait_for "both notices" has_received survivor 2
 wait_for "an empty queue" says '^phone .* 4 +0 +0 ' divvy notify
 expect 2 "$(received survivor)" "notices of the job that ended while the receiver was away"
 
-# A command: as its user, with the event in its environment and on its standard input.
 # A name that is taken is not taken over silently.
 code=0; divvy notify add phone --mail me@example.org 2>err || code=$?
 [ $code != 0 ] || fail "it took the place of another"
@@ -106,6 +110,7 @@ expect 2 $code "a webhook without a host"
 expect "" "$(cat secret.none)" "a secret of nothing"
 grep -q "the webhook's URL names no host" err || fail "says: $(cat err)"
 
+# A command: as its user, with the event in its environment and on its standard input.
 divvy notify add cmd --command "env >'$DIVVY_HOME/env'; cat >'$DIVVY_HOME/stdin'" --on end
 divvy notify add slow --command 'exit 7' --on fail
 says "exit code 7" divvy notify test slow || fail "the test of a command that fails says: $(divvy notify test slow 2>&1)"
