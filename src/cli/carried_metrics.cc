@@ -62,12 +62,13 @@ void CarriedMetrics::Serve() {
   sigset_t all;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  std::int64_t untold = 0;  // Lines that were left out before others that had no number.
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return is_over_ || (has_begun_ && !lines_.empty()); });
     const bool is_last = is_over_;
     Said said;
-    said.lines_left_out = lines_.left_out();
+    said.lines_left_out = untold + lines_.left_out();
     const auto lines = lines_.Take();
     lock.unlock();
     wire::OwnNumbers& numbers = said.numbers;
@@ -78,6 +79,7 @@ void CarriedMetrics::Serve() {
       said.names_left_out = static_cast<std::int64_t>(numbers.size() - wire::kMostOwnNames);
       numbers.resize(wire::kMostOwnNames);
     }
+    untold = numbers.empty() ? said.lines_left_out : 0;
     if (!numbers.empty()) tell_(said);
     lock.lock();
     if (is_last) return;

@@ -91,5 +91,18 @@ TEST(CarriedMetrics, OfWordsAloneTellNothing) {
   EXPECT_EQ(told, 0);
 }
 
+TEST(CarriedMetrics, SayWhatWasLeftOutBeforeLinesWithoutNumbers) {
+  std::vector<CarriedMetrics::Said> told;
+  CarriedMetrics carried([&](const CarriedMetrics::Said& said) { told.push_back(said); });
+  std::string lines;
+  for (int i = 0; i < 60; ++i) lines += "{}\n";
+  carried.Begin();
+  carried.Read(lines);
+  carried.Read("{\"loss\": 3}\n");
+  carried.Finish();
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_GE(told[0].lines_left_out, 10) << "one more where the last came before the others were taken";
+}
+
 }  // namespace
 }  // namespace divvy::cli

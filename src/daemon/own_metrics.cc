@@ -35,13 +35,11 @@ void OwnMetrics::Look(const std::vector<Source>& sources, const std::string& nod
     const auto [at, is_new] = readers_.try_emplace(source.job);
     Reader& reader = at->second;
     const bool is_later = is_new ? !has_looked_ || source.attempt > 1 : reader.source.attempt != source.attempt;
+    const auto left = left_.find(source.job);
     std::optional<Left> before;
-    if (const auto left = left_.find(source.job); left != left_.end()) {
-      before = std::move(left->second);
-      left_.erase(left);
-    } else if (!is_new) {
-      before = Left{reader.source.log.path, reader.next};
-    }
+    if (is_later && left != left_.end()) before = std::move(left->second);
+    else if (is_later && !is_new) before = Left{reader.source.log.path, reader.next};
+    if (left != left_.end()) left_.erase(left);
     reader.source = source;
     reader.is_current = true;
     if (!is_later) continue;

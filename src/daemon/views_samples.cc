@@ -72,7 +72,7 @@ std::vector<wire::LatestProcess> ProcessesOf(const std::vector<samples::ProcessU
     if (use.job != 0) process.id = JobId(use.job);
     process.memory_bytes = use.memory_bytes;
     const auto tell = [](std::optional<double>& told, samples::Metric metric, double value) {
-      if (value >= 0) told = Rounded(metric, value);
+      if (value >= 0 && std::isfinite(value)) told = Rounded(metric, value);
     };
     tell(process.utilization, samples::Metric::kGpuUtilization, use.utilization);
     tell(process.cpu_cores, samples::Metric::kCpuCores, use.cpu_cores);
