@@ -77,6 +77,37 @@ test('a job on the controller: its machine is named, and its curves are of its o
   daemon.divvy('cancel', id, '--grace', '0');
 });
 
+test('a gang with the controller: its machine is named everywhere, and each has its own GPUs alone', async () => {
+  const host = daemon.json('nodes').find((one) => one.is_controller).name;
+  // So that it has GPUs of other numbers here than there.
+  const before = daemon.submit('--gpus', '1', '--nodelist', host, '--', 'sleep', '1000');
+  await until('its start', () => daemon.json('show', before).state === 'running');
+  const id = daemon.submit('--nodes', '2', '--gpus', '1', '--name', 'both', '--nodelist', `${host},n2`, '--', 'sleep', '1000');
+  await until('its start', () => daemon.json('show', id).state === 'running');
+  assert.deepEqual(daemon.json('show', id).seats.map((seat) => [seat.node, String(seat.gpus)]), [['', '1'], ['n2', '0']]);
+  await page.evaluate((job) => (location.hash = '#/job/' + job), id);
+  await page.waitForSelector(`dd:text-is("${host}: 1; n2: 0")`);
+  assert.equal(await page.locator(`dt:text-is("GPU UUIDs of ${host}")`).count(), 1);
+  await until('its curves', async () => {
+    assert.match(await page.locator('[data-metric=gpu_utilization] [role=img]').getAttribute('aria-label'), new RegExp(`^GPU use: GPU ${host}:1 \\d+ %, GPU n2:0 \\d+ %$`));
+    return true;
+  });
+  await until('its ranks', async () => {
+    const ranks = await page.locator('[aria-label="Ranks of steps"] .rows [role=row]').evaluateAll((rows) => rows.map((row) => [...row.querySelectorAll('[role=cell]')].slice(1, 3).map((cell) => cell.innerText)));
+    assert.deepEqual(ranks, [['0', host], ['1', 'n2']]);
+    return true;
+  });
+  await page.evaluate(() => (location.hash = '#/queue'));
+  await page.waitForSelector(`.rows [role=row]:has-text("both") >> text="${host}+1"`);
+  await page.evaluate(() => (location.hash = '#/overview'));
+  await page.waitForSelector(`.node a.name:text-is("${host}")`);
+  daemon.divvy('cancel', id, before, '--grace', '0');
+  const array = daemon.submit('--nodelist', host, '--gpus', '1', '--array', '0-1', '--', 'sleep', '1000');
+  await page.evaluate((job) => (location.hash = '#/job/' + job), array);
+  await page.waitForSelector(`[aria-label=Elements] .rows >> text="${host}:1"`);
+  daemon.divvy('cancel', '--all', '--grace', '0');
+});
+
 test('a job on two machines, its log from there', async () => {
   const id = daemon.submit('--nodes', '2', '--gpus', '2', '--name', 'gang', '--nodelist', 'n1,n2', '--queue-anyway', '--', 'sh', '-c', 'echo on two machines; sleep 1000').trim();
   await until('its start', () => ['running', 'queued'].includes(daemon.json('show', id).state));

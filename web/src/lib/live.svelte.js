@@ -109,6 +109,9 @@ async function readNamed() {
 /** Beside other machines the controller's own has a name too; '' where it is the only one. */
 export const nodeOf = (node) => node || (live.nodes.length > 1 ? (live.nodes.find((one) => one.is_controller)?.name ?? '') : '');
 
+/** Where a job of several machines is: its seats, each with the name of its machine. */
+export const seatsOf = (job) => (job.seats ?? []).map((seat) => ({ ...seat, node: nodeOf(seat.node) }));
+
 export const isFinal = (state) => ['succeeded', 'failed', 'cancelled', 'timed_out', 'lost'].includes(state);
 export const waits = (state) => state === 'queued' || state === 'held';
 
