@@ -56,6 +56,16 @@ test('events that are opened while the daemon is away say so, and have their pas
   assert.doesNotMatch(await text(), /disconnected/);
 });
 
+test('a job that is opened while the daemon is away is there once it is back', async () => {
+  await goAway();
+  await showView(page, 'overview');
+  await page.evaluate(() => (location.hash = '#/job/1'));
+  await page.waitForSelector('text="Job 1 is read when the daemon answers again."');
+  daemon.up();
+  await page.waitForSelector('h1:has-text("before")', { timeout: 20_000 });
+  await showView(page, 'events');
+});
+
 test('what happens while nobody looks at the page, or the daemon is away, is among the events afterwards', async () => {
   const look = (isHidden) =>
     page.evaluate((value) => {

@@ -1,7 +1,7 @@
 // Several machines: what the page shows and does of them.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { Daemon, leave, openBrowser, openPage, until } from './world.mjs';
+import { Daemon, leave, openBrowser, openPage, parsed, until } from './world.mjs';
 
 let daemon, browser, page;
 before(async () => {
@@ -122,5 +122,63 @@ test('a job on two machines, its log from there', async () => {
   }
   daemon.divvy('cancel', id, '--grace', '0');
   await page.waitForSelector('.badge:has-text("cancelled")');
+});
+
+test('a machine that is away: what was seen of it last is not told as what is now', async () => {
+  const id = daemon.submit('--gpus', '1', '--nodelist', 'n2', '--name', 'far', '--', 'sleep', '40');
+  await until('its start', () => daemon.json('show', id).state === 'running');
+  await page.evaluate((job) => (location.hash = '#/job/' + job), id);
+  const curve = page.locator('[data-metric=gpu_utilization] [role=img]');
+  await until('its use', async () => /^GPU use: now \d+ %$/.test(await curve.getAttribute('aria-label')));
+  // Of memory that nobody uses the curve stands under the GPU's size.
+  await page.waitForSelector('[data-metric=gpu_memory_used_bytes] [role=img]');
+  page.expects.push(/503 .*\/log/);
+  daemon.onAgent('n2', 'agent', '--stop');
+  await until('its absence', () => node('n2').state === 'away');
+  await until('its last use', async () => /^GPU use: last \d+ %$/.test(await curve.getAttribute('aria-label')));
+  await page.evaluate(() => (location.hash = '#/nodes'));
+  const row = page.locator('[aria-label=GPUs] [role=row]', { has: page.locator('a:text-is("n2")') }).first();
+  await until('its GPUs', async () => /\t?–\s+– \/ 79\.6 GiB\s+–\s+–/.test(await row.innerText()));
+  // And its line among the events is of no job, so that there is no link to one.
+  await page.evaluate(() => (location.hash = '#/events'));
+  await page.waitForSelector('.rows >> text="machine n2 is away"');
+  assert.equal(await page.locator('main a:text-is("")').count(), 0);
+  daemon.onAgent('n2', 'agent', '--detach', '--name', 'n2', '--emulate', '4xH100-80GB');
+  await until('it to be back', () => node('n2').state === 'up');
+  daemon.divvy('cancel', id, '--grace', '0');
+});
+
+test('on a phone: second lines have what has no room in the first, and nothing twice', async () => {
+  const id = daemon.submit('--gpus', '1', '--nodelist', 'n1', '--array', '0-1%1', '--name', 'parts', '--', 'sleep', '1000');
+  await page.evaluate((job) => (location.hash = '#/job/' + job), id);
+  await page.waitForSelector('[aria-label=Elements] .rows >> text="n1:0"');
+  await page.evaluate(() => (URL.createObjectURL = (blob) => ((window.saved = blob.text()), 'data:,')));
+  await page.click('.table:has([aria-label=Elements]) button:text-is("CSV")');
+  const lines = parsed(await page.evaluate(() => window.saved));
+  assert.deepEqual(lines[0], ['Element', 'State', 'GPUs', 'Started', 'Ran (s)', 'Exit', 'Why']);
+  assert.match(lines[1][3], /^\d{4}-\d\d-\d\dT.*Z$/);
+  assert.match(lines[1][4], /^\d+$/);
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.waitForSelector('[aria-label=Elements] .below:text-matches("^on n1:0 · since ")');
+  await page.evaluate(() => (location.hash = '#/nodes/n1'));
+  await page.waitForSelector('[aria-label=GPUs] .below');
+  const row = page.locator('[aria-label=GPUs] .rows [role=row]').first();
+  assert.match(await row.locator('.below').innerText(), /^0 B \/ 40 GiB/);
+  assert.equal((await row.innerText()).match(/0 %/g).length, 1);
+  await page.setViewportSize({ width: 1280, height: 800 });
+  daemon.divvy('cancel', '--all', '--grace', '0');
+});
+
+test('keys lead from the filter to the rows, and a GPU to its machine', async () => {
+  await page.evaluate(() => (location.hash = '#/nodes'));
+  await page.waitForSelector('[aria-label="Filter GPUs"]');
+  for (const key of ['ArrowDown', 'Enter']) {
+    await page.fill('[aria-label="Filter GPUs"]', 'A100');
+    await page.press('[aria-label="Filter GPUs"]', key);
+    assert.equal(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), 'GPUs');
+    assert.match(await page.locator('[aria-label=GPUs] .rows .at').innerText(), /^n1\s/);
+  }
+  await page.locator('[aria-label=GPUs] .rows .at a:text-is("0")').click();
+  await page.waitForSelector('h1:text-is("n1")');
   assert.deepEqual(page.troubles, []);
 });

@@ -39,11 +39,15 @@ export class Daemon {
     const environment = { ...this.environment, DIVVY_HOME: join(this.agents, name) };
     execFileSync(this.binary, ['agent', '--join-file', token, '--name', name, '--emulate', emulate, '--detach'], { env: environment, stdio: ['ignore', 'ignore', 'pipe'] });
   }
+  /** A command of one of these machines. */
+  onAgent(name, ...words) {
+    execFileSync(this.binary, words, { env: { ...this.environment, DIVVY_HOME: join(this.agents, name) }, stdio: ['ignore', 'ignore', 'pipe'] });
+  }
   stopAgents() {
     for (const name of this.agents ? readdirSync(this.agents) : []) {
       if (name.endsWith('.token')) continue;
       try {
-        execFileSync(this.binary, ['agent', '--stop'], { env: { ...this.environment, DIVVY_HOME: join(this.agents, name) }, stdio: 'ignore' });
+        this.onAgent(name, 'agent', '--stop');
       } catch {
         // It is gone already.
       }

@@ -62,6 +62,12 @@ export function bytes(count) {
   }
   return `${value >= 100 || unit === 0 ? Math.round(value) : value.toFixed(1).replace(/\.0$/, '')} ${kUnits[unit]}`;
 }
+/** What is not known. */
+export const kUnknown = '–';
+/** Nothing is told of what it does: its machine is away; as divvy gpus has it. */
+export const isSeen = (gpu) => gpu.utilisation_percent >= 0 || gpu.temperature_celsius >= 0 || gpu.memory_used_bytes > 0;
+/** "3 GiB / 80 GiB" of a GPU. */
+export const memoryText = (gpu) => (isSeen(gpu) || gpu.memory_total_bytes ? `${isSeen(gpu) ? bytes(gpu.memory_used_bytes) : kUnknown} / ${bytes(gpu.memory_total_bytes)}` : kUnknown);
 export const percent = (ratio) => (ratio === undefined || ratio === null || ratio < 0 ? '' : `${Math.round(ratio * 100)} %`);
 export const number = (value, digits = 1) =>
   value === undefined || value === null ? '' : Number(value.toFixed(digits)).toLocaleString('en-GB');

@@ -112,6 +112,9 @@ export const nodeOf = (node) => node || (live.nodes.length > 1 ? (live.nodes.fin
 /** Where a job of several machines is: its seats, each with the name of its machine. */
 export const seatsOf = (job) => (job.seats ?? []).map((seat) => ({ ...seat, node: nodeOf(seat.node) }));
 
+/** Nothing is heard of it now: what was seen of it last is no news. */
+export const isUnheard = (name) => live.nodes.some((one) => one.name === name && ['away', 'lost'].includes(one.state));
+
 export const isFinal = (state) => ['succeeded', 'failed', 'cancelled', 'timed_out', 'lost'].includes(state);
 export const waits = (state) => state === 'queued' || state === 'held';
 
