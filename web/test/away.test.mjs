@@ -57,6 +57,7 @@ test('events that are opened while the daemon is away say so, and have their pas
 });
 
 test('a job that is opened while the daemon is away is there once it is back', async () => {
+  page.expects.push(/404 .*\/v1\/jobs\/1\/log/); // What ran at a terminal has none.
   await goAway();
   await showView(page, 'overview');
   await page.evaluate(() => (location.hash = '#/job/1'));

@@ -130,8 +130,6 @@ test('a machine that is away: what was seen of it last is not told as what is no
   await page.evaluate((job) => (location.hash = '#/job/' + job), id);
   const curve = page.locator('[data-metric=gpu_utilization] [role=img]');
   await until('its use', async () => /^GPU use: now \d+ %$/.test(await curve.getAttribute('aria-label')));
-  // Of memory that nobody uses the curve stands under the GPU's size.
-  await page.waitForSelector('[data-metric=gpu_memory_used_bytes] [role=img]');
   page.expects.push(/503 .*\/log/);
   daemon.onAgent('n2', 'agent', '--stop');
   await until('its absence', () => node('n2').state === 'away');

@@ -1,7 +1,7 @@
 // What meets the eye: axes with labels, the newest numbers, tables that fit their width, what is amiss with a job's GPU.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { kTimeSteps, timeSpace, valueSteps } from '../src/lib/axis.js';
+import { kTimeSteps, mostOfUnit, timeSpace, valueSteps } from '../src/lib/axis.js';
 import { Daemon, enter, leave, showView, until } from './world.mjs';
 
 let daemon, browser, page, job;
@@ -29,6 +29,15 @@ test('axes: each stretch of time has a label, whole things have whole steps', ()
   assert.ok(valueSteps({ isWhole: true }).every(Number.isInteger));
   assert.ok(valueSteps({}).includes(0.2) && !valueSteps({}).includes(2.5));
   assert.ok(valueSteps({ isBinary: true }).includes(1024));
+});
+
+test('the top of a chart: GPU memory of which nothing is used stands under the size of a GPU', () => {
+  const [none, some] = [[{ mean: [0, null, 0] }], [{ mean: [0, 0] }, { mean: [0, 5] }]];
+  assert.equal(mostOfUnit('bytes', 'gpu_memory_used_bytes', none, [40, 80]), 80);
+  assert.equal(mostOfUnit('bytes', 'gpu_memory_used_bytes', some, [40, 80]), null);
+  assert.equal(mostOfUnit('bytes', 'gpu_memory_used_bytes', none, []), null);
+  assert.equal(mostOfUnit('bytes', 'memory_used_bytes', none, [80]), null);
+  assert.equal(mostOfUnit('ratio', 'gpu_utilization', none, [80]), 1);
 });
 
 test("a job's own numbers: the newest one, drawn without gaps", async () => {

@@ -1,4 +1,4 @@
-// Steps of a chart's axes.
+// Steps of a chart's axes, and their top.
 
 const kBinary = Array.from({ length: 50 }, (_, i) => 2 ** i);
 const kDecimal = Array.from({ length: 30 }, (_, i) => [1, 2, 5].map((digit) => Number(`${digit}e${i - 12}`))).flat();
@@ -11,3 +11,8 @@ export const kTimeSteps = [1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 180, 300, 600, 9
 
 /** Pixels from label to label where so many seconds take so many pixels: with seconds they are longer, and on a narrow axis nearer. */
 export const timeSpace = (seconds, pixels) => Math.min((52 / pixels) * seconds < 60 ? 70 : 52, Math.max(30, pixels / 4));
+
+const kOfGpuMemory = ['gpu_memory_used_bytes', 'gpu_memory_most_bytes'];
+/** The top of a chart, null: that of its curves. GPU memory of which nothing is used is drawn under the size of a GPU; `sizes` in bytes. */
+export const mostOfUnit = (unit, metric, series, sizes) =>
+  unit === 'ratio' ? 1 : kOfGpuMemory.includes(metric) && sizes.length && series.every((one) => one.mean.every((value) => !value)) ? Math.max(...sizes) : null;

@@ -42,7 +42,3 @@ function byteText(value) {
 export const textOfUnit = (unit) => kByUnit[unit] ?? plainNumber;
 // Reasons have no measure.
 export const axisOfUnit = (unit) => (unit === 'bits' ? () => '' : textOfUnit(unit));
-const kOfGpuMemory = ['gpu_memory_used_bytes', 'gpu_memory_most_bytes'];
-/** The top of a chart, null: that of its curves. GPU memory of which nothing is used is drawn under the size of a GPU; `sizes` in bytes. */
-export const mostOfUnit = (unit, metric, series, sizes) =>
-  unit === 'ratio' ? 1 : kOfGpuMemory.includes(metric) && sizes.length && series.every((one) => one.mean.every((value) => !value)) ? Math.max(...sizes) : null;
