@@ -144,4 +144,27 @@ test('release is offered of what is held alone', async () => {
   daemon.divvy('cancel', '--all', '--grace', '0');
 });
 
+test('the log names the runs whose output lies on another machine, and shows each', async () => {
+  daemon.addAgent('far', '1xA100-40GB');
+  await until('the machine', () => daemon.json('nodes').some((node) => node.name === 'far' && node.state === 'up'));
+  daemon.divvy('gpus', 'restrict', 'far:none');
+  const id = daemon.submit('--gpus', '1', '--name', 'moves', '--', 'sh', '-c', 'echo "attempt $DIVVY_ATTEMPT"; sleep 1000');
+  await until('its first run', () => daemon.json('show', id).state === 'running');
+  await show(`job/${id}`);
+  await page.waitForSelector('pre >> text=attempt 1');
+  assert.equal(await page.locator('[data-run-log], [data-elsewhere]').count(), 0);
+  daemon.divvy('gpus', 'restrict', 'far:all');
+  daemon.divvy('gpus', 'restrict', 'none');
+  daemon.divvy('requeue', id);
+  await page.waitForSelector('pre >> text=attempt 2', { timeout: 20_000 });
+  assert.match(await page.locator('[data-elsewhere]').innerText(), new RegExp(`run 1 was on the controller's machine.*divvy logs --run 1 ${id}`));
+  assert.doesNotMatch(await page.locator('pre').innerText(), /attempt 1/);
+  await page.selectOption('[data-run-log]', { label: "run 1, on the controller's machine" });
+  await page.waitForSelector('pre >> text=attempt 1');
+  assert.match(await page.locator('[data-elsewhere]').innerText(), /run 2 was on far/);
+  assert.doesNotMatch(await page.locator('pre').innerText(), /attempt 2/);
+  daemon.divvy('cancel', '--all', '--grace', '0');
+  daemon.divvy('gpus', 'restrict', 'all');
+});
+
 test('nothing went wrong on the page', () => assert.deepEqual(page.troubles, []));

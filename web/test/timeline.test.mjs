@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { metricName, plainNumber } from '../src/lib/numbers.js';
-import { expand, startsOf, timelineOf, withDays } from '../src/lib/timeline.js';
+import { expand, logPlacesOf, runsOf, startsOf, timelineOf, withDays } from '../src/lib/timeline.js';
 
 test('what happened stands out, as a whole phrase', () => {
   const [what, text] = [(line) => timelineOf([{ time: 1, text: line }])[0].what, (line) => timelineOf([{ time: 1, text: line }])[0].text];
@@ -41,4 +41,19 @@ test('indices are counted out, as many as are wanted', () => {
 test('numbers of metrics have a power of ten where they are small or large', () => {
   assert.deepEqual([0.000005642, 0.00012, 0.0015, 0, 1, -0.00004, 12345.678, 123456789, 1e-5].map(plainNumber), ['5.64e-6', '1.2e-4', '0.0015', '0', '1', '-4e-5', '12350', '1.23e8', '1e-5']);
   assert.deepEqual(['cpu_utilization', 'sm_activity', 'rows'].map(metricName), ['CPU use', 'SM activity', 'Rows']);
+});
+
+test('of each run of a job it is known where it was, and what of its log lies elsewhere', () => {
+  const lines = (...texts) => texts.map((text) => ({ time: 1, text }));
+  assert.deepEqual(runsOf(lines('started on GPU 0: first in line')), []);
+  const timeline = lines('submitted by ada', 'run 1 started on GPUs 0-1: first in line', 'run 2 started on gpu3 (GPU 1): first in line', "run 3 started on the controller's machine (GPU 1), n2 (GPU 0)", 'run 4 started on GPU-box (GPU 0), n2 (GPU 0)', 'run 5 started');
+  assert.deepEqual(runsOf(timeline), [{ run: 1, node: '' }, { run: 2, node: 'gpu3' }, { run: 3, node: '' }, { run: 4, node: 'GPU-box' }, { run: 5, node: '' }]);
+  const job = { start_time: 5, node: 'gpu3', timeline: lines('run 1 started on GPU 0', 'run 2 started on gpu3 (GPU 1)', 'run 3 started on gpu3 (GPU 0)') };
+  assert.deepEqual(logPlacesOf(job), [
+    { node: 'gpu3', runs: [2, 3], asked: 0, name: 'runs 2, 3, on gpu3' },
+    { node: '', runs: [1], asked: 1, name: "run 1, on the controller's machine" },
+  ]);
+  // One that waits to run again shows what ran last.
+  assert.deepEqual(logPlacesOf({ ...job, start_time: null, node: '' }).map((one) => [one.node, one.asked]), [['gpu3', 3], ['', 1]]);
+  assert.deepEqual(logPlacesOf({ start_time: 5, node: '', timeline: lines('run 1 started on GPU 0', 'run 2 started on GPU 1') }), []);
 });

@@ -4,6 +4,9 @@ import { isFinal } from './live.svelte.js';
 /** `me`: of GET /v1/ui/me. */
 export const mayChange = (job, me) => me.may_change && (me.is_admin || job.user === me.user);
 
+/** Its output, script and environment. */
+export const mayRead = (job, me) => me.is_admin || job.user === me.user;
+
 const kFits = {
   hold: (job) => job.state === 'queued',
   release: (job) => job.state === 'held',
