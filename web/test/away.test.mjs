@@ -67,6 +67,19 @@ test('a job that is opened while the daemon is away is there once it is back', a
   await showView(page, 'events');
 });
 
+test('teams that are opened while the daemon is away are there once it is back', async () => {
+  await page.reload();
+  await showView(page, 'overview');
+  await page.waitForSelector('[data-tile="Running"]');
+  await goAway();
+  await showView(page, 'teams');
+  assert.match(await text(), /Teams are read when the daemon answers again/);
+  daemon.up();
+  await page.waitForSelector('[role=table][aria-label="Users"]', { timeout: 20_000 });
+  assert.doesNotMatch(await text(), /when the daemon answers again/);
+  await showView(page, 'events');
+});
+
 test('what happens while nobody looks at the page, or the daemon is away, is among the events afterwards', async () => {
   const look = (isHidden) =>
     page.evaluate((value) => {

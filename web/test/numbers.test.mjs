@@ -211,8 +211,9 @@ test('teams and users', async () => {
     for (const team of said.teams) {
       const row = teams.find((one) => one.Team === team.name);
       near(row.GPUs, team.gpus, 0.0051, 'GPUs');
-      near(row.Quota, team.quota, 0, 'quota');
-      assert.equal(row.Limit, team.limit === null ? '—' : String(team.limit));
+      // Of none: an empty cell.
+      assert.equal(row.Quota, team.quota === null ? '' : String(team.quota));
+      assert.equal(row.Limit, team.limit === null ? '' : String(team.limit));
       near(row['Fair share'], team.share, 0.0051, 'fair share');
       near(row.Over, Math.max(0, team.gpus - team.quota), 0.0051, 'over');
       near(row.Running, team.running, 0, 'running');
@@ -261,13 +262,18 @@ test('usage, efficiency, waste, fairness and predictions', async () => {
         const row = rows.find((one) => one[title] === (group.group || '—'));
         near(row['GPU-hours'], group.gpu_hours, 0.1, 'GPU-hours');
         near(row.Jobs, group.jobs, 0, 'jobs');
+        near(row.Running, group.running, 0, 'running');
         near(row.Failed, group.failed, 0, 'failed');
         near(row['In vain'], group.failed_gpu_hours, 0.01, 'in vain');
         near(row['Of all (%)'], 100 * group.share, 4, 'share');
         if (group.wait_median_s === null) assert.deepEqual([row['Wait, median (s)'], row['p95 (s)']], ['', ''], 'nobody began');
         else near(row['Wait, median (s)'], group.wait_median_s, 0.001, 'wait'), near(row['p95 (s)'], group.wait_p95_s, 0.001, 'p95');
         const seen = used.rows.find((one) => one.group === group.group);
-        if (seen) near(row['Used (%)'], 100 * seen.utilization, 3, 'used');
+        if (!seen) continue;
+        near(row['Used (%)'], 100 * seen.utilization, 3, 'used');
+        near(row.Cores, seen.cpu_cores, 0.3, 'cores');
+        if (seen.cpu_use === null) assert.equal(row['CPU use (%)'], '');
+        else near(row['CPU use (%)'], 100 * seen.cpu_use, 5, 'use of cores');
       }
     });
   }
@@ -279,6 +285,19 @@ test('usage, efficiency, waste, fairness and predictions', async () => {
     near(held[1], Number(said[1]), 0.1, 'held');
     assert.equal(of[1], `${said[2]} %`);
     near(/^[\d.,]+/.exec(of[2])[0], Number(said[3]), 0.1, 'there was');
+  });
+  // Of one user as of many.
+  await agree('evenness', async () => {
+    const said = /of GPU-hours ([\d.]+), of slowdowns ([\d.]+)\./.exec(daemon.divvy('report', 'fairness').replace(/\s+/g, ' '));
+    const tile = async (name) => page.locator(`.tile:has-text("${name}") b`).innerText();
+    assert.deepEqual([await tile('Evenness of shares'), await tile('Evenness of slowdowns')], [said[1], said[2]]);
+  });
+  await agree('the hours', async () => {
+    await page.locator('section', { has: page.locator('.heat') }).locator('button:text-is("CSV")').click();
+    const [titles, ...lines] = parsed(await page.evaluate(() => window.saved));
+    assert.deepEqual(titles, ['Day', 'From', 'To', 'GPUs held', 'GPUs']);
+    assert.ok(lines.length >= 7 * 24 && lines.every(([day, from, to]) => /^\d{4}-\d\d-\d\d$/.test(day) && /^\d\d:\d\d$/.test(from) && /^\d\d:\d\d$/.test(to)), lines[0].join());
+    near(String(lines.reduce((sum, line) => sum + Number(line[3]), 0)), daemon.json('report', 'usage').gpu_hours, 0.1, 'all hours');
   });
   for (const by of ['user', 'team', 'name', 'model', 'pool', 'node', 'hour', 'job']) {
     await page.click(`[aria-label="Waste by what"] button:text-is("${by}")`);
