@@ -340,6 +340,17 @@ test('what if: the simulator on what ran here, as a job', async () => {
   assert.equal(lines.length, said.runs.length);
   assert.ok(said.runs.some((run) => run.gpus === 16));
   for (const run of said.runs) assert.ok(lines.some((line) => line.includes(run.policy) && line.includes(String(run.gpus))), run.policy);
+  // It is there after a new login, as of then, and where the address is spelt as people do.
+  const other = await openPage(browser);
+  await other.goto(daemon.link());
+  await other.waitForSelector('[data-tile="Running"]');
+  await showView(other, 'what-if');
+  await other.waitForSelector('[aria-label=Policies] .rows [role=row]');
+  assert.match(await other.locator('[data-of]').innerText(), new RegExp(`, job ${job.id}\\.$`));
+  assert.equal(await other.locator('.astray').count(), 0);
+  assert.equal(await other.locator('nav [aria-current=page]').innerText(), await page.locator('nav [aria-current=page]').innerText());
+  assert.deepEqual(other.troubles, []);
+  await other.context().close();
 });
 
 test('events: come live', async () => {

@@ -4,6 +4,9 @@ export const route = $state({ name: 'overview', argument: '', values: {} });
 /** A link that lets in once ('#login=SECRET', session.svelte.js) is no view, and is shown nowhere. */
 export const isLogin = () => location.hash.startsWith('#login=');
 
+// As people write it, who read the name of the view.
+const kAlso = { __proto__: null, 'what-if': 'whatif' };
+
 function read() {
   if (isLogin()) return;
   const text = location.hash.replace(/^#\/?/, '');
@@ -15,7 +18,7 @@ function read() {
   } catch {
     // Shown as it is.
   }
-  route.name = name || 'overview';
+  route.name = (kAlso[name] ?? name) || 'overview';
   route.argument = argument;
   route.values = Object.fromEntries(new URLSearchParams(rest));
 }
