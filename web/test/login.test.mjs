@@ -1,7 +1,7 @@
 // How a browser is let in, and what it may then.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { Daemon, openBrowser, openPage, until } from './world.mjs';
+import { Daemon, openBrowser, openPage, showView, until } from './world.mjs';
 
 let daemon, browser;
 before(async () => {
@@ -106,6 +106,19 @@ test('a token that may only look looks, and acts on nothing', async () => {
   await page.goto(page.url().replace(/#.*/, '') + `#/job/${id}`);
   await page.waitForSelector('text=kept');
   assert.equal(await page.locator('button:has-text("Cancel")').count(), 0);
+  // What is refused is not asked for: the console stays free of it.
+  const refused = [];
+  page.on('response', (answer) => answer.status() === 403 && refused.push(`${answer.request().method()} ${answer.url()}`));
+  await page.goto(page.url().replace(/#.*/, '') + `#/submit?from=${id}`);
+  await page.waitForSelector('text=Your token may only look');
+  await page.fill('[data-field=command]', 'true');
+  await page.waitForSelector('[data-line=ready]');
+  for (const view of ['overview', 'queue', 'nodes', 'teams', 'usage', 'whatif', 'events', 'notifications']) {
+    await showView(page, view);
+    await page.waitForTimeout(300);
+  }
+  assert.deepEqual(refused, []);
+  await showView(page, `job/${id}`);
   // Whatever the page shows: the daemon refuses.
   const status = await page.evaluate(
     async (job) =>
@@ -117,6 +130,22 @@ test('a token that may only look looks, and acts on nothing', async () => {
   // Removed, it is worth nothing at once.
   daemon.divvy('token', 'remove', /#([0-9a-f]+)\./.exec(token)[1]);
   await page.waitForSelector('text=Log in to divvy');
+  assert.deepEqual(page.troubles, []);
+});
+
+test("of another's job nothing is asked that its owner alone may read", async () => {
+  const id = daemon.submit('--gpus', '0', '--name', 'not-theirs', '--', 'sh', '-c', 'echo hidden; sleep 1000');
+  await until('it to run', () => daemon.json('show', id).state === 'running');
+  const page = await openPage(browser);
+  await page.goto(daemon.link().replace(/#.*/, ''));
+  await page.fill('#token', daemon.divvy('token', 'create', '--user', 'nobody', '--role', 'viewer').trim());
+  await page.click('button.primary');
+  await page.waitForSelector('[data-tile="Running"]');
+  await showView(page, `job/${id}`);
+  await page.waitForSelector('.log >> text=/belongs to .*, who alone may read it/');
+  daemon.divvy('cancel', id, '--grace', '0');
+  await page.waitForTimeout(1500);
+  await page.waitForSelector('.log >> text=/belongs to .*, who alone may read it/');
   assert.deepEqual(page.troubles, []);
 });
 

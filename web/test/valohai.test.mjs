@@ -98,8 +98,12 @@ test('mistakes are named by their line, values by their parameter, and nothing i
   await page.fill('[data-field=yaml]', '- step:\n    name: train\n    imge: x\n    command: true\n');
   await page.waitForSelector('[data-problems] >> text=/line 3.*imge.*did you mean/');
   assert.ok(await page.locator('[data-submit]').isDisabled());
+  // One step that cannot be blocks the others: which it is, and what it lacks, is said first.
+  await page.fill('[data-field=yaml]', kYaml + '- step:\n    name: bad\n    image: b\n');
+  await page.waitForSelector(`[data-mend] >> text=/one mistake is mended.*Begin at line \\d+: step 'bad': needs the key 'command'/`);
   await page.fill('[data-field=yaml]', kYaml);
   await page.waitForSelector('[data-parameters]');
+  assert.equal(await page.locator('[data-mend]').count(), 0);
   await field('lr').fill('7');
   await page.waitForSelector('[data-preview] .notice.bad >> text=/lr/');
   assert.ok(await page.locator('[data-submit]').isDisabled());
