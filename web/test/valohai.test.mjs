@@ -100,7 +100,9 @@ test('mistakes are named by their line, values by their parameter, and nothing i
   assert.ok(await page.locator('[data-submit]').isDisabled());
   // One step that cannot be blocks the others: which it is, and what it lacks, is said first.
   await page.fill('[data-field=yaml]', kYaml + '- step:\n    name: bad\n    image: b\n');
-  await page.waitForSelector(`[data-mend] >> text=/one mistake is mended.*Begin at line \\d+: step 'bad': needs the key 'command'/`);
+  const line = kYaml.split('\n').length + 1;
+  await page.waitForSelector(`[data-mend] >> text=/until line ${line} is mended/`);
+  await page.waitForSelector(`[data-problems] >> text=/line ${line} *step 'bad': needs the key 'command'/`);
   await page.fill('[data-field=yaml]', kYaml);
   await page.waitForSelector('[data-parameters]');
   assert.equal(await page.locator('[data-mend]').count(), 0);
