@@ -105,6 +105,7 @@ test('a gang with the controller: its machine is named everywhere, and each has 
   const array = daemon.submit('--nodelist', host, '--gpus', '1', '--array', '0-1', '--', 'sleep', '1000');
   await page.evaluate((job) => (location.hash = '#/job/' + job), array);
   await page.waitForSelector(`[aria-label=Elements] .rows >> text="${host}:1"`);
+  assert.equal(await page.locator('dt:text-is("Has")').count(), 0, 'its elements have');
   daemon.divvy('cancel', '--all', '--grace', '0');
 });
 

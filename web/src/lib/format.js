@@ -96,6 +96,8 @@ export function hourText(group) {
   return dayOf(date) === dayOf(new Date()) ? `today, ${kHour.format(date)}` : kDay.format(date);
 }
 
+/** As a whole: its elements have machines and GPUs of their own. */
+export const isWholeArray = (job) => (job.array_index ?? null) === null && (job.count !== 1 || !!job.array_indices);
 /** The GPUs that a job is on: one with parts may be on others than it was planned on. */
 export const gpusOn = (job) => (job.share?.gpus.length ? job.share.gpus : job.gpus);
 
