@@ -109,6 +109,8 @@ async function readNamed() {
 /** Beside other machines the controller's own has a name too; '' where it is the only one. */
 export const nodeOf = (node) => node || (live.nodes.length > 1 ? (live.nodes.find((one) => one.is_controller)?.name ?? '') : '');
 
+/** Seconds that a job, an element or a step has run; of what began just now the page's clock may be a moment behind. Undefined: it has not begun. */
+export const ranFor = (one) => (one.start_time ? Math.max(0, (one.end_time ?? live.now) - one.start_time) : undefined);
 /** Where a job of several machines is: its seats, each with the name of its machine. */
 export const seatsOf = (job) => (job.seats ?? []).map((seat) => ({ ...seat, node: nodeOf(seat.node) }));
 
