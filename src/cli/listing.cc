@@ -279,8 +279,8 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
   const bool is_for_people = !flags.listing.json && !flags.listing.csv;
   if (is_for_people && !flags.has_limit) select.limit = kRowsForPeople;
   if (flags.listing.json) {
-    DIVVY_TRY(const std::vector<wire::JobView> jobs, api.Jobs(select));
-    return JobsWithWaste(jobs, WastedBy(AskWaste(api))) + "\n";
+    DIVVY_TRY(std::vector<wire::JobView> jobs, api.Jobs(select));
+    return wire::Encode(JobsWithWaste(std::move(jobs), WastedBy(AskWaste(api)))) + "\n";
   }
   // One more than is shown tells whether there are more.
   const auto shown = static_cast<std::size_t>(select.limit);

@@ -1,5 +1,7 @@
 #include "cli/waste_text.h"
 
+#include <utility>
+
 #include "cli/job_text.h"
 #include "cli/report_show.h"
 #include "model/gpu_count_text.h"
@@ -24,15 +26,14 @@ std::string WasteCell(const WastedGpus& wasted, JobId id) {
   return found == wasted.end() ? "" : GpuCountText(found->second);
 }
 
-std::string JobsWithWaste(const std::vector<wire::JobView>& jobs, const WastedGpus& wasted) {
-  std::string out = "[";
-  for (const wire::JobView& job : jobs) {
-    std::string one = wire::Encode(job);
-    one.pop_back();
-    const std::string cell = WasteCell(wasted, job.id);
-    out += (out.size() > 1 ? "," : "") + one + ",\"wasted_gpus\":" + (cell.empty() ? "0" : cell) + "}";
+std::vector<wire::ListedJob> JobsWithWaste(std::vector<wire::JobView> jobs, const WastedGpus& wasted) {
+  std::vector<wire::ListedJob> listed;
+  listed.reserve(jobs.size());
+  for (wire::JobView& job : jobs) {
+    const auto found = wasted.find(job.id);
+    listed.push_back({std::move(job), found == wasted.end() ? 0 : found->second});
   }
-  return out + "]";
+  return listed;
 }
 
 std::optional<wire::JobWaste> AskJobWaste(Api& api, JobId id) {

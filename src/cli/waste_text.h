@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/api.h"
+#include "wire/page_messages.h"
 #include "wire/waste_messages.h"
 
 namespace divvy::cli {
@@ -20,8 +21,8 @@ std::string WasteLine(const wire::WasteAnswer& answer, const std::function<bool(
 /// By job, how many GPUs it wastes.
 using WastedGpus = std::map<JobId, double>;
 WastedGpus WastedBy(const wire::WasteAnswer& answer);
-/// As the API answers, with `wasted_gpus` of each (0: none).
-std::string JobsWithWaste(const std::vector<wire::JobView>& jobs, const WastedGpus& wasted);
+/// In the same order.
+std::vector<wire::ListedJob> JobsWithWaste(std::vector<wire::JobView> jobs, const WastedGpus& wasted);
 /// "2": of listings, that of a job; "": it wastes none.
 std::string WasteCell(const WastedGpus& wasted, JobId id);
 /// What its last run lost; nothing where that is not known, not worth telling, or it had no GPU.

@@ -132,6 +132,7 @@ DIVVY_DESCRIBED(wire::WaitAnswer);
 DIVVY_DESCRIBED(wire::ErrorView);
 DIVVY_DESCRIBED(wire::TimelineLine);
 DIVVY_DESCRIBED(wire::JobInFull);
+DIVVY_DESCRIBED(wire::ListedJob);
 DIVVY_DESCRIBED(wire::ForecastAnswer);
 DIVVY_DESCRIBED(wire::EnvironmentView);
 DIVVY_DESCRIBED(wire::HistoryEvent);

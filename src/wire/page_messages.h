@@ -46,6 +46,11 @@ struct JobInFull : JobDetail {
   std::string all_indices;             // Of an array: those of all its elements, "0-99".
 };
 
+/// Of divvy queue --json.
+struct ListedJob : JobView {
+  double wasted_gpus = 0;  // As WastefulJob has it; 0: it wastes none.
+};
+
 /// POST /v1/jobs of a test.
 struct ForecastAnswer : SubmitAnswer {
   std::vector<SeatView> seats;  // `nodes` with the GPUs that it would get there.

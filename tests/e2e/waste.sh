@@ -30,8 +30,8 @@ says() { # says PATTERN COMMAND...
 wait_for "the line below the queue" says '^1 job wastes 2 GPUs; divvy report waste$' divvy queue
 says "^ *$idle +forgotten .* running .* 2 *$" divvy queue || fail "its row has no mark: $(divvy queue)"
 expect 2 "$(divvy queue --csv -o waste --name forgotten | tail -n 1)" "what a program reads of it"
-says '"display_id":"'"$idle"'".*"wasted_gpus":2' divvy queue "$idle" --json || fail "JSON: $(divvy queue "$idle" --json)"
-says '"wasted_gpus":0}' divvy queue "$busy" --json || fail "JSON of the busy one: $(divvy queue "$busy" --json)"
+says '"wasted_gpus":2,' divvy queue "$idle" --json || fail "JSON: $(divvy queue "$idle" --json)"
+says '"wasted_gpus":0,' divvy queue "$busy" --json || fail "JSON of the busy one: $(divvy queue "$busy" --json)"
 says "^ *$idle +forgotten .* running W " divvy top --once || fail "top has no mark: $(divvy top --once)"
 says " W " divvy top --once --user nobody && fail "marked is: $(divvy top --once)"
 says "^ *waste +does nothing with its 2 GPUs: 0% for [0-9]+ s; divvy cancel $idle \(lost so far: [0-9.]+ GPU-hours at a cost of [0-9.]+\)" divvy show "$idle" ||
