@@ -5,7 +5,7 @@
 #include "standin_test.h"
 
 namespace divvy {
-namespace {
+namespace burn_test {
 
 struct Ran {
   int code = -1;
@@ -89,5 +89,5 @@ TEST_F(Burn, RefusesWhatMakesNoSense) {
   EXPECT_EQ(Run("--vram 1G --alloc-kind heap").code, 64);
 }
 
-}  // namespace
+}  // namespace burn_test
 }  // namespace divvy

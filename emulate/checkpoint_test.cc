@@ -6,7 +6,7 @@
 #include "standin_test.h"
 
 namespace divvy {
-namespace {
+namespace checkpoint_test {
 
 constexpr std::uint64_t kWord = 0xfeedfacecafe;
 
@@ -293,5 +293,5 @@ TEST_F(StandIn, ARefusedRestoreCanBeTriedAgain) {
   EXPECT_EQ(Hear(tenant), PartOf(facts_[0]));
 }
 
-}  // namespace
+}  // namespace checkpoint_test
 }  // namespace divvy

@@ -4,7 +4,7 @@
 #include "standin_test.h"
 
 namespace divvy {
-namespace {
+namespace memory_test {
 
 std::uint64_t AllocateUntilRefused(std::size_t piece) {
   std::uint64_t bytes = 0;
@@ -225,5 +225,5 @@ TEST_F(StandIn, AnotherProcessReadsMemoryThatItWasGiven) {
   EXPECT_EQ(End(reader), 0);
 }
 
-}  // namespace
+}  // namespace memory_test
 }  // namespace divvy

@@ -3,7 +3,7 @@
 #include "standin_test.h"
 
 namespace divvy {
-namespace {
+namespace turns_test {
 
 constexpr std::uint64_t kMs = 1'000'000;
 
@@ -258,5 +258,5 @@ TEST_F(StandIn, AForkedChildOfAProgramThatUsesCudaIsToldSo) {
   EXPECT_EQ(End(child), 0);
 }
 
-}  // namespace
+}  // namespace turns_test
 }  // namespace divvy

@@ -7,7 +7,7 @@
 #include <vector>
 
 namespace divvy::interpose {
-namespace {
+namespace blocks_test {
 
 constexpr std::uint64_t kBase = 0x7f0000000000;
 
@@ -91,5 +91,5 @@ TEST(Blocks, NeverOverlapOverManyRandomSizes) {
   for (std::uint64_t i = 0; i < next_chunk; ++i) EXPECT_TRUE(is_out[i]) << i;
 }
 
-}  // namespace
+}  // namespace blocks_test
 }  // namespace divvy::interpose

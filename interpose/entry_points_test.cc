@@ -7,7 +7,7 @@
 #include <string>
 
 namespace divvy::interpose {
-namespace {
+namespace entry_points_test {
 
 using Names = std::set<std::string>;
 
@@ -135,5 +135,5 @@ TEST(EntryPoints, NoneIsLeftOutThatIsHookedOrNotThere) {
   }
 }
 
-}  // namespace
+}  // namespace entry_points_test
 }  // namespace divvy::interpose

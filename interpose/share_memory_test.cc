@@ -8,7 +8,7 @@
 #include "share_test_world.h"
 
 namespace divvy::interpose {
-namespace {
+namespace share_memory_test {
 
 constexpr std::uint64_t kCeiling = 256 * kMiB;
 
@@ -283,5 +283,5 @@ TEST(ShareMemoryOfMany, AContextThatEndsIsForgottenAsFastAsItWasFilled) {
   }
 }
 
-}  // namespace
+}  // namespace share_memory_test
 }  // namespace divvy::interpose

@@ -7,7 +7,7 @@
 #include "share_test_world.h"
 
 namespace divvy::interpose {
-namespace {
+namespace share_moving_test {
 
 class ShareMoving : public ::testing::Test {
  protected:
@@ -357,5 +357,5 @@ TEST_F(ShareMoving, AQuestionWakesAParkedProgramAsWell) {
   EXPECT_EQ(program_.Answer(), "0");
 }
 
-}  // namespace
+}  // namespace share_moving_test
 }  // namespace divvy::interpose

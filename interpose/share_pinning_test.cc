@@ -6,7 +6,7 @@
 #include "share_test_world.h"
 
 namespace divvy::interpose {
-namespace {
+namespace share_pinning_test {
 
 class SharePinning : public ::testing::Test {
  protected:
@@ -106,5 +106,5 @@ TEST_F(SharePinning, WithoutAKeeperNothingIsWaitedFor) {
   EXPECT_EQ(Flags(), share::kManaged);
 }
 
-}  // namespace
+}  // namespace share_pinning_test
 }  // namespace divvy::interpose

@@ -8,7 +8,7 @@
 #include "share_test_world.h"
 
 namespace divvy::interpose {
-namespace {
+namespace share_time_test {
 
 class ShareTime : public ::testing::Test {
  protected:
@@ -271,5 +271,5 @@ TEST(ShareCost, ALaunchThroughAnOpenGateNeedsNoWordWithTheKeeper) {
   EXPECT_LE(with, without + 3'000) << "as long as a system call";
 }
 
-}  // namespace
+}  // namespace share_time_test
 }  // namespace divvy::interpose

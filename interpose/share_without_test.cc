@@ -9,7 +9,7 @@
 #include "share_test_world.h"
 
 namespace divvy::interpose {
-namespace {
+namespace share_without_test {
 
 TEST(WithoutShare, ProgramsWithoutCudaAreUndisturbed) {
   const World world;
@@ -85,5 +85,5 @@ TEST(WithoutShare, AMissingSocketIsSaidOnce) {
   ExpectOneLine(world, keeper.Folder(), "there is no keeper behind DIVVY_SHARE");
 }
 
-}  // namespace
+}  // namespace share_without_test
 }  // namespace divvy::interpose

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 namespace divvy::interpose {
-namespace {
+namespace table_test {
 
 TEST(Table, KeepsWhatIsPutAndForgetsWhatIsRemoved) {
   Table<int> table;
@@ -58,5 +58,5 @@ TEST(Table, AgreesWithAMapOverManyAddresses) {
   table.Clear();
 }
 
-}  // namespace
+}  // namespace table_test
 }  // namespace divvy::interpose

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace host_port_test {
 
 TEST(HostPort, IsReadAndWrittenBack) {
   for (const std::string text :
@@ -27,5 +27,5 @@ TEST(HostPort, AnythingElseIsRefused) {
   EXPECT_FALSE(ParseHostPort(std::string(300, 'a') + ":80"));
 }
 
-}  // namespace
+}  // namespace host_port_test
 }  // namespace divvy

@@ -5,7 +5,7 @@
 #include "base/index_ranges.h"
 
 namespace divvy {
-namespace {
+namespace text_test {
 
 TEST(Text, NearestFindsASlipOfTheFingerAndNothingElse) {
   const std::string_view keys[] = {"policy", "escalate_after", "grace"};
@@ -64,5 +64,5 @@ TEST(IndexRanges, EveryBadTextIsOneErrorThatNamesItsPlace) {
   }
 }
 
-}  // namespace
+}  // namespace text_test
 }  // namespace divvy

@@ -5,7 +5,7 @@
 #include <limits>
 
 namespace divvy {
-namespace {
+namespace time_test {
 
 TEST(Time, EveryMicrosecondComesBackFromItsSeconds) {
   // A step that meets all fractions in the end; truncating loses a microsecond about every second time.
@@ -29,5 +29,5 @@ TEST(Time, OfSecondsThatNoneHoldsIsTheNearest) {
   EXPECT_EQ(TimeFromSeconds(std::numeric_limits<double>::quiet_NaN()), kNoTime);
 }
 
-}  // namespace
+}  // namespace time_test
 }  // namespace divvy

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace utf8_test {
 
 TEST(Utf8, ReadsWhatItWrites) {
   for (const std::uint32_t code : {0x41U, 0xE9U, 0x2026U, 0x65E5U, 0x1F680U, 0x10FFFFU}) {
@@ -23,5 +23,5 @@ TEST(Utf8, WhatIsNoneIsOneByte) {
   }
 }
 
-}  // namespace
+}  // namespace utf8_test
 }  // namespace divvy

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy::cli {
-namespace {
+namespace carried_metrics_test {
 
 using Lines = std::deque<std::string>;
 
@@ -104,5 +104,5 @@ TEST(CarriedMetrics, SayWhatWasLeftOutBeforeLinesWithoutNumbers) {
   EXPECT_GE(told[0].lines_left_out, 10) << "one more where the last came before the others were taken";
 }
 
-}  // namespace
+}  // namespace carried_metrics_test
 }  // namespace divvy::cli

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy::cli {
-namespace {
+namespace curve_text_test {
 
 TEST(Curve, IsAsHighAsItsValues) {
   EXPECT_EQ(Sparkline({0, 0.5, 1, std::nullopt, 2, -1}, 0, 1), "▁▄█ █▁");
@@ -39,5 +39,5 @@ TEST(MetricText, HasItsUnit) {
   EXPECT_EQ(MetricText(123456, ""), "123456") << "steps are whole";
 }
 
-}  // namespace
+}  // namespace curve_text_test
 }  // namespace divvy::cli

@@ -13,7 +13,7 @@
 #include "cli/words.h"
 
 namespace divvy::cli {
-namespace {
+namespace help_test {
 
 /// No daemon is at this home, so nothing that a test completes depends on the machine.
 class Shell : public testing::Test {
@@ -158,5 +158,5 @@ TEST_F(Shell, ManPagesHoldNoLineThatRoffWouldTakeForARequestOfItsOwn) {
   EXPECT_GT(pages, 20);
 }
 
-}  // namespace
+}  // namespace help_test
 }  // namespace divvy::cli

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace http_client_test {
 
 /// A server with a script: takes one connection, gives each request the next text, then closes.
 class ScriptedServer {
@@ -166,5 +166,5 @@ TEST(HttpClient, MoreThanSixDescriptorsAreRefusedBeforeSending) {
   EXPECT_EQ(answer.error().code, ErrorCode::kInvalidArgument);
 }
 
-}  // namespace
+}  // namespace http_client_test
 }  // namespace divvy

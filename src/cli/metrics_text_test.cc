@@ -6,7 +6,7 @@
 #include <ctime>
 
 namespace divvy::cli {
-namespace {
+namespace metrics_text_test {
 
 wire::JobDetail Job(std::uint64_t id) {
   wire::JobDetail job;
@@ -94,5 +94,5 @@ TEST(MetricsText, OwnNumbersAreFirstAndLast) {
   EXPECT_EQ(OwnNumbersText({}), "");
 }
 
-}  // namespace
+}  // namespace metrics_text_test
 }  // namespace divvy::cli

@@ -20,7 +20,7 @@ namespace {
 using dialect::Option;
 using dialect::Takes;
 
-const std::vector<Column>& Columns() {
+const std::vector<Column>& NodeColumns() {
   static const std::vector<Column> columns = {{"NAME", false, true, true},
                                               {"STATE", false, true, false},
                                               {"GPUS", true, true, false},
@@ -169,7 +169,7 @@ int NodesMain(const Words& words) {
     std::vector<std::vector<Cell>> rows;
     const auto now = static_cast<double>(std::time(nullptr));
     for (const auto& view : views) rows.push_back(Row(view, now, options.csv));
-    return RenderTable(Columns(), rows, options);
+    return RenderTable(NodeColumns(), rows, options);
   });
 }
 

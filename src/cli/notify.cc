@@ -94,7 +94,7 @@ std::vector<Option> AddTable(wire::ReceiverRequest& request) {
   return table;
 }
 
-const std::vector<Column>& Columns() {
+const std::vector<Column>& NotificationColumns() {
   static const std::vector<Column> columns = {
       {"NAME", false, true, false},   {"OF", false, true, false},     {"EVENTS", false, true, true},
       {"BY", false, true, false},     {"TO", false, true, true},      {"SENT", true, true, false},
@@ -140,7 +140,7 @@ int List(const Words& words) {
       return std::string("Nobody is told; divvy notify add NAME --webhook URL makes a receiver.\n");
     std::vector<std::vector<Cell>> rows;
     for (const auto& view : answer.receivers) rows.push_back(Row(view, options.csv));
-    return RenderTable(Columns(), rows, options);
+    return RenderTable(NotificationColumns(), rows, options);
   });
 }
 

@@ -9,7 +9,7 @@
 #include <thread>
 
 namespace divvy::cli {
-namespace {
+namespace patience_test {
 
 TEST(Patience, SaysThatItIsUnderWayAndTakesItBack) {
   int ends[2];
@@ -60,5 +60,5 @@ TEST(Patience, WhatIsQuickIsSilent) {
   std::free(text);
 }
 
-}  // namespace
+}  // namespace patience_test
 }  // namespace divvy::cli

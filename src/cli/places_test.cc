@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy::cli {
-namespace {
+namespace places_test {
 
 using Lines = std::vector<std::string>;
 
@@ -76,5 +76,5 @@ TEST(Places, WhatIsAskedForIsSaidOfEachMachine) {
   EXPECT_EQ(GpuCount(elastic), "2..8");
 }
 
-}  // namespace
+}  // namespace places_test
 }  // namespace divvy::cli

@@ -14,7 +14,7 @@
 namespace divvy::cli {
 namespace {
 
-const std::vector<Column>& Columns() {
+const std::vector<Column>& PoolColumns() {
   static const std::vector<Column> columns = {{"POOL", false, true, true},
                                               {"STATE", false, true, false},
                                               {"NODES", false, true, true},
@@ -106,7 +106,7 @@ int PoolsMain(const Words& words) {
     }
     std::vector<std::vector<Cell>> rows;
     for (const wire::PoolView& view : views) rows.push_back(Row(view));
-    return RenderTable(Columns(), rows, options);
+    return RenderTable(PoolColumns(), rows, options);
   });
 }
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy::cli {
-namespace {
+namespace process_text_test {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
@@ -57,5 +57,5 @@ TEST(Processes, OfOneJobAloneAreOnItsGpus) {
   EXPECT_TRUE(answer.cluster.empty());
 }
 
-}  // namespace
+}  // namespace process_text_test
 }  // namespace divvy::cli

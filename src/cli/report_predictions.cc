@@ -10,7 +10,7 @@ std::string NameOf(const wire::PredictionRow& row) {
   return row.group.empty() ? "-" : row.group;
 }
 
-std::vector<Column> Columns(std::string_view title) {
+std::vector<Column> PredictionColumns(std::string_view title) {
   return {{title, false, true, true},    {"JOBS", true, true, false},      {"PREDICTED", true, true, false},
           {"MEDIAN", true, true, false}, {"WITHIN 2x", true, true, false}, {"IN INTERVAL", true, true, false},
           {"IS_ALL", false, false}};
@@ -61,7 +61,7 @@ HtmlReport HtmlOf(const wire::PredictionsReport& report, std::vector<Column> col
 }  // namespace
 
 int ReportPredictions(const ReportFlags& flags) {
-  ReportShape<wire::PredictionsReport> shape{Columns, Rows, NoteOf, HtmlOf};
+  ReportShape<wire::PredictionsReport> shape{PredictionColumns, Rows, NoteOf, HtmlOf};
   shape.is_empty = [](const wire::PredictionsReport& report) { return report.jobs == 0; };
   return ShowReport<wire::PredictionsReport>(flags, "/v1/reports/predictions", shape);
 }

@@ -39,7 +39,7 @@ std::optional<double> MeanOf(const std::vector<std::optional<double>>& steps) {
 bool HasShares(std::string_view title) { return title == TitleOf("team"); }
 bool HasShares(const wire::SharesReport& report) { return HasShares(TitleOf(report.by)); }
 
-std::vector<Column> Columns(std::string_view title) {
+std::vector<Column> ShareColumns(std::string_view title) {
   std::vector<Column> columns = {{title, false, true, true},
                                  {"GPU-HOURS", true, true, false},
                                  {"MEAN", true, true, false},
@@ -140,7 +140,7 @@ int ReportShares(const ReportFlags& flags) {
   const std::string query = ReportQuery(flags);
   const std::string path = "/v1/reports/shares" + query + (query.empty() ? "?" : "&") +
                            "points=" + std::to_string(is_table ? kSteps : kStepsOfFile);
-  ReportShape<wire::SharesReport> shape{Columns, Rows, NoteOf, HtmlOf};
+  ReportShape<wire::SharesReport> shape{ShareColumns, Rows, NoteOf, HtmlOf};
   if (flags.listing.csv) {
     shape.columns = StepColumns;
     shape.rows = [](const wire::SharesReport& report, const Numbers&) { return StepRows(report); };

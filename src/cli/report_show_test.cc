@@ -6,7 +6,7 @@
 #include <ctime>
 
 namespace divvy::cli {
-namespace {
+namespace report_show_test {
 
 TEST(ReportShow, HoursAreInTheCallersTimeZoneOrSayTheirs) {
   ::setenv("TZ", "CET-1", 1);
@@ -41,5 +41,5 @@ TEST(ReportShow, UnknownNumbersAreEmptyForPrograms) {
   EXPECT_EQ(kForPeople.Unknown(), "-");
 }
 
-}  // namespace
+}  // namespace report_show_test
 }  // namespace divvy::cli

@@ -105,7 +105,7 @@ std::string PlacesText(const wire::ReservationTurn& turn) {
   return Join(places, ", ");
 }
 
-const std::vector<Column>& Columns() {
+const std::vector<Column>& ReservationColumns() {
   static const std::vector<Column> columns = {{"NUMBER", true, true, false},  {"NAME", false, true, true},
                                               {"GPUS", true, true, false},    {"WHERE", false, true, true},
                                               {"FOR", false, true, true},     {"NEXT", false, true, false},
@@ -147,7 +147,7 @@ int List(const Words& words) {
     if (views.empty() && !listing.csv) return std::string("Nothing is reserved.\n");
     std::vector<std::vector<Cell>> rows;
     for (const auto& view : views) rows.push_back(Row(view, listing.csv));
-    return RenderTable(Columns(), rows, listing);
+    return RenderTable(ReservationColumns(), rows, listing);
   });
 }
 

@@ -5,20 +5,16 @@
 #include <cstdio>
 #include <optional>
 
+#include "cli/report_show.h"
+
 namespace divvy::cli {
 namespace {
 
 using simulate::FillResult;
 using simulate::FillRun;
 
-std::string Decimals(double value, int digits) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-  return text.data();
-}
-
-std::string Shown(std::optional<double> value) { return value ? Decimals(*value, 2) : "-"; }
-std::string Json(std::optional<double> value) { return value ? Decimals(*value, 4) : "null"; }
+std::string Shown(std::optional<double> value) { return value ? Fixed(*value, 2) : "-"; }
+std::string Json(std::optional<double> value) { return value ? Fixed(*value, 4) : "null"; }
 
 double PerRun(const FillResult& result, std::int64_t FillRun::*count) {
   double sum = 0;
@@ -53,7 +49,7 @@ std::string JsonObject(const FillResult& result) {
   add("jobs_refused", Json(PerRun(result, &FillRun::refused)));
   add("moves", Json(PerRun(result, &FillRun::moves)));
   add("jobs_started_by_moves", Json(PerRun(result, &FillRun::saved)));
-  add("decisions_per_cpu_second", Decimals(DecisionsPerSecond(result), 0));
+  add("decisions_per_cpu_second", Fixed(DecisionsPerSecond(result), 0));
   std::string runs, loads;
   for (const FillRun& run : result.runs) {
     const auto at = [&run](std::size_t load) -> std::optional<double> {
@@ -83,10 +79,10 @@ Result<std::string> FillTable(const std::vector<FillResult>& results, const List
                     {Shown(result.DeviationAt(100))},
                     {Shown(result.MeanAt(130))},
                     {Shown(IdleGpusAt(result, 100))},
-                    {Decimals(PerRun(result, &FillRun::refused), 0)},
-                    {Decimals(PerRun(result, &FillRun::moves), 0)},
+                    {Fixed(PerRun(result, &FillRun::refused), 0)},
+                    {Fixed(PerRun(result, &FillRun::moves), 0)},
                     {std::to_string(result.runs.size())},
-                    {Decimals(DecisionsPerSecond(result), 0)}});
+                    {Fixed(DecisionsPerSecond(result), 0)}});
   }
   return RenderTable(columns, rows, options);
 }

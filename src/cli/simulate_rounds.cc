@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "cli/report_show.h"
 #include "cli/table.h"
 #include "dialect/options.h"
 #include "simulate/gavel.h"
@@ -32,12 +33,6 @@ struct Figures {
   std::string policy;
   std::vector<std::pair<std::string_view, double>> values;
 };
-
-std::string Decimals(double value, int digits) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-  return text.data();
-}
 
 std::vector<Option> Table(RoundsFlags& flags) {
   std::vector<Option> table;
@@ -157,7 +152,7 @@ std::string Json(const std::vector<Figures>& all) {
   std::string out;
   for (const Figures& one : all) {
     out += (out.empty() ? "[" : ",\n ") + std::string("{\"policy\": \"") + one.policy + "\"";
-    for (const auto& [name, value] : one.values) out += ", \"" + std::string(name) + "\": " + Decimals(value, 4);
+    for (const auto& [name, value] : one.values) out += ", \"" + std::string(name) + "\": " + Fixed(value, 4);
     out += "}";
   }
   return out + "]\n";
@@ -187,7 +182,7 @@ int SimulateRoundsMain(const Words& words) {
   for (const Figures& one : *all) {
     std::vector<Cell> row = {{one.policy, Colour::kBold}};
     for (const auto& [name, value] : one.values) {
-      row.push_back({Decimals(value, std::abs(value) >= 1000 ? 0 : std::abs(value) >= 10 ? 2 : 3)});
+      row.push_back({Fixed(value, std::abs(value) >= 1000 ? 0 : std::abs(value) >= 10 ? 2 : 3)});
     }
     rows.push_back(std::move(row));
   }

@@ -10,7 +10,7 @@
 #include "cli/simulate_replay.h"
 
 namespace divvy::cli {
-namespace {
+namespace simulate_test {
 
 class Simulate : public testing::Test {
  protected:
@@ -183,5 +183,5 @@ TEST(SimulateHistoryParts, EndedJobsAreTheTraceAndGpusTheCluster) {
             std::tuple(1, 3, "H100"));
 }
 
-}  // namespace
+}  // namespace simulate_test
 }  // namespace divvy::cli

@@ -9,7 +9,7 @@
 #include "cli/steps.h"
 
 namespace divvy::cli {
-namespace {
+namespace step_components_test {
 
 using Texts = std::vector<std::string>;
 
@@ -197,5 +197,5 @@ TEST(StepOfOneComponent, RefusesWhatIsOfSeveral) {
   EXPECT_EQ(error("srun echo ' : '"), "");
 }
 
-}  // namespace
+}  // namespace step_components_test
 }  // namespace divvy::cli

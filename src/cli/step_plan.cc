@@ -15,7 +15,7 @@
 namespace divvy::cli {
 namespace {
 
-std::vector<std::string> Words(const std::string& list) {
+std::vector<std::string> ListItems(const std::string& list) {
   std::vector<std::string> words;
   for (const std::string_view item : Split(list, ',')) {
     if (!item.empty()) words.emplace_back(item);
@@ -42,7 +42,7 @@ class Environment {
     bool keeps_all = list.empty();
     std::set<std::string, std::less<>> kept;
     std::vector<std::pair<std::string, std::string>> set;
-    for (const std::string& item : Words(list)) {
+    for (const std::string& item : ListItems(list)) {
       const auto equals = item.find('=');
       if (equals != std::string::npos) {
         set.emplace_back(item.substr(0, equals), item.substr(equals + 1));
@@ -344,14 +344,14 @@ JobAround ReadJobAround(const std::vector<std::string>& environment) {
   around.environment = environment;
   around.id = EnvironmentValue(environment, "SLURM_JOB_ID");
   if (around.id.empty()) around.id = EnvironmentValue(environment, "DIVVY_JOB_ID");
-  const std::vector<std::string> visible = Words(EnvironmentValue(environment, "CUDA_VISIBLE_DEVICES"));
-  std::vector<std::string> physical = Words(EnvironmentValue(environment, "SLURM_JOB_GPUS"));
-  if (physical.empty()) physical = Words(EnvironmentValue(environment, "DIVVY_GPUS"));
-  const std::vector<std::string> numa = Words(EnvironmentValue(environment, "DIVVY_GPU_NUMA"));
+  const std::vector<std::string> visible = ListItems(EnvironmentValue(environment, "CUDA_VISIBLE_DEVICES"));
+  std::vector<std::string> physical = ListItems(EnvironmentValue(environment, "SLURM_JOB_GPUS"));
+  if (physical.empty()) physical = ListItems(EnvironmentValue(environment, "DIVVY_GPUS"));
+  const std::vector<std::string> numa = ListItems(EnvironmentValue(environment, "DIVVY_GPU_NUMA"));
   // A script may have narrowed CUDA_VISIBLE_DEVICES by hand; then only the job's own list tells what there is.
   const bool is_narrowed = !physical.empty() && visible.size() != physical.size();
   // Where other jobs' GPUs are closed to it, CUDA counts the job's own from 0.
-  const std::vector<std::string> counted = Words(EnvironmentValue(environment, "DIVVY_CUDA_INDICES"));
+  const std::vector<std::string> counted = ListItems(EnvironmentValue(environment, "DIVVY_CUDA_INDICES"));
   const std::vector<std::string>& all = counted.size() == physical.size() ? counted : physical;
   const std::vector<std::string>& words = is_narrowed ? all : visible;
   for (std::size_t i = 0; i < words.size(); ++i) {

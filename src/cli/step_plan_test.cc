@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy::cli {
-namespace {
+namespace step_plan_test {
 
 using Texts = std::vector<std::string>;
 
@@ -109,5 +109,5 @@ TEST(StepPlan, ANarrowedListOfAJobThatCountsItsOwnGpusDoesNotNameTheMachines) {
   EXPECT_EQ(around.gpus[0].physical, "4");
 }
 
-}  // namespace
+}  // namespace step_plan_test
 }  // namespace divvy::cli

@@ -8,7 +8,7 @@
 #include "cli/steps.h"
 
 namespace divvy::cli {
-namespace {
+namespace step_spread_test {
 
 using Texts = std::vector<std::string>;
 
@@ -203,5 +203,5 @@ TEST_F(StepSpread, WordsOfTheMachineAreItsOwn) {
                                      "DIVVY_NODES=a,b", "DIVVY_STEPS=/var/b/17", "OTHER=/run/a/170"}));
 }
 
-}  // namespace
+}  // namespace step_spread_test
 }  // namespace divvy::cli

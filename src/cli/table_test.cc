@@ -5,7 +5,7 @@
 #include "cli/answer_options.h"
 
 namespace divvy::cli {
-namespace {
+namespace table_test {
 
 const std::vector<Column> kColumns = {{"NAME"},
                                       {"MODEL", false, true, true},
@@ -117,5 +117,5 @@ TEST(Folded, LeavesWhatIsToBeCopiedWhole) {
   EXPECT_EQ(Folded(line, 36), line);
 }
 
-}  // namespace
+}  // namespace table_test
 }  // namespace divvy::cli

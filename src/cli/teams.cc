@@ -225,7 +225,7 @@ std::vector<Option> UserTable(UserChange& user) {
   return table;
 }
 
-const std::vector<Column>& Columns() {
+const std::vector<Column>& TeamColumns() {
   static const std::vector<Column> columns = {
       {"TEAM", false, true, false},  {"QUOTA", true, true, false},   {"LIMIT", true, true, false},
       {"SHARE", true, true, false},  {"GPUS", true, true, false},    {"RUNNING", true, true, false},
@@ -322,7 +322,7 @@ int List(const ListingOptions& listing, bool are_users) {
     if (rows.empty() && !listing.csv)
       return std::string(are_users ? "No users with jobs or a row of their own.\n"
                                    : "No teams; everybody shares alike. divvy teams add NAME --quota 4 --user ada\n");
-    DIVVY_TRY(std::string text, RenderTable(are_users ? UserColumns() : Columns(), rows, listing));
+    DIVVY_TRY(std::string text, RenderTable(are_users ? UserColumns() : TeamColumns(), rows, listing));
     if (!listing.csv && !are_users && view.are_quotas_on)
       text += "Quotas are on: a team without one has no access, and 0 blocks it.\n";
     return text;

@@ -5,7 +5,7 @@
 #include "base/text.h"
 
 namespace divvy::cli {
-namespace {
+namespace tenant_lines_test {
 
 wire::TenantView Tenant(std::string id, std::string name, std::string note) {
   wire::TenantView tenant;
@@ -76,5 +76,5 @@ TEST(ShareFields, SayWhereItIsAndWhatItHas) {
   EXPECT_EQ(ShareFields(share).front().second, "on the host; last 1 (planned 0)") << "it has no GPU yet";
 }
 
-}  // namespace
+}  // namespace tenant_lines_test
 }  // namespace divvy::cli

@@ -12,7 +12,7 @@
 namespace divvy::cli {
 namespace {
 
-struct Span {
+struct CodeRange {
   std::uint32_t first;
   std::uint32_t last;
 };
@@ -22,7 +22,7 @@ struct Span {
 
 // General categories Mn, Me and Cf but the soft hyphen, and the later letters of Korean syllables: these take no
 // column.
-constexpr Span kNone[] = {
+constexpr CodeRange kNone[] = {
     {0x300, 0x36F},     {0x483, 0x489},     {0x591, 0x5BD},     {0x5BF, 0x5BF},     {0x5C1, 0x5C2},
     {0x5C4, 0x5C5},     {0x5C7, 0x5C7},     {0x600, 0x605},     {0x610, 0x61A},     {0x61C, 0x61C},
     {0x64B, 0x65F},     {0x670, 0x670},     {0x6D6, 0x6DD},     {0x6DF, 0x6E4},     {0x6E7, 0x6E8},
@@ -88,7 +88,7 @@ constexpr Span kNone[] = {
     {0x1E8D0, 0x1E8D6}, {0x1E944, 0x1E94A}, {0xE0001, 0xE01EF}};
 
 // East Asian widths W and F: two columns.
-constexpr Span kWide[] = {
+constexpr CodeRange kWide[] = {
     {0x1100, 0x115F},   {0x231A, 0x231B},   {0x2329, 0x232A},   {0x23E9, 0x23EC},   {0x23F0, 0x23F0},
     {0x23F3, 0x23F3},   {0x25FD, 0x25FE},   {0x2614, 0x2615},   {0x2648, 0x2653},   {0x267F, 0x267F},
     {0x2693, 0x2693},   {0x26A1, 0x26A1},   {0x26AA, 0x26AB},   {0x26BD, 0x26BE},   {0x26C4, 0x26C5},
@@ -108,8 +108,8 @@ constexpr Span kWide[] = {
     {0x1F93C, 0x1F945}, {0x1F947, 0x1F9FF}, {0x1FA70, 0x1FAFF}, {0x20000, 0x3FFFD}};
 
 template <std::size_t count>
-bool IsIn(const Span (&spans)[count], std::uint32_t code) {
-  const auto after = std::ranges::upper_bound(spans, code, {}, &Span::first);
+bool IsIn(const CodeRange (&spans)[count], std::uint32_t code) {
+  const auto after = std::ranges::upper_bound(spans, code, {}, &CodeRange::first);
   return after != std::begin(spans) && code <= std::prev(after)->last;
 }
 

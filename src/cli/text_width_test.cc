@@ -6,7 +6,7 @@
 #include "cli/words.h"
 
 namespace divvy::cli {
-namespace {
+namespace text_width_test {
 
 TEST(TextWidth, CountsColumnsNotCharacters) {
   EXPECT_EQ(Width("train"), 5u);
@@ -47,5 +47,5 @@ TEST(TextWidth, IsWhatOtherTextsAreFittedBy) {
   EXPECT_EQ(WrapText("学習 する", "", 8), "学習\nする\n");
 }
 
-}  // namespace
+}  // namespace text_width_test
 }  // namespace divvy::cli

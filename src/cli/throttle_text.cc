@@ -19,7 +19,7 @@ constexpr Reason kReasons[] = {{0x2, "clocks that were set", false}, {0x4, "powe
                                {0x80, "power brake", true},          {0x100, "display clocks", false}};
 constexpr std::uint64_t kIdle = 0x1;
 
-std::string Words(std::uint64_t bits, bool are_slowdowns) {
+std::string ThrottleWords(std::uint64_t bits, bool are_slowdowns) {
   std::string text;
   const auto add = [&text](std::string_view words) { text += (text.empty() ? "" : ", ") + std::string(words); };
   bits &= ~kIdle;
@@ -36,7 +36,7 @@ std::uint64_t BitsOf(double value) { return value > 0 ? static_cast<std::uint64_
 }  // namespace
 
 std::string ThrottleText(std::uint64_t bits) {
-  const std::string text = Words(bits, false);
+  const std::string text = ThrottleWords(bits, false);
   return text.empty() ? "none" : text;
 }
 
@@ -55,7 +55,7 @@ std::string ThrottleShares(const std::vector<std::optional<double>>& values) {
 }
 
 std::string SlowdownText(std::uint64_t bits) {
-  const std::string text = Words(bits, true);
+  const std::string text = ThrottleWords(bits, true);
   return text.empty() ? text : "slowed by " + text;
 }
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy::cli {
-namespace {
+namespace throttle_text_test {
 
 TEST(ThrottleText, SaysEachReasonInWords) {
   EXPECT_EQ(ThrottleText(0), "none");
@@ -44,5 +44,5 @@ TEST(ThrottleText, StandsBesideTheGpuThatIsSlowed) {
   EXPECT_EQ(gpus[2].reason, "");
 }
 
-}  // namespace
+}  // namespace throttle_text_test
 }  // namespace divvy::cli

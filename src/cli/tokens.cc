@@ -100,7 +100,7 @@ std::vector<Option> CreateTable(wire::TokenRequest& request) {
   return table;
 }
 
-const std::vector<Column>& Columns() {
+const std::vector<Column>& TokenColumns() {
   static const std::vector<Column> columns = {{"ID", false, true, false},      {"USER", false, true, false},
                                               {"ROLE", false, true, false},    {"LABEL", false, true, true},
                                               {"EXPIRES", false, true, false}, {"MADE", false, true, false, true},
@@ -153,7 +153,7 @@ int List(const Words& words) {
     if (views.empty() && !options.csv) return std::string("There is no token; divvy token create makes one.\n");
     std::vector<std::vector<Cell>> rows;
     for (const auto& view : views) rows.push_back(Row(view, options.csv));
-    return RenderTable(Columns(), rows, options);
+    return RenderTable(TokenColumns(), rows, options);
   });
 }
 

@@ -5,7 +5,7 @@
 #include "base/text.h"
 
 namespace divvy::cli {
-namespace {
+namespace top_frame_test {
 
 constexpr double kNow = 1'772'366'400;
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
@@ -335,5 +335,5 @@ TEST(TopFrame, FoldsGpusThatWouldTakeTheScreen) {
   EXPECT_EQ(Screen(facts, choice).size(), 64 + 5u);
 }
 
-}  // namespace
+}  // namespace top_frame_test
 }  // namespace divvy::cli

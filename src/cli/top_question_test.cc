@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy::cli {
-namespace {
+namespace top_question_test {
 
 using State = TopQuestion::State;
 
@@ -57,5 +57,5 @@ TEST(TopQuestion, ShowsTheEndOfALongAnswer) {
   EXPECT_EQ(asked.Cursor(20), 19u);
 }
 
-}  // namespace
+}  // namespace top_question_test
 }  // namespace divvy::cli

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 namespace divvy::cli {
-namespace {
+namespace top_view_test {
 
 TopLine Line(const std::string& text, const std::string& job, bool is_heading) {
   TopLine line;
@@ -85,5 +85,5 @@ TEST(TopView, IsOneListWhereThereIsRoomForAllOrForNoneOfThem) {
   EXPECT_TRUE(Shown(view, {}, 0, 5).empty());
 }
 
-}  // namespace
+}  // namespace top_view_test
 }  // namespace divvy::cli

@@ -117,11 +117,11 @@ constexpr Field kFields[] = {
 };
 
 /// What stays as it was submitted, and what does it instead.
-struct Fixed {
+struct FixedField {
   std::string_view option;
   std::string_view instead;
 };
-constexpr Fixed kFixed[] = {
+constexpr FixedField kFixedFields[] = {
     {"hold", "write: divvy hold ID"},
     {"group-limit", "write: divvy group limit NAME N"},
     {"team", "a job stays with the team that it was submitted for; cancel it and submit it anew"},
@@ -147,15 +147,15 @@ Option YesOrNo(Option option, std::optional<bool>& into) {
 }
 
 /// All that the table's closures write into, or read.
-struct Wish {
+struct UpdateFlags {
   dialect::Surroundings around;
   JobSpec spec;
   JobUpdate update;
 
-  Wish() { spec.request.gpus = -1; }
+  UpdateFlags() { spec.request.gpus = -1; }
 };
 
-std::vector<Option> UpdateTable(Wish& wish) {
+std::vector<Option> UpdateTable(UpdateFlags& wish) {
   std::vector<Option> table = SelectTable(wish.update.select);
   std::erase_if(table, [](const Option& option) {
     return option.name != "all" && option.name != "user" && option.name != "state";
@@ -195,7 +195,7 @@ std::vector<Option> UpdateTable(Wish& wish) {
 /// The options of `submit` that say here why they are none.
 std::vector<Option> FixedTable() {
   std::vector<Option> table;
-  for (const Fixed& fixed : kFixed) {
+  for (const FixedField& fixed : kFixedFields) {
     table.push_back({fixed.option,
                      0,
                      Takes::kOptionalValue,
@@ -211,12 +211,12 @@ std::vector<Option> FixedTable() {
 }  // namespace
 
 std::vector<Option> UpdateOptions() {
-  static Wish scratch;
+  static UpdateFlags scratch;
   return UpdateTable(scratch);
 }
 
 int UpdateMain(const Words& words) {
-  Wish wish;
+  UpdateFlags wish;
   wish.around = CallerSurroundings();
   std::vector<Option> table = UpdateTable(wish);
   for (Option& option : FixedTable()) table.push_back(std::move(option));

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy::cli {
-namespace {
+namespace waste_text_test {
 
 wire::JobView Job(std::uint64_t id) {
   wire::JobView job;
@@ -42,5 +42,5 @@ TEST(WasteText, ALineSumsUpThoseThatAreListed) {
   EXPECT_EQ(WasteLine(Wasteful(), [](JobId) { return false; }), "");
 }
 
-}  // namespace
+}  // namespace waste_text_test
 }  // namespace divvy::cli

@@ -6,7 +6,7 @@
 #include "control/controller_machines_test_world.h"
 
 namespace divvy {
-namespace {
+namespace controller_components_test {
 
 JobSpec Components(int first_gpus, std::vector<Component> others) {
   JobSpec spec;
@@ -84,5 +84,5 @@ TEST(Components, ComponentsThatNeverFitTogetherAreRefused) {
   EXPECT_NE(changed.error().message.find("components"), std::string::npos) << changed.error().message;
 }
 
-}  // namespace
+}  // namespace controller_components_test
 }  // namespace divvy

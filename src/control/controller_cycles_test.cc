@@ -9,7 +9,7 @@
 #include "control/controller_test_world.h"
 
 namespace divvy {
-namespace {
+namespace controller_cycles_test {
 
 struct Wait {
   std::vector<Dependency> dependencies;
@@ -204,5 +204,5 @@ TEST(Cycles, ALongChainIsWalkedOnce) {
             "after 5 after 4 after 3 after 2 after 1");
 }
 
-}  // namespace
+}  // namespace controller_cycles_test
 }  // namespace divvy

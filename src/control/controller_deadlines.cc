@@ -11,7 +11,7 @@ namespace divvy {
 namespace {
 
 /// A run's limit follows the moment at which it really began only where the two differ by more than this.
-constexpr Duration kSlack = std::chrono::seconds(1);
+constexpr Duration kDeadlineSlack = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -67,11 +67,11 @@ bool Controller::CutToDeadline(JobRecord& record) {
   if (record.end_by == kNoTime) return false;
   const Duration before = record.time_limit;
   const Duration full = record.full_limit >= Duration(0) ? record.full_limit : record.time_limit;
-  const Duration left = std::max(record.end_by - record.started, kSlack);
+  const Duration left = std::max(record.end_by - record.started, kDeadlineSlack);
   const bool is_cut = full == Duration(0) || left < full;
   record.time_limit = is_cut ? left : full;
   record.full_limit = is_cut ? full : Duration(-1);
-  return std::max(before, record.time_limit) - std::min(before, record.time_limit) > kSlack;
+  return std::max(before, record.time_limit) - std::min(before, record.time_limit) > kDeadlineSlack;
 }
 
 void Controller::RestoreLimit(JobRecord& record) {

@@ -5,7 +5,7 @@
 #include "model/reason_words.h"
 
 namespace divvy {
-namespace {
+namespace controller_deadlines_test {
 
 using std::chrono::hours;
 using std::chrono::minutes;
@@ -152,5 +152,5 @@ TEST(Deadlines, AreKeptOverARestart) {
   EXPECT_EQ(World::EndOf(again.Turn(), job), JobState::kTimedOut);
 }
 
-}  // namespace
+}  // namespace controller_deadlines_test
 }  // namespace divvy

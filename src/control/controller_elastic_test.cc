@@ -4,7 +4,7 @@
 #include "control/controller_test_world.h"
 
 namespace divvy {
-namespace {
+namespace controller_elastic_test {
 
 using namespace std::chrono_literals;
 
@@ -156,5 +156,5 @@ TEST(Elastic, ANewRunHasBeenAskedForNothing) {
   EXPECT_FALSE(record.takes_resizes);
 }
 
-}  // namespace
+}  // namespace controller_elastic_test
 }  // namespace divvy

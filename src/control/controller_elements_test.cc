@@ -6,7 +6,7 @@
 #include "control/controller_test_world.h"
 
 namespace divvy {
-namespace {
+namespace controller_elements_test {
 
 Dependency AfterElement(DependencyKind kind, JobId array, std::uint32_t element) {
   Dependency dependency;
@@ -149,5 +149,5 @@ TEST(ArrayElements, AnArrayHasStartedForOthersWhenItsLastElementHas) {
   EXPECT_EQ(world.controller_.Find(after_that)->begin, last + std::chrono::minutes(5));
 }
 
-}  // namespace
+}  // namespace controller_elements_test
 }  // namespace divvy

@@ -8,7 +8,7 @@
 #include "model/exit_codes.h"
 
 namespace divvy {
-namespace {
+namespace controller_faults_test {
 
 using namespace std::chrono_literals;
 
@@ -113,5 +113,5 @@ TEST(MachineFaults, AMachineThatCannotPrepareItsPartIsDoneWithout) {
   EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), (Names{"n1", "n3"}));
 }
 
-}  // namespace
+}  // namespace controller_faults_test
 }  // namespace divvy

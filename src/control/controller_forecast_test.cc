@@ -9,7 +9,7 @@
 #include "engine/server/explain.h"
 
 namespace divvy {
-namespace {
+namespace controller_forecast_test {
 
 using std::chrono::hours;
 using std::chrono::minutes;
@@ -122,5 +122,5 @@ TEST(Forecast, IsWhatWhySaysOnceItIsSubmitted) {
   EXPECT_LT(others, waits / 20);
 }
 
-}  // namespace
+}  // namespace controller_forecast_test
 }  // namespace divvy

@@ -12,7 +12,7 @@
 #include "control/start_reason.h"
 
 namespace divvy {
-namespace {
+namespace controller_gangs_test {
 
 using namespace std::chrono_literals;
 
@@ -594,5 +594,5 @@ TEST(Gangs, RandomHistoriesHaveOneOwnerAndNoPartIsLeftBehind) {
   }
 }
 
-}  // namespace
+}  // namespace controller_gangs_test
 }  // namespace divvy

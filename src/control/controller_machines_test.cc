@@ -9,7 +9,7 @@
 #include "control/start_reason.h"
 
 namespace divvy {
-namespace {
+namespace controller_machines_test {
 
 TEST(Machines, WhatRanBeforeTheControllersStartIsNotFirstInLine) {
   Machines before(1, 4);
@@ -100,5 +100,5 @@ TEST(Machines, ASignalToOneThatIsAwayIsKeptWhereItCanBe) {
   EXPECT_TRUE(after.controller_.TakeEffects().orders.empty());
 }
 
-}  // namespace
+}  // namespace controller_machines_test
 }  // namespace divvy

@@ -7,7 +7,7 @@
 #include "control/controller_test_world.h"
 
 namespace divvy {
-namespace {
+namespace controller_pools_test {
 
 using namespace std::chrono_literals;
 
@@ -556,5 +556,5 @@ TEST_F(Pools, AreKnownAgainAfterARestart) {
   EXPECT_EQ(again.PoolLoads().at("b").running, 2);
 }
 
-}  // namespace
+}  // namespace controller_pools_test
 }  // namespace divvy

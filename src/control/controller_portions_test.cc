@@ -6,7 +6,7 @@
 #include "model/exit_codes.h"
 
 namespace divvy {
-namespace {
+namespace controller_portions_test {
 
 class Portions : public World, public testing::Test {
  protected:
@@ -407,5 +407,5 @@ TEST_F(Portions, APoolMayHaveEachGpuSharedBySeveralJobs) {
   EXPECT_EQ(StateOf(jobs[8]), JobState::kQueued);
 }
 
-}  // namespace
+}  // namespace controller_portions_test
 }  // namespace divvy

@@ -7,7 +7,7 @@
 #include "control/controller_test_world.h"
 
 namespace divvy {
-namespace {
+namespace controller_progress_test {
 
 using namespace std::chrono_literals;
 
@@ -216,5 +216,5 @@ TEST(ReportedProgress, OfAPausedJobIsMeasuredAnew) {
   EXPECT_NEAR(ToSeconds(*ExpectedEnd(*world.controller_.Find(job)) - world.now_), 700, 1);
 }
 
-}  // namespace
+}  // namespace controller_progress_test
 }  // namespace divvy

@@ -6,7 +6,7 @@
 #include "control/controller_machines_test_world.h"
 
 namespace divvy {
-namespace {
+namespace controller_reservations_test {
 
 using std::chrono::hours;
 using std::chrono::minutes;
@@ -221,5 +221,5 @@ TEST_F(Reservations, TheyStayWhenTeamsChange) {
   EXPECT_TRUE(World::Launched(world_.Turn()).empty());
 }
 
-}  // namespace
+}  // namespace controller_reservations_test
 }  // namespace divvy

@@ -9,7 +9,7 @@
 #include "control/controller_test_world.h"
 
 namespace divvy {
-namespace {
+namespace controller_restrict_test {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
@@ -114,5 +114,5 @@ TEST(Ignore, OnAnotherMachineIsOfAProcessThatWasSeenThere) {
   EXPECT_TRUE(again.controller_.ignored().empty());
 }
 
-}  // namespace
+}  // namespace controller_restrict_test
 }  // namespace divvy

@@ -6,7 +6,7 @@
 #include "engine/core/state.h"
 
 namespace divvy {
-namespace {
+namespace controller_speeds_test {
 
 using namespace std::chrono_literals;
 
@@ -266,5 +266,5 @@ TEST(SpeedsUnderFair, MakeSlowGpusWorthLess) {
   EXPECT_EQ(teams.worth(vision), 0) << "the third has not started yet";
 }
 
-}  // namespace
+}  // namespace controller_speeds_test
 }  // namespace divvy

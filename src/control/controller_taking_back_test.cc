@@ -2,7 +2,7 @@
 #include "control/controller_test_world.h"
 
 namespace divvy {
-namespace {
+namespace controller_taking_back_test {
 
 using namespace std::chrono_literals;
 
@@ -223,5 +223,5 @@ TEST(Predictions, ARestartKnowsTheKindOfAJobThatWaits) {
   EXPECT_EQ(world.controller_.Find(job->id)->shape, ShapeOf({"python", "train.py"}));
 }
 
-}  // namespace
+}  // namespace controller_taking_back_test
 }  // namespace divvy

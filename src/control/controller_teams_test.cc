@@ -6,7 +6,7 @@
 #include "control/controller_test_world.h"
 
 namespace divvy {
-namespace {
+namespace controller_teams_test {
 
 using std::chrono::hours;
 
@@ -491,5 +491,5 @@ TEST_F(Leads, AreKnownAgainAfterARestart) {
   EXPECT_FALSE(again.teams().IsLedBy("faces", "otto"));
 }
 
-}  // namespace
+}  // namespace controller_teams_test
 }  // namespace divvy

@@ -8,7 +8,7 @@
 #include <chrono>
 
 namespace divvy {
-namespace {
+namespace controller_test {
 
 TEST(Controller, ASubmissionThatStartsAtOnceIsOneInsert) {
   World world(1);
@@ -436,5 +436,5 @@ TEST(Controller, AHundredThousandJobsAreCancelledInOneStep) {
   EXPECT_EQ(effects.finished.size(), kJobs);
 }
 
-}  // namespace
+}  // namespace controller_test
 }  // namespace divvy

@@ -6,7 +6,7 @@
 #include "control/controller_test_world.h"
 
 namespace divvy {
-namespace {
+namespace controller_update_test {
 
 Dependency On(DependencyKind kind, JobId job, std::optional<std::uint32_t> element = {}) {
   return {kind, job, element, Duration(0)};
@@ -348,5 +348,5 @@ TEST_F(Update, ACircleOfWhichOneIsEnoughIsNone) {
   EXPECT_NE(Change(free, WaitFor({On(DependencyKind::kAfterAny, one)})), "");
 }
 
-}  // namespace
+}  // namespace controller_update_test
 }  // namespace divvy

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace job_changes_test {
 
 using Names = std::vector<std::string>;
 
@@ -41,5 +41,5 @@ TEST(JobChanges, ATaskOnEachMachineStaysOneOnEach) {
   EXPECT_EQ(After(changes, record).request.tasks, 8);
 }
 
-}  // namespace
+}  // namespace job_changes_test
 }  // namespace divvy

@@ -17,7 +17,7 @@ bool IsNameChar(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
 }
 
-std::string KeyOf(std::string_view name) { return std::string(kNodePrefix) + std::string(name); }
+std::string NodeKey(std::string_view name) { return std::string(kNodePrefix) + std::string(name); }
 
 bool IsPlain(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) >= ' ' && c != '\x7f'; });
@@ -211,7 +211,7 @@ Result<NodeBook::Joined> NodeBook::Join(const std::string& name, const std::stri
   }
   row.facts = facts;
   row.terms = WeakerOf(is_new ? terms : row.terms, terms);
-  joined.setting = {KeyOf(name), FormatNode(row)};
+  joined.setting = {NodeKey(name), FormatNode(row)};
   return joined;
 }
 
@@ -238,14 +238,14 @@ Result<NodeBook::Setting> NodeBook::Cordon(const std::string& name, const std::s
   DIVVY_TRY(NodeRow * row, Edit(name));
   SetOut(*row, NodeWork::kCordoned, reason, now);
   row->drain_deadline = kNever;
-  return Setting{KeyOf(name), FormatNode(*row)};
+  return Setting{NodeKey(name), FormatNode(*row)};
 }
 
 Result<NodeBook::Setting> NodeBook::Drain(const std::string& name, Time deadline, const std::string& reason, Time now) {
   DIVVY_TRY(NodeRow * row, Edit(name));
   SetOut(*row, NodeWork::kDraining, reason, now);
   row->drain_deadline = deadline;
-  return Setting{KeyOf(name), FormatNode(*row)};
+  return Setting{NodeKey(name), FormatNode(*row)};
 }
 
 Result<NodeBook::Setting> NodeBook::Resume(const std::string& name) {
@@ -254,7 +254,7 @@ Result<NodeBook::Setting> NodeBook::Resume(const std::string& name) {
   row->drain_deadline = kNever;
   row->reason.clear();
   row->work_since = kNoTime;
-  return Setting{KeyOf(name), FormatNode(*row)};
+  return Setting{NodeKey(name), FormatNode(*row)};
 }
 
 Result<NodeBook::Setting> NodeBook::Remove(const std::string& name) {
@@ -262,7 +262,7 @@ Result<NodeBook::Setting> NodeBook::Remove(const std::string& name) {
   static_cast<void>(row);
   std::erase_if(owner_of_gpu_, [&](const auto& gpu) { return gpu.second == name; });
   nodes_.erase(nodes_.find(name));
-  return Setting{KeyOf(name), ""};
+  return Setting{NodeKey(name), ""};
 }
 
 Result<NodeBook::Setting> NodeBook::Label(const std::string& name, const std::map<std::string, std::string>& labels) {
@@ -274,7 +274,7 @@ Result<NodeBook::Setting> NodeBook::Label(const std::string& name, const std::ma
   }
   DIVVY_CHECK(CheckLabels(all));
   row->labels = std::move(all);
-  return Setting{KeyOf(name), FormatNode(*row)};
+  return Setting{NodeKey(name), FormatNode(*row)};
 }
 
 Result<NodeBook::Setting> NodeBook::Renew(const std::string& name, const std::string& next_fingerprint) {
@@ -285,19 +285,19 @@ Result<NodeBook::Setting> NodeBook::Renew(const std::string& name, const std::st
   if (owner != nullptr && owner != row)
     return Error{ErrorCode::kAlreadyExists, "this certificate is that of node " + owner->name};
   row->next_fingerprint = next_fingerprint == row->fingerprint ? "" : next_fingerprint;
-  return Setting{KeyOf(name), FormatNode(*row)};
+  return Setting{NodeKey(name), FormatNode(*row)};
 }
 
 Result<NodeBook::Setting> NodeBook::Agree(const std::string& name, const LeaseTerms& terms) {
   DIVVY_TRY(NodeRow * row, Edit(name));
   row->terms = terms;
-  return Setting{KeyOf(name), FormatNode(*row)};
+  return Setting{NodeKey(name), FormatNode(*row)};
 }
 
 Result<NodeBook::Setting> NodeBook::AccountFor(const std::string& name, const std::string& boot_id) {
   DIVVY_TRY(NodeRow * row, Edit(name));
   row->accounted_boot = boot_id;
-  return Setting{KeyOf(name), FormatNode(*row)};
+  return Setting{NodeKey(name), FormatNode(*row)};
 }
 
 bool NodeBook::LoadSetting(std::string_view key, std::string_view text) {

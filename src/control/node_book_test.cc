@@ -5,7 +5,7 @@
 #include "control/node_text.h"
 
 namespace divvy {
-namespace {
+namespace node_book_test {
 
 constexpr Time kNow = Time(std::chrono::hours(500'000));
 constexpr LeaseTerms kTerms = {5s, 30s, true};
@@ -206,5 +206,5 @@ TEST_F(Nodes, WhatCanBeNoNodeIsRefused) {
   EXPECT_EQ(ParseNode("n1", FormatNode(*book_.Find("n1")))->work, NodeWork::kTakes);
 }
 
-}  // namespace
+}  // namespace node_book_test
 }  // namespace divvy

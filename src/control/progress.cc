@@ -10,7 +10,7 @@ namespace {
 // Beyond it a job is as good as endless.
 constexpr double kLongestSeconds = 3e9;
 
-double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+double SecondsOf(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 std::string Percent(std::int64_t done) {
   // Down: who says 99.96% has not done all.
@@ -72,7 +72,7 @@ std::optional<double> SpeedOf(const Progress& progress) {
   if (progress.since == kNoTime || progress.at - progress.since < kLeastMeasured) return std::nullopt;
   if (progress.done <= progress.done_since) return std::nullopt;
   const double part = static_cast<double>(progress.done - progress.done_since) / static_cast<double>(Progress::kAll);
-  return part / Seconds(progress.at - progress.since);
+  return part / SecondsOf(progress.at - progress.since);
 }
 
 std::optional<Time> ExpectedEnd(const JobRecord& record) {

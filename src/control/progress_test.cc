@@ -6,7 +6,7 @@
 #include <limits>
 
 namespace divvy {
-namespace {
+namespace progress_test {
 
 using namespace std::chrono_literals;
 
@@ -115,5 +115,5 @@ TEST(Progress, MeasuredAnewItGoesByWhatComesAfter) {
   EXPECT_NEAR(*SpeedOf(progress), 0.002, 1e-9);
 }
 
-}  // namespace
+}  // namespace progress_test
 }  // namespace divvy

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace reservation_book_test {
 
 using std::chrono::hours;
 using std::chrono::minutes;
@@ -109,5 +109,5 @@ TEST(ReservationBook, TextsBringItBackAndThePastGoes) {
   EXPECT_EQ(again.all().size(), 1u);
 }
 
-}  // namespace
+}  // namespace reservation_book_test
 }  // namespace divvy

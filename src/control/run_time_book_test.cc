@@ -5,7 +5,7 @@
 #include <chrono>
 
 namespace divvy {
-namespace {
+namespace run_time_book_test {
 
 using namespace std::chrono_literals;
 
@@ -74,5 +74,5 @@ TEST(RunTimeBook, PredictionsHaveTwoDigits) {
   EXPECT_EQ(Rounded(std::chrono::hours(100)), 360'000s);
 }
 
-}  // namespace
+}  // namespace run_time_book_test
 }  // namespace divvy

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 namespace divvy {
-namespace {
+namespace team_book_test {
 
 TeamChange Named(const std::string& name, std::optional<double> quota = {}, std::optional<double> limit = {}) {
   TeamChange change;
@@ -236,5 +236,5 @@ TEST(TeamBook, TheLongestPartOfAModelsNameSaysThePrice) {
   EXPECT_EQ(book.PriceOf("Tesla V100"), 1000);
 }
 
-}  // namespace
+}  // namespace team_book_test
 }  // namespace divvy

@@ -9,9 +9,9 @@ namespace divvy {
 namespace {
 
 constexpr std::array<std::string_view, 4> kRoles = {"viewer", "user", "admin", "node"};
-constexpr std::size_t kLongestLabel = 64;
+constexpr std::size_t kLongestTokenLabel = 64;
 
-std::string KeyOf(std::string_view id) { return std::string(kTokenPrefix) + std::string(id); }
+std::string TokenKey(std::string_view id) { return std::string(kTokenPrefix) + std::string(id); }
 
 // A word and the rest of the line, a line for each field.
 std::string FormatToken(const TokenRow& row) {
@@ -74,8 +74,9 @@ Result<TokenRole> ParseTokenRole(std::string_view text) {
 
 Result<TokenBook::Setting> TokenBook::Add(TokenRow row) {
   const auto is_plain = [](char c) { return static_cast<unsigned char>(c) >= ' ' && c != '\x7f'; };
-  if (row.label.size() > kLongestLabel || !std::ranges::all_of(row.label, is_plain)) {
-    return InvalidArgument("a token's label is one line of at most " + std::to_string(kLongestLabel) + " characters");
+  if (row.label.size() > kLongestTokenLabel || !std::ranges::all_of(row.label, is_plain)) {
+    return InvalidArgument("a token's label is one line of at most " + std::to_string(kLongestTokenLabel) +
+                           " characters");
   }
   if (tokens_.size() >= kMostTokens) {
     return LimitExceeded("there are " + std::to_string(kMostTokens) +
@@ -87,7 +88,7 @@ Result<TokenBook::Setting> TokenBook::Add(TokenRow row) {
                          " tokens, which is the limit; divvy token remove takes those away that nobody needs");
   }
   if (tokens_.contains(row.id)) return Error{ErrorCode::kAlreadyExists, "there is a token " + row.id + " already"};
-  Setting setting{KeyOf(row.id), FormatToken(row)};
+  Setting setting{TokenKey(row.id), FormatToken(row)};
   tokens_.emplace(row.id, std::move(row));
   return setting;
 }
@@ -98,7 +99,7 @@ Result<TokenBook::Setting> TokenBook::Remove(std::string_view id) {
     return NotFound("there is no token " + std::string(id.substr(0, 64)) + "; divvy token list shows those there are");
   }
   tokens_.erase(found);
-  return Setting{KeyOf(id), ""};
+  return Setting{TokenKey(id), ""};
 }
 
 Result<TokenBook::Setting> TokenBook::Spend(std::string_view id, Time now) {
@@ -108,14 +109,14 @@ Result<TokenBook::Setting> TokenBook::Spend(std::string_view id, Time now) {
                             " has let in as many nodes as it may; divvy token create --node makes another");
   }
   if (--found->second.uses_left == 0) found->second.expires = std::min(found->second.expires, now);
-  return Setting{KeyOf(id), FormatToken(found->second)};
+  return Setting{TokenKey(id), FormatToken(found->second)};
 }
 
 std::vector<TokenBook::Setting> TokenBook::DropExpired(Time before) {
   std::vector<Setting> dropped;
   std::erase_if(tokens_, [&](const auto& token) {
     const bool is_past = token.second.has_expired(before);
-    if (is_past) dropped.emplace_back(KeyOf(token.first), "");
+    if (is_past) dropped.emplace_back(TokenKey(token.first), "");
     return is_past;
   });
   return dropped;

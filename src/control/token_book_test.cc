@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace token_book_test {
 
 constexpr Time kNow = Time(std::chrono::hours(5));
 
@@ -124,5 +124,5 @@ TEST(NodeTokens, AnotherTokenLetsNobodyIn) {
   EXPECT_FALSE(book.Spend(row.id, kNow));
 }
 
-}  // namespace
+}  // namespace token_book_test
 }  // namespace divvy

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace usage_book_test {
 
 using std::chrono::hours;
 
@@ -49,5 +49,5 @@ TEST(UsageBook, SettingsBringItBackAndOldDaysGo) {
   EXPECT_EQ(rows[0].second, "") << "January's day goes";
 }
 
-}  // namespace
+}  // namespace usage_book_test
 }  // namespace divvy

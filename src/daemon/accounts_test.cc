@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace accounts_test {
 
 using std::chrono::seconds;
 
@@ -47,5 +47,5 @@ TEST(KeptUsers, OneWhoseAnswerTakesLongKeepsNoOther) {
   EXPECT_EQ(find("slow")->name, "slow");
 }
 
-}  // namespace
+}  // namespace accounts_test
 }  // namespace divvy

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace admins_test {
 
 /// A name service that can change its mind, and counts how often it is asked.
 class World {
@@ -52,5 +52,5 @@ TEST(Admins, AMembershipIsAskedForOnceAndAgainAfterAWhile) {
   EXPECT_TRUE(admins.Contains(world.bob_, world.now_));
 }
 
-}  // namespace
+}  // namespace admins_test
 }  // namespace divvy

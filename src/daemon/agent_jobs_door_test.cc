@@ -16,7 +16,7 @@
 #include <vector>
 
 namespace divvy {
-namespace {
+namespace agent_jobs_door_test {
 
 class JobsDoor : public testing::Test {
  protected:
@@ -145,5 +145,5 @@ TEST_F(JobsDoor, WhoDoesNotReadTheirAnswerHasTheirConnectionStill) {
   EXPECT_EQ(door_->connections(), 0u);
 }
 
-}  // namespace
+}  // namespace agent_jobs_door_test
 }  // namespace divvy

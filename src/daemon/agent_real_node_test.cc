@@ -18,7 +18,7 @@
 #include "platform/launch.h"
 
 namespace divvy {
-namespace {
+namespace agent_real_node_test {
 
 namespace asio = boost::asio;
 using Words = std::vector<std::string>;
@@ -239,7 +239,7 @@ TEST_F(RealNode, AStrangersCertificateOrTokenIsRefusedWithTheReason) {
   EXPECT_EQ(ask(controller_key_.fingerprint, agent_key_, ""), "let in");
 }
 
-}  // namespace
+}  // namespace agent_real_node_test
 }  // namespace divvy
 
 // The launcher is this program started again.

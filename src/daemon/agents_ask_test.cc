@@ -11,7 +11,7 @@
 #include "platform/launch.h"
 
 namespace divvy {
-namespace {
+namespace agents_ask_test {
 
 using Words = std::vector<std::string>;
 
@@ -195,5 +195,5 @@ TEST_F(AnswerOfFiles, ThatAreNotThereOrNotForTheJobsUser) {
   EXPECT_EQ(AnswerOf(*node_, question_).answer.error, ENOENT);
 }
 
-}  // namespace
+}  // namespace agents_ask_test
 }  // namespace divvy

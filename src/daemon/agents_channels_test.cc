@@ -9,7 +9,7 @@
 #include "daemon/routes_test_world.h"
 
 namespace divvy {
-namespace {
+namespace agents_channels_test {
 
 class ChannelsWorld : public AgentsWorld {
  protected:
@@ -217,5 +217,5 @@ TEST_F(ChannelsWorld, WhoHasNoJobThereIsSpokenForByNobody) {
   EXPECT_EQ(served, 0);
 }
 
-}  // namespace
+}  // namespace agents_channels_test
 }  // namespace divvy

@@ -2,7 +2,7 @@
 #include "daemon/agents_test_pair.h"
 
 namespace divvy {
-namespace {
+namespace agents_gang_test {
 
 using Words = std::vector<std::string>;
 using AgentsOfAGang = AgentsWorld;
@@ -44,5 +44,5 @@ TEST_F(AgentsOfAGang, APartThatWaitsSaysSoAgainToWhoeverHasBegunAnew) {
   EXPECT_EQ(fleet_.Take(), Words());
 }
 
-}  // namespace
+}  // namespace agents_gang_test
 }  // namespace divvy

@@ -7,7 +7,7 @@
 #include "samples/block.h"
 
 namespace divvy {
-namespace {
+namespace agents_samples_test {
 
 using samples::Metric;
 using samples::Of;
@@ -128,5 +128,5 @@ TEST_F(SkewedSamplesWorld, BytesThatAreNoneEndTheConnection) {
   EXPECT_FALSE(agents_->Of("n1").is_connected());
 }
 
-}  // namespace
+}  // namespace agents_samples_test
 }  // namespace divvy

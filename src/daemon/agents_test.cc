@@ -4,7 +4,7 @@
 #include "daemon/agents_test_pair.h"
 
 namespace divvy {
-namespace {
+namespace agents_test {
 
 using Words = std::vector<std::string>;
 
@@ -473,5 +473,5 @@ TEST_F(AgentsWorld, NoHistoryLosesAnEndOrRunsAJobTwice) {
   }
 }
 
-}  // namespace
+}  // namespace agents_test
 }  // namespace divvy

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace asked_again_test {
 
 constexpr Time kNow = Time(std::chrono::seconds(1'000'000));
 
@@ -91,5 +91,5 @@ TEST(AskedAgain, LinesOfAScriptAreReadAndTheirMistakesNamed) {
   EXPECT_NE(file.refusal.find("cannot be read here"), std::string::npos) << file.refusal;
 }
 
-}  // namespace
+}  // namespace asked_again_test
 }  // namespace divvy

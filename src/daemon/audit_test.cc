@@ -10,7 +10,7 @@
 #include <iterator>
 
 namespace divvy {
-namespace {
+namespace audit_test {
 
 class AuditFile : public testing::Test {
  protected:
@@ -101,5 +101,5 @@ TEST_F(AuditFile, IsKeptAtABoundedSize) {
 
 TEST(Audit, WithoutAFileWritesNowhere) { Audit().Write({}); }
 
-}  // namespace
+}  // namespace audit_test
 }  // namespace divvy

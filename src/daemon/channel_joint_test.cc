@@ -15,7 +15,7 @@
 #include "platform/unix_socket.h"
 
 namespace divvy {
-namespace {
+namespace channel_joint_test {
 
 const std::string kOver = "the session is over";
 
@@ -286,5 +286,5 @@ TEST_F(OutlivingJoint, WhoGivesUpLetsGoOfBothEnds) {
   EXPECT_EQ(::write(theirs.get(), "x", 1), -1);
 }
 
-}  // namespace
+}  // namespace channel_joint_test
 }  // namespace divvy

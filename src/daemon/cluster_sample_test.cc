@@ -5,7 +5,7 @@
 #include "daemon/samples_test_world.h"
 
 namespace divvy {
-namespace {
+namespace cluster_sample_test {
 
 constexpr samples::Second kNow = 1'790'000'100;
 
@@ -62,5 +62,5 @@ TEST_F(ClusterSamplerTest, KeepsWhatEachTeamMayHoldAsItIsNow) {
   EXPECT_TRUE(Of("nobody").empty());
 }
 
-}  // namespace
+}  // namespace cluster_sample_test
 }  // namespace divvy

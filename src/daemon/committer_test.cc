@@ -8,7 +8,7 @@
 #include "store/store_fake.h"
 
 namespace divvy {
-namespace {
+namespace committer_test {
 
 /// Every look at it finds it one step later, so a commit takes one step.
 class SteppingClock final : public Clock {
@@ -112,5 +112,5 @@ TEST(Committer, WhileTheWriterDoesAnotherThingTheLoopDoesNotWaitForIt) {
   EXPECT_TRUE(disk.CommitsInline());
 }
 
-}  // namespace
+}  // namespace committer_test
 }  // namespace divvy

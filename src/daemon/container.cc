@@ -48,7 +48,7 @@ std::vector<std::string> EngineEnvironment() {
 }
 
 /// "0,1,2" of as many words as `list` has.
-std::string Places(const std::string& list) {
+std::string IndexList(const std::string& list) {
   std::string out;
   for (std::size_t i = 0, count = list.empty() ? 0 : Split(list, ',').size(); i < count; ++i)
     out += (i > 0 ? "," : "") + std::to_string(i);
@@ -152,7 +152,7 @@ class ContainerStart {
       constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES=";
       if (!entry.starts_with(kVisible)) continue;
       const std::string visible = entry.substr(kVisible.size());
-      entry = std::string(kVisible) + VisibleByUuid(visible, counts_own ? Places(indices) : indices, uuids);
+      entry = std::string(kVisible) + VisibleByUuid(visible, counts_own ? IndexList(indices) : indices, uuids);
     }
     if (indices.empty()) return {};
     // One that is on a part of a GPU may be moved to others.

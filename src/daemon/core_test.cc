@@ -9,7 +9,7 @@
 #include "store/store_fake.h"
 
 namespace divvy {
-namespace {
+namespace core_test {
 
 /// A daemon without threads and processes: the loop is a queue, a commit is done when the test lets it, and orders are
 /// only written down.
@@ -280,5 +280,5 @@ TEST(Core, OnAFullDiskWhoWaitsForARefusedJobIsTold) {
   EXPECT_EQ(seen->state, JobState::kCancelled);
 }
 
-}  // namespace
+}  // namespace core_test
 }  // namespace divvy

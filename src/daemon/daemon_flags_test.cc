@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace daemon_flags_test {
 
 TEST(DaemonFlagsTest, AreReadInAnyOrder) {
   const auto flags = ReadDaemonFlags({"--listen", "0.0.0.0:1", "--detached", "--emulate", "8xH100-80GB"});
@@ -22,5 +22,5 @@ TEST(DaemonFlagsTest, WhatIsNoneOfThemAndAnOptionWithoutItsValueAreRefused) {
   }
 }
 
-}  // namespace
+}  // namespace daemon_flags_test
 }  // namespace divvy

@@ -16,7 +16,7 @@
 #include "wire/codec.h"
 
 namespace divvy {
-namespace {
+namespace deliver_test {
 
 using wire::DeliveryOrder;
 using wire::DeliveryResult;
@@ -177,5 +177,5 @@ TEST_F(DeliverTest, AWebhookThatIsAwayIsTriedAgain) {
   for (const int status : {301, 400, 401, 404, 410}) EXPECT_FALSE(MayTryAgain(status)) << status;
 }
 
-}  // namespace
+}  // namespace deliver_test
 }  // namespace divvy

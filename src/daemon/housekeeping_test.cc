@@ -11,7 +11,7 @@
 #include "store/store_fake.h"
 
 namespace divvy {
-namespace {
+namespace housekeeping_test {
 
 /// A store full of old jobs, and a loop whose threads are a queue that the test runs.
 class World {
@@ -128,5 +128,5 @@ TEST(Housekeeping, ALongRoundIsNotBegunTwice) {
   EXPECT_EQ(world.writes_, 1);
 }
 
-}  // namespace
+}  // namespace housekeeping_test
 }  // namespace divvy

@@ -13,7 +13,7 @@
 #include "daemon/http_server.h"
 
 namespace divvy {
-namespace {
+namespace http_server_nodes_test {
 
 class NodesDoor : public testing::Test {
  protected:
@@ -103,5 +103,5 @@ TEST_F(NodesDoor, WhoDoesNotSayWhatTheyWantIsCutOff) {
   EXPECT_TRUE(Ask(asked).ends_with("/yes"));
 }
 
-}  // namespace
+}  // namespace http_server_nodes_test
 }  // namespace divvy

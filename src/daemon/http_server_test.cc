@@ -18,7 +18,7 @@
 #include <boost/asio/io_context.hpp>
 
 namespace divvy {
-namespace {
+namespace http_server_test {
 
 using std::chrono::steady_clock;
 constexpr auto kPatience = std::chrono::seconds(10);
@@ -506,5 +506,5 @@ TEST_F(HttpServerTest, TheEndOfTheServerTellsNobodyThatAClientWent) {
   EXPECT_TRUE(client.is_ended);
 }
 
-}  // namespace
+}  // namespace http_server_test
 }  // namespace divvy

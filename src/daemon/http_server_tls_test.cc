@@ -18,7 +18,7 @@
 #include "wire/http.h"
 
 namespace divvy {
-namespace {
+namespace http_server_tls_test {
 
 using Io = TlsChannel::Io;
 using namespace std::chrono_literals;
@@ -360,5 +360,5 @@ TEST_F(TlsDoor, ThePeersCertificateIsKnownByItsFingerprint) {
   EXPECT_EQ(peers_.front().fingerprint, agent.fingerprint);
 }
 
-}  // namespace
+}  // namespace http_server_tls_test
 }  // namespace divvy

@@ -7,7 +7,7 @@
 #include <string>
 
 namespace divvy {
-namespace {
+namespace job_update_test {
 
 JobSpec Queued() {
   JobSpec spec;
@@ -229,5 +229,5 @@ TEST(JobUpdate, AnEmptyNameIsThatOfTheProgram) {
   EXPECT_EQ(Read(update)->name, "nproc");
 }
 
-}  // namespace
+}  // namespace job_update_test
 }  // namespace divvy

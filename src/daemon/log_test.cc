@@ -5,7 +5,7 @@
 #include <vector>
 
 namespace divvy {
-namespace {
+namespace log_test {
 
 TEST(Log, WritesItsLevelAndThoseAboveIt) {
   std::vector<std::string> lines;
@@ -29,5 +29,5 @@ TEST(Log, WritesItsLevelAndThoseAboveIt) {
 
 TEST(Log, AValueCannotBreakItsLine) { EXPECT_EQ(LogQuoted("a \"b\"\nevent=up \\"), R"("a \"b\"\x0aevent=up \\")"); }
 
-}  // namespace
+}  // namespace log_test
 }  // namespace divvy

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace machine_events_test {
 
 using Machines = std::map<std::string, MachineEvents::Machine>;
 using Texts = std::vector<std::string>;
@@ -35,5 +35,5 @@ TEST(MachineEvents, MachinesComeChangeAndGo) {
   EXPECT_EQ(MachineEvents::News(drained, one), Texts{"machine n1 was removed"});
 }
 
-}  // namespace
+}  // namespace machine_events_test
 }  // namespace divvy

@@ -9,7 +9,7 @@
 #include <string>
 
 namespace divvy {
-namespace {
+namespace machine_test {
 
 TEST(LockFile, IsRefusedWhileItsOwnerLivesAndHadOnceThatIsKilled) {
   std::string folder = ::testing::TempDir() + "lock-XXXXXX";
@@ -65,5 +65,5 @@ TEST(EmulatedGpus, AreNoMoreThanJobsAreGivenOfAMachine) {
   ::rmdir(folder.c_str());
 }
 
-}  // namespace
+}  // namespace machine_test
 }  // namespace divvy

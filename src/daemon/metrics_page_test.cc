@@ -9,7 +9,7 @@
 #include "daemon/routes_test_world.h"
 
 namespace divvy {
-namespace {
+namespace metrics_page_test {
 
 using samples::Metric;
 
@@ -228,5 +228,5 @@ TEST_F(DcgmNames, ARunThatEndsBeforeItsStartIsToldIsCounted) {
   EXPECT_NE(Page(&counters).find("divvy_job_run_seconds_count 1\n"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace metrics_page_test
 }  // namespace divvy

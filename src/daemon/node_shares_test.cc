@@ -7,7 +7,7 @@
 #include "model/exit_codes.h"
 
 namespace divvy {
-namespace {
+namespace node_shares_test {
 
 using namespace std::chrono_literals;
 
@@ -572,5 +572,5 @@ TEST_F(NodeSharesTest, WhoWaitedInVainIsToldForWhat) {
       << controller_.ended[0].exit.failure;
 }
 
-}  // namespace
+}  // namespace node_shares_test
 }  // namespace divvy

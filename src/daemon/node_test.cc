@@ -19,7 +19,7 @@
 #include "platform/supervisor_seat.h"
 
 namespace divvy {
-namespace {
+namespace node_test {
 
 using namespace std::chrono_literals;  // NOLINT
 using Words = std::vector<std::string>;
@@ -592,5 +592,5 @@ TEST_F(NodeUsers, RootRunsNothingWithoutTheMachinesConsent) {
   EXPECT_EQ(Refusal({0, 0, "root"}), "");
 }
 
-}  // namespace
+}  // namespace node_test
 }  // namespace divvy

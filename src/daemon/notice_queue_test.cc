@@ -8,7 +8,7 @@
 #include "wire/codec.h"
 
 namespace divvy {
-namespace {
+namespace notice_queue_test {
 
 using std::chrono::hours;
 using std::chrono::minutes;
@@ -220,5 +220,5 @@ TEST_F(NoticeQueueTest, RowsSayWhoseTheyAre) {
   EXPECT_EQ(NoticeQueue::JobOfRow("token.4f1c22aa"), std::nullopt);
 }
 
-}  // namespace
+}  // namespace notice_queue_test
 }  // namespace divvy

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace notice_text_test {
 
 JobRecord Train() {
   JobRecord job;
@@ -56,5 +56,5 @@ TEST(NoticeText, LittleIsNotNothing) {
   EXPECT_EQ(LostText({3.2, std::nullopt}), "3.20 GPU-hours lost so far");
 }
 
-}  // namespace
+}  // namespace notice_text_test
 }  // namespace divvy

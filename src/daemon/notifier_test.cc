@@ -10,7 +10,7 @@
 #include "wire/codec.h"
 
 namespace divvy {
-namespace {
+namespace notifier_test {
 
 /// A daemon without threads and processes: a commit is done at once, deliveries wait for the test.
 class NotifierTest : public testing::Test, public OrderPort {
@@ -325,5 +325,5 @@ TEST_F(NotifierTest, WhoseReceiverIsGoneHearsNothing) {
   EXPECT_FALSE(notifier_->Remove(ada_.user, "phone"));
 }
 
-}  // namespace
+}  // namespace notifier_test
 }  // namespace divvy

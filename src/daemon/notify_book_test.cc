@@ -5,7 +5,7 @@
 #include "base/text.h"
 
 namespace divvy {
-namespace {
+namespace notify_book_test {
 
 class NotifyBookTest : public testing::Test {
  protected:
@@ -219,5 +219,5 @@ TEST(ShownTarget, HidesWhatMayBeASecret) {
   EXPECT_EQ(ShownTarget(NotifyChannel::kMail, "a@b"), "a@b");
 }
 
-}  // namespace
+}  // namespace notify_book_test
 }  // namespace divvy

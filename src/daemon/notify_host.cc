@@ -9,7 +9,7 @@
 namespace divvy {
 namespace {
 
-constexpr std::size_t kIdBytes = 12;
+constexpr std::size_t kNoticeIdBytes = 12;
 
 }  // namespace
 
@@ -29,7 +29,7 @@ std::shared_ptr<Notifier> MakeNotifier(const dialect::Config& config, const Plac
   };
   ports.new_id = [count = std::uint64_t{0}]() mutable {
     // Without chance bytes, which no system is short of, at least unlike any other of this process.
-    const auto chance = RandomHex(kIdBytes);
+    const auto chance = RandomHex(kNoticeIdBytes);
     return "ntc_" + (chance ? *chance : std::to_string(::getpid()) + "_" + std::to_string(++count));
   };
   ports.log = [&log = host.log](const std::string& line) { log.Write(LogLevel::kInfo, line); };

@@ -10,7 +10,7 @@
 #include "store/store_fake.h"
 
 namespace divvy {
-namespace {
+namespace old_logs_test {
 
 /// A folder of logs and a store that knows their jobs; times count from "now".
 class World {
@@ -136,5 +136,5 @@ TEST(OldLogs, OfAnAgentGoByTheirTimeAloneUnlessTheirJobsRun) {
   EXPECT_EQ(logs.removed(), 1u);
 }
 
-}  // namespace
+}  // namespace old_logs_test
 }  // namespace divvy

@@ -7,7 +7,7 @@
 #include <fstream>
 
 namespace divvy {
-namespace {
+namespace own_metrics_test {
 
 std::string Shown(const std::vector<samples::Reading>& readings) {
   std::string text;
@@ -135,5 +135,5 @@ TEST_F(OwnMetricsTest, LinesBeyondThoseOfASecondAreCounted) {
 
 TEST_F(OwnMetricsTest, ALogThatIsNotThereIsNoTrouble) { EXPECT_EQ(Look({Source()}), ""); }
 
-}  // namespace
+}  // namespace own_metrics_test
 }  // namespace divvy

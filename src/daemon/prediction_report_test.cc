@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace prediction_report_test {
 
 const Time kBegin = Time(std::chrono::hours(500'000));
 
@@ -95,5 +95,5 @@ TEST(PredictionReport, RowsAreByWhatIsAsked) {
   EXPECT_EQ(by_hour.rows[1].group, HourName(kBegin + std::chrono::hours(1)));
 }
 
-}  // namespace
+}  // namespace prediction_report_test
 }  // namespace divvy

@@ -10,7 +10,7 @@
 namespace divvy {
 namespace {
 
-constexpr std::size_t kIdBytes = 4;
+constexpr std::size_t kCallerIdBytes = 4;
 constexpr std::size_t kSecretBytes = 32;
 constexpr std::string_view kLoginRemedy = "divvy token create, and divvy login with it";
 constexpr std::string_view kJoinRemedy = "divvy token create --node, and divvy agent --join with it";
@@ -110,7 +110,7 @@ Result<RemoteCallers::Made> RemoteCallers::Make(TokenRow row, const Caller& call
     return PermissionDenied("a token that runs jobs as root takes an administrator");
   }
   Made made;
-  DIVVY_TRY(made.id, RandomHex(kIdBytes));
+  DIVVY_TRY(made.id, RandomHex(kCallerIdBytes));
   DIVVY_TRY(made.secret, RandomHex(kSecretBytes));
   row.id = made.id;
   row.hash = Sha256Hex(made.secret);

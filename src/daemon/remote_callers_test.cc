@@ -5,7 +5,7 @@
 #include "wire/token_line.h"
 
 namespace divvy {
-namespace {
+namespace remote_callers_test {
 
 const Time kNow = Time(std::chrono::hours(500'000));
 
@@ -132,5 +132,5 @@ TEST_F(Remote, TheBookKeepsNoSecret) {
   EXPECT_EQ(made->secret.size(), 64u);
 }
 
-}  // namespace
+}  // namespace remote_callers_test
 }  // namespace divvy

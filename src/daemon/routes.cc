@@ -9,19 +9,18 @@
 #include "daemon/ui_door.h"
 #include "engine/server/idle_gpus.h"
 #include "version.h"
-#include "wire/json.h"
-#include "wire/messages_describe.h"
-#include "wire/messages_nodes_describe.h"
-#include "wire/messages_remote_describe.h"
-#include "wire/messages_reports_describe.h"
-#include "wire/messages_teams_describe.h"
-#include "wire/notify_messages_describe.h"
+#include "wire/codec.h"
+#include "wire/messages_nodes.h"
+#include "wire/messages_remote.h"
+#include "wire/messages_reports.h"
+#include "wire/messages_teams.h"
+#include "wire/notify_messages.h"
 #include "wire/openapi.h"
-#include "wire/page_messages_describe.h"
-#include "wire/series_messages_describe.h"
-#include "wire/submit_messages_describe.h"
-#include "wire/ui_messages_describe.h"
-#include "wire/waste_messages_describe.h"
+#include "wire/page_messages.h"
+#include "wire/series_messages.h"
+#include "wire/submit_messages.h"
+#include "wire/ui_messages.h"
+#include "wire/waste_messages.h"
 
 namespace divvy {
 
@@ -385,7 +384,7 @@ void Routes::OpenApiDocument(Call& call) { call.Send(200, OpenApiText()); }
 std::string Routes::OpenApiText() {
   using namespace wire;
   OpenApi document("divvy", std::string(kVersion));
-  document.SetErrorType(kJsonType<ErrorView>);
+  document.SetErrorType(TypeOf<ErrorView>());
   const auto add = [&](std::string method, std::string path, std::string summary, const JsonType* request,
                        const JsonType* response) {
     OpenApiRoute route;
@@ -396,13 +395,13 @@ std::string Routes::OpenApiText() {
     route.response = response;
     document.AddRoute(std::move(route));
   };
-  const JsonType* action = &kJsonType<ActionRequest>;
-  const JsonType* actions = &kJsonType<ActionAnswer>;
-  add("POST", "/v1/jobs", "Submit a job, an array or a sweep", &kJsonType<SubmitRequest>, &kJsonType<ForecastAnswer>);
-  add("GET", "/v1/jobs", "List jobs; the filters are query parameters", &kJsonType<JobSelector>,
-      &kJsonType<std::vector<JobView>>);
-  add("POST", "/v1/jobs/select", "List jobs; the filters are the body", &kJsonType<JobSelector>,
-      &kJsonType<std::vector<JobView>>);
+  const JsonType* action = &TypeOf<ActionRequest>();
+  const JsonType* actions = &TypeOf<ActionAnswer>();
+  add("POST", "/v1/jobs", "Submit a job, an array or a sweep", &TypeOf<SubmitRequest>(), &TypeOf<ForecastAnswer>());
+  add("GET", "/v1/jobs", "List jobs; the filters are query parameters", &TypeOf<JobSelector>(),
+      &TypeOf<std::vector<JobView>>());
+  add("POST", "/v1/jobs/select", "List jobs; the filters are the body", &TypeOf<JobSelector>(),
+      &TypeOf<std::vector<JobView>>());
   add("POST", "/v1/jobs/cancel", "Cancel jobs", action, actions);
   add("POST", "/v1/jobs/hold", "Keep queued jobs from starting", action, actions);
   add("POST", "/v1/jobs/release", "Let held jobs start again", action, actions);
@@ -410,127 +409,126 @@ std::string Routes::OpenApiText() {
   add("POST", "/v1/jobs/pause", "Stop the processes of running jobs", action, actions);
   add("POST", "/v1/jobs/resume", "Let paused jobs go on", action, actions);
   add("POST", "/v1/jobs/signal", "Send a signal to running jobs", action, actions);
-  add("POST", "/v1/jobs/update", "Change jobs", &kJsonType<JobUpdate>, actions);
-  const JsonType* portion = &kJsonType<PortionRequest>;
+  add("POST", "/v1/jobs/update", "Change jobs", &TypeOf<JobUpdate>(), actions);
+  const JsonType* portion = &TypeOf<PortionRequest>();
   add("POST", "/v1/jobs/resize", "Change the parts of GPUs that jobs have, also while they run", portion, actions);
   add("POST", "/v1/jobs/park", "Bring the GPU memory of jobs with parts of GPUs to the host; they live on", portion,
       actions);
   add("POST", "/v1/jobs/wake", "Bring it back", portion, actions);
   add("POST", "/v1/jobs/move", "Bring jobs with parts of GPUs to others, while they run", portion, actions);
-  add("GET", "/v1/jobs/{id}", "One job in full", nullptr, &kJsonType<JobInFull>);
-  add("GET", "/v1/jobs/{id}/why", "What holds it back", nullptr, &kJsonType<WhyView>);
+  add("GET", "/v1/jobs/{id}", "One job in full", nullptr, &TypeOf<JobInFull>());
+  add("GET", "/v1/jobs/{id}/why", "What holds it back", nullptr, &TypeOf<WhyView>());
   add("POST", "/v1/jobs/{id}/steps",
       "A step of it is started from outside, or signalled (`stop=1`): with `Upgrade: divvy-step/1`, frames from then "
       "on",
       nullptr, nullptr);
   add("GET", "/v1/jobs/{id}/steps", "Its steps; where it runs on another machine, that is asked for them", nullptr,
-      &kJsonType<std::vector<StepView>>);
+      &TypeOf<std::vector<StepView>>());
   add("GET", "/v1/jobs/{id}/log",
       "A piece of its output as bytes, from byte `at`, or before the last `last` lines where that is -1; `error=1`: of "
       "its errors; `run=2`: from where that run of it was. The header Divvy-Next says where the next piece begins",
       nullptr, nullptr);
-  add("GET", "/v1/jobs/{id}/wait", "Answered when the job has ended", nullptr, &kJsonType<WaitAnswer>);
+  add("GET", "/v1/jobs/{id}/wait", "Answered when the job has ended", nullptr, &TypeOf<WaitAnswer>());
   add("POST", "/v1/jobs/{id}/rejoin",
       "The caller of a foreground job is back after a restart; its descriptors come with the request; answers as wait",
-      &kJsonType<RejoinRequest>, &kJsonType<WaitAnswer>);
+      &TypeOf<RejoinRequest>(), &TypeOf<WaitAnswer>());
   add("POST", "/v1/jobs/{id}/attach", "Join its terminal; descriptors come with the request", nullptr,
-      &kJsonType<WaitAnswer>);
-  add("POST", "/v1/jobs/{id}/resize", "The size of its terminal", &kJsonType<WinsizeRequest>, nullptr);
+      &TypeOf<WaitAnswer>());
+  add("POST", "/v1/jobs/{id}/resize", "The size of its terminal", &TypeOf<WinsizeRequest>(), nullptr);
   add("POST", "/v1/jobs/{id}/checkpoint", "An elastic job can change its GPUs now, and learns which it may use",
-      &kJsonType<CheckpointRequest>, &kJsonType<CheckpointAnswer>);
+      &TypeOf<CheckpointRequest>(), &TypeOf<CheckpointAnswer>());
   add("POST", "/v1/jobs/{id}/progress", "A job that runs says how far it is: a part of the whole, or steps out of all",
-      &kJsonType<ProgressRequest>, &kJsonType<ProgressAnswer>);
+      &TypeOf<ProgressRequest>(), &TypeOf<ProgressAnswer>());
   add("POST", "/v1/jobs/{id}/metrics", "A job that runs says numbers of its own, as a line of its output would",
-      &kJsonType<OwnMetricsRequest>, &kJsonType<MessageAnswer>);
-  add("POST", "/v1/groups/limit", "Cap how many jobs of a group run together", &kJsonType<GroupLimitRequest>, actions);
-  add("GET", "/v1/status", "The daemon", nullptr, &kJsonType<StatusView>);
-  add("GET", "/v1/gpus", "The GPUs and who has them", nullptr, &kJsonType<std::vector<GpuView>>);
-  add("POST", "/v1/gpus/restrict", "Limit what new work may use", &kJsonType<RestrictRequest>,
-      &kJsonType<RestrictAnswer>);
-  add("GET", "/v1/gpus/ignore", "The processes that are ignored", nullptr, &kJsonType<IgnoreAnswer>);
-  add("POST", "/v1/gpus/ignore", "Ignore a process, or take that back", &kJsonType<IgnoreRequest>,
-      &kJsonType<IgnoreAnswer>);
-  add("GET", "/v1/teams", "The teams and what they use", nullptr, &kJsonType<TeamsView>);
-  add("POST", "/v1/teams", "Make or change a team", &kJsonType<TeamChange>, &kJsonType<MessageAnswer>);
-  add("POST", "/v1/teams/remove", "Remove a team", &kJsonType<TeamName>, &kJsonType<MessageAnswer>);
-  add("POST", "/v1/teams/users", "Change a user's caps and default team", &kJsonType<UserChange>,
-      &kJsonType<MessageAnswer>);
-  add("POST", "/v1/teams/quotas", "Turn quotas on or off", &kJsonType<QuotasRequest>, &kJsonType<MessageAnswer>);
-  add("GET", "/v1/reservations", "Reserved GPUs", nullptr, &kJsonType<std::vector<ReservationView>>);
-  add("POST", "/v1/reservations", "Reserve GPUs", &kJsonType<ReservationRequest>, &kJsonType<ReservationView>);
-  add("POST", "/v1/reservations/cancel", "Cancel a reservation", &kJsonType<ReservationName>,
-      &kJsonType<MessageAnswer>);
+      &TypeOf<OwnMetricsRequest>(), &TypeOf<MessageAnswer>());
+  add("POST", "/v1/groups/limit", "Cap how many jobs of a group run together", &TypeOf<GroupLimitRequest>(), actions);
+  add("GET", "/v1/status", "The daemon", nullptr, &TypeOf<StatusView>());
+  add("GET", "/v1/gpus", "The GPUs and who has them", nullptr, &TypeOf<std::vector<GpuView>>());
+  add("POST", "/v1/gpus/restrict", "Limit what new work may use", &TypeOf<RestrictRequest>(),
+      &TypeOf<RestrictAnswer>());
+  add("GET", "/v1/gpus/ignore", "The processes that are ignored", nullptr, &TypeOf<IgnoreAnswer>());
+  add("POST", "/v1/gpus/ignore", "Ignore a process, or take that back", &TypeOf<IgnoreRequest>(),
+      &TypeOf<IgnoreAnswer>());
+  add("GET", "/v1/teams", "The teams and what they use", nullptr, &TypeOf<TeamsView>());
+  add("POST", "/v1/teams", "Make or change a team", &TypeOf<TeamChange>(), &TypeOf<MessageAnswer>());
+  add("POST", "/v1/teams/remove", "Remove a team", &TypeOf<TeamName>(), &TypeOf<MessageAnswer>());
+  add("POST", "/v1/teams/users", "Change a user's caps and default team", &TypeOf<UserChange>(),
+      &TypeOf<MessageAnswer>());
+  add("POST", "/v1/teams/quotas", "Turn quotas on or off", &TypeOf<QuotasRequest>(), &TypeOf<MessageAnswer>());
+  add("GET", "/v1/reservations", "Reserved GPUs", nullptr, &TypeOf<std::vector<ReservationView>>());
+  add("POST", "/v1/reservations", "Reserve GPUs", &TypeOf<ReservationRequest>(), &TypeOf<ReservationView>());
+  add("POST", "/v1/reservations/cancel", "Cancel a reservation", &TypeOf<ReservationName>(), &TypeOf<MessageAnswer>());
   add("GET", "/v1/tokens", "Tokens of the caller; all of them for administrators", nullptr,
-      &kJsonType<std::vector<TokenView>>);
-  add("POST", "/v1/tokens", "Make a token for a command line on another machine", &kJsonType<TokenRequest>,
-      &kJsonType<TokenAnswer>);
-  add("POST", "/v1/tokens/remove", "Remove a token", &kJsonType<TokenName>, &kJsonType<MessageAnswer>);
-  add("GET", "/v1/nodes", "The machines on which jobs run", nullptr, &kJsonType<std::vector<NodeView>>);
+      &TypeOf<std::vector<TokenView>>());
+  add("POST", "/v1/tokens", "Make a token for a command line on another machine", &TypeOf<TokenRequest>(),
+      &TypeOf<TokenAnswer>());
+  add("POST", "/v1/tokens/remove", "Remove a token", &TypeOf<TokenName>(), &TypeOf<MessageAnswer>());
+  add("GET", "/v1/nodes", "The machines on which jobs run", nullptr, &TypeOf<std::vector<NodeView>>());
   add("GET", "/v1/pools", "The pools of machines, and what each gives a job", nullptr,
-      &kJsonType<std::vector<PoolView>>);
-  add("POST", "/v1/nodes/cordon", "Give nodes no new work", &kJsonType<NodeRequest>, &kJsonType<MessageAnswer>);
+      &TypeOf<std::vector<PoolView>>());
+  add("POST", "/v1/nodes/cordon", "Give nodes no new work", &TypeOf<NodeRequest>(), &TypeOf<MessageAnswer>());
   add("POST", "/v1/nodes/drain", "Give nodes no new work, and stop what runs there at a deadline",
-      &kJsonType<NodeRequest>, &kJsonType<MessageAnswer>);
-  add("POST", "/v1/nodes/resume", "Give nodes work again", &kJsonType<NodeRequest>, &kJsonType<MessageAnswer>);
-  add("POST", "/v1/nodes/remove", "Forget nodes; they join again by a token only", &kJsonType<NodeRequest>,
-      &kJsonType<MessageAnswer>);
-  add("POST", "/v1/nodes/label", "Label nodes", &kJsonType<NodeRequest>, &kJsonType<MessageAnswer>);
+      &TypeOf<NodeRequest>(), &TypeOf<MessageAnswer>());
+  add("POST", "/v1/nodes/resume", "Give nodes work again", &TypeOf<NodeRequest>(), &TypeOf<MessageAnswer>());
+  add("POST", "/v1/nodes/remove", "Forget nodes; they join again by a token only", &TypeOf<NodeRequest>(),
+      &TypeOf<MessageAnswer>());
+  add("POST", "/v1/nodes/label", "Label nodes", &TypeOf<NodeRequest>(), &TypeOf<MessageAnswer>());
   add("GET", "/v1/reports/predictions",
       "How good predictions of run times are, of jobs that ended in the stretch; by user, team, name, model, pool or "
       "hour",
-      nullptr, &kJsonType<PredictionsReport>);
+      nullptr, &TypeOf<PredictionsReport>());
   add("GET", "/v1/reports/speeds", "How fast jobs are on which GPU model, as learned", nullptr,
-      &kJsonType<SpeedsReport>);
+      &TypeOf<SpeedsReport>());
   add("GET", "/v1/reports/usage", "GPU-hours and waiting by user, team, name, model, pool, node, hour or job", nullptr,
-      &kJsonType<UsageReport>);
+      &TypeOf<UsageReport>());
   add("GET", "/v1/reports/fairness",
       "Waiting and GPU-hours by user, team, name, model, pool or hour, and how even they are", nullptr,
-      &kJsonType<FairnessReport>);
+      &TypeOf<FairnessReport>());
   add("GET", "/v1/reports/shares",
       "Who held how many GPUs over time: `by` (as in the report of usage, but hours), `since`, `until`, `points`; by "
       "team also what each might hold then",
-      nullptr, &kJsonType<SharesReport>);
+      nullptr, &TypeOf<SharesReport>());
   add("GET", "/v1/jobs/{id}/waste",
       "What the last run of a job lost of its GPUs, ended or not, and what it should have asked for", nullptr,
-      &kJsonType<wire::JobWaste>);
+      &TypeOf<wire::JobWaste>());
   add("GET", "/v1/jobs/{id}/environment", "The variables that a job brings; for its owner and administrators", nullptr,
-      &kJsonType<EnvironmentView>);
+      &TypeOf<EnvironmentView>());
   add("POST", "/v1/valohai", "What is wrong with a valohai.yaml, its steps, and what one of them becomes",
-      &kJsonType<ValohaiQuestion>, &kJsonType<ValohaiAnswer>);
+      &TypeOf<ValohaiQuestion>(), &TypeOf<ValohaiAnswer>());
   add("GET", "/v1/jobs/{id}/again", "What a job asked for, to be submitted once more; for its owner and administrators",
-      nullptr, &kJsonType<AgainView>);
-  add("POST", "/v1/words", "A specification as options of divvy submit", &kJsonType<WordsQuestion>,
-      &kJsonType<WordsAnswer>);
-  add("POST", "/v1/script", "What a script's own lines (#SBATCH, # GFLOW, # DIVVY) ask for", &kJsonType<ScriptQuestion>,
-      &kJsonType<ScriptAnswer>);
+      nullptr, &TypeOf<AgainView>());
+  add("POST", "/v1/words", "A specification as options of divvy submit", &TypeOf<WordsQuestion>(),
+      &TypeOf<WordsAnswer>());
+  add("POST", "/v1/script", "What a script's own lines (#SBATCH, # GFLOW, # DIVVY) ask for", &TypeOf<ScriptQuestion>(),
+      &TypeOf<ScriptAnswer>());
   add("GET", "/v1/reports/waste",
       "GPU-hours lost by user, team, name, model, pool, node, hour or job, and who wastes GPUs now", nullptr,
-      &kJsonType<wire::WasteReport>);
+      &TypeOf<wire::WasteReport>());
   add("GET", "/v1/reports/efficiency", "How well GPUs and CPUs were used, by the same", nullptr,
-      &kJsonType<EfficiencyReport>);
+      &TypeOf<EfficiencyReport>());
   add("GET", "/v1/history", "What happened to jobs, machines and GPUs, newest first; ?limit=500", nullptr,
-      &kJsonType<std::vector<HistoryEvent>>);
+      &TypeOf<std::vector<HistoryEvent>>());
   add("GET", "/v1/starts", "When the jobs that wait should start, in the order of the queue; ?limit=5000", nullptr,
-      &kJsonType<StartsAnswer>);
-  add("GET", "/v1/waste", "Running jobs that waste GPUs, with what to do about it", nullptr, &kJsonType<WasteAnswer>);
+      &TypeOf<StartsAnswer>());
+  add("GET", "/v1/waste", "Running jobs that waste GPUs, with what to do about it", nullptr, &TypeOf<WasteAnswer>());
   add("GET", "/v1/notify", "Who is told of what, and how deliveries went: one's own; all for administrators", nullptr,
-      &kJsonType<NotifyAnswer>);
+      &TypeOf<NotifyAnswer>());
   add("POST", "/v1/notify", "Add, or replace, a receiver of one's own: a webhook, a command or an address",
-      &kJsonType<ReceiverRequest>, &kJsonType<ReceiverAnswer>);
-  add("POST", "/v1/notify/remove", "Remove one", &kJsonType<ReceiverName>, &kJsonType<MessageAnswer>);
-  add("POST", "/v1/notify/test", "Send it a test now, and say how that went", &kJsonType<ReceiverName>,
-      &kJsonType<NotifyTestAnswer>);
-  add("POST", "/v1/ui/links", "A link that lets a browser in at the page, once", &kJsonType<UiLinkRequest>,
-      &kJsonType<UiLinkAnswer>);
-  add("GET", "/v1/ui/me", "Who asks, and what they may", nullptr, &kJsonType<wire::UiMe>);
+      &TypeOf<ReceiverRequest>(), &TypeOf<ReceiverAnswer>());
+  add("POST", "/v1/notify/remove", "Remove one", &TypeOf<ReceiverName>(), &TypeOf<MessageAnswer>());
+  add("POST", "/v1/notify/test", "Send it a test now, and say how that went", &TypeOf<ReceiverName>(),
+      &TypeOf<NotifyTestAnswer>());
+  add("POST", "/v1/ui/links", "A link that lets a browser in at the page, once", &TypeOf<UiLinkRequest>(),
+      &TypeOf<UiLinkAnswer>());
+  add("GET", "/v1/ui/me", "Who asks, and what they may", nullptr, &TypeOf<wire::UiMe>());
   add("POST", "/v1/shutdown", "End the daemon; jobs go on", nullptr, nullptr);
   add("GET", "/v1/latest", "What was seen last of every GPU, machine and running job", nullptr,
-      &kJsonType<LatestAnswer>);
+      &TypeOf<LatestAnswer>());
   add("GET", "/v1/series",
       "How they were used over time: `of` (gpu, slice, node, job, cluster), `node`, `gpu`, `id` (of a job), `metrics` "
       "(with commas between; all unless given), `since` and `until` (seconds since 1970; below 0: before now), "
       "`points`",
-      nullptr, &kJsonType<SeriesAnswer>);
+      nullptr, &TypeOf<SeriesAnswer>());
   OpenApiRoute metrics;
   metrics.method = "GET";
   metrics.path = "/metrics";
@@ -544,7 +542,7 @@ std::string Routes::OpenApiText() {
   events.summary =
       "Every change, as server-sent events; with `samples=1` also, each second, `event: samples` with what /v1/latest "
       "says";
-  events.response = &kJsonType<ChangeEvent>;
+  events.response = &TypeOf<ChangeEvent>();
   events.response_content_type = "text/event-stream";
   document.AddRoute(std::move(events));
   return document.Text();

@@ -3,7 +3,7 @@
 #include "daemon/routes_test_world.h"
 
 namespace divvy {
-namespace {
+namespace routes_far_logs_test {
 
 class RoutesFarLogs : public testing::Test {
  protected:
@@ -128,5 +128,5 @@ TEST_F(RoutesFarLogs, TheirPlaceIsShownWithTheMachine) {
   EXPECT_TRUE(world_.AnswerHas(client, "\"output\":\"n1:/var/lib/divvy/agent/logs/900.log\""));
 }
 
-}  // namespace
+}  // namespace routes_far_logs_test
 }  // namespace divvy

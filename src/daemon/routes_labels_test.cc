@@ -8,7 +8,7 @@
 #include "store/store_fake.h"
 
 namespace divvy {
-namespace {
+namespace routes_labels_test {
 
 class CountingStore : public MemoryStore {
  public:
@@ -154,5 +154,5 @@ TEST(SelectIds, AWordNamesAJobOfSomebodyElseToo) {
   EXPECT_EQ(world.Select(select), std::vector<JobId>{id});
 }
 
-}  // namespace
+}  // namespace routes_labels_test
 }  // namespace divvy

@@ -2,7 +2,7 @@
 #include "daemon/routes_test_world.h"
 
 namespace divvy {
-namespace {
+namespace routes_page_test {
 
 class RoutesPage : public ::testing::Test {
  protected:
@@ -122,5 +122,5 @@ TEST_F(RoutesPage, TheHistoryHasWhatHappenedToMachines) {
   EXPECT_TRUE(Has(Get("/v1/history?limit=0"), "'limit' goes from 1 to 5000, not '0'"));
 }
 
-}  // namespace
+}  // namespace routes_page_test
 }  // namespace divvy

@@ -4,7 +4,7 @@
 #include "daemon/routes_test_world.h"
 
 namespace divvy {
-namespace {
+namespace routes_progress_test {
 
 using namespace std::chrono_literals;
 
@@ -45,5 +45,5 @@ TEST(ProgressRoute, RefusesInOneLineWhatIsNoProgress) {
   EXPECT_EQ(world.controller_.Find(job)->progress.done, 500'000'000);
 }
 
-}  // namespace
+}  // namespace routes_progress_test
 }  // namespace divvy

@@ -1,7 +1,7 @@
 #include "daemon/routes_test_world.h"
 
 namespace divvy {
-namespace {
+namespace routes_reads_test {
 
 TEST(RoutesReads, AListingOfAllJobsReadsBesideTheLoop) {
   World world;
@@ -95,5 +95,5 @@ TEST(RoutesReads, AClientThatLeavesWhileItsAnswerIsReadHarmsNobody) {
   EXPECT_TRUE(world.AnswerHas(other, "\"jobs_total\":1"));
 }
 
-}  // namespace
+}  // namespace routes_reads_test
 }  // namespace divvy

@@ -4,7 +4,7 @@
 #include "daemon/routes_test_world.h"
 
 namespace divvy {
-namespace {
+namespace routes_samples_test {
 
 using namespace std::chrono_literals;
 
@@ -55,5 +55,5 @@ TEST(OwnMetricsRoute, TakesLastWordsAMomentAfterTheEnd) {
   EXPECT_TRUE(Answers(world, ToString(id), R"({"values":{"loss":0.3}})", "does not run"));
 }
 
-}  // namespace
+}  // namespace routes_samples_test
 }  // namespace divvy

@@ -9,7 +9,7 @@
 #include "daemon/step_callers.h"
 
 namespace divvy {
-namespace {
+namespace routes_steps_test {
 
 using namespace std::chrono_literals;
 
@@ -73,5 +73,5 @@ TEST(StepCallers, LetOneUserHaveSoManyAndOthersTheirs) {
   EXPECT_TRUE(callers.Admit(7));
 }
 
-}  // namespace
+}  // namespace routes_steps_test
 }  // namespace divvy

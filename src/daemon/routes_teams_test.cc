@@ -2,7 +2,7 @@
 #include "daemon/routes_test_world.h"
 
 namespace divvy {
-namespace {
+namespace routes_teams_test {
 
 class RoutesTeams : public ::testing::Test {
  protected:
@@ -103,5 +103,5 @@ TEST_F(RoutesTeams, UsageIsReportedOfWhatRunsAndOfWhatEnded) {
   EXPECT_TRUE(Gets("/v1/reports/usage?since=9e8&until=8e8", "'since' is not before 'until'"));
 }
 
-}  // namespace
+}  // namespace routes_teams_test
 }  // namespace divvy

@@ -7,7 +7,7 @@
 #include "daemon/samples_test_world.h"
 
 namespace divvy {
-namespace {
+namespace sample_book_test {
 
 using samples::Metric;
 using samples::Of;
@@ -163,5 +163,5 @@ TEST_F(SampleBookTest, AFileThatCannotBeMadeCostsNothingButHistory) {
   EXPECT_TRUE(notes_[0].starts_with("event=samples_not_kept error=\"cannot open ")) << notes_[0];
 }
 
-}  // namespace
+}  // namespace sample_book_test
 }  // namespace divvy

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace share_journal_test {
 
 using namespace std::chrono_literals;
 using wire::ShareState;
@@ -91,5 +91,5 @@ TEST(ShareJournal, ABusyNodeIsBoundedAndSaysWhatItLeftOut) {
   EXPECT_EQ(Told(journal, With(0), kNow + 62s), "") << "one a minute";
 }
 
-}  // namespace
+}  // namespace share_journal_test
 }  // namespace divvy

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace shares_report_test {
 
 using std::chrono::hours;
 using std::chrono::minutes;
@@ -76,5 +76,5 @@ TEST(SharesReport, TheLastStepIsTheMeanOfWhatThereIsOfIt) {
   EXPECT_EQ(uneven.rows[0].gpus, (std::vector<double>{2, 2}));
 }
 
-}  // namespace
+}  // namespace shares_report_test
 }  // namespace divvy

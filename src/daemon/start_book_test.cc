@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace start_book_test {
 
 class StartBookTest : public testing::Test {
  protected:
@@ -54,5 +54,5 @@ TEST_F(StartBookTest, ForgetsWhoWaitsNoLonger) {
   EXPECT_EQ(book_.Find(JobId(3))->basis, "look 2");
 }
 
-}  // namespace
+}  // namespace start_book_test
 }  // namespace divvy

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace start_waits_test {
 
 /// Job 6 is element 0 of array 5; job 20 is to have GPU 1 whole.
 class StartWaits : public testing::Test {
@@ -63,5 +63,5 @@ TEST_F(StartWaits, NobodyIsInTheWayOfPartsNorFromTheHost) {
   EXPECT_EQ(Text(), "");
 }
 
-}  // namespace
+}  // namespace start_waits_test
 }  // namespace divvy

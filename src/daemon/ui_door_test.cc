@@ -10,7 +10,7 @@
 #include "daemon/ui_files.h"
 
 namespace divvy {
-namespace {
+namespace ui_door_test {
 
 struct Browser {
   std::string host;
@@ -306,5 +306,5 @@ TEST(UiSessions, TheOldestGoWhenThereAreTooMany) {
   EXPECT_FALSE(sessions.Find(more->cookie, more->page, false, begin + 1h)) << "by the other door";
 }
 
-}  // namespace
+}  // namespace ui_door_test
 }  // namespace divvy

@@ -10,7 +10,7 @@ namespace divvy {
 namespace {
 
 constexpr std::string_view kPortKey = "ui.port";
-constexpr std::size_t kIdBytes = 8;
+constexpr std::size_t kSessionIdBytes = 8;
 constexpr std::size_t kSecretBytes = 32;
 constexpr std::string_view kRemedy = "; divvy ui, on a command line, prints a link";
 
@@ -73,7 +73,7 @@ Result<UiSessions::Made> UiSessions::Begin(UiIdentity identity, Time now) {
   };
   drop_oldest([&](const UiIdentity& other) { return IsOfOne(other, identity); }, kMostSessionsOfAUser);
   drop_oldest([](const UiIdentity&) { return true; }, kMostSessions);
-  DIVVY_TRY(const std::string id, RandomHex(kIdBytes));
+  DIVVY_TRY(const std::string id, RandomHex(kSessionIdBytes));
   DIVVY_TRY(const std::string secret, RandomHex(kSecretBytes));
   DIVVY_TRY(made.page, RandomHex(kSecretBytes));
   made.cookie = id + "." + secret;

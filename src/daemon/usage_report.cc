@@ -21,7 +21,7 @@ constexpr std::array<std::pair<std::string_view, ReportBy>, 8> kNames = {{{"user
                                                                           {"node", ReportBy::kNode},
                                                                           {"hour", ReportBy::kHour},
                                                                           {"job", ReportBy::kJob}}};
-constexpr double kHourS = 3600;
+constexpr double kSecondsPerHour = 3600;
 /// Below it a run's slowdown says more of the run than of the wait.
 constexpr double kShortestRunS = 10;
 
@@ -78,7 +78,7 @@ double GpuHoursBetween(const ReportedRun& run, Time begin, Time end) {
   if (run.started == kNoTime) return 0;
   const Time from = std::max(run.started, begin);
   const Time to = EndOf(run, end);
-  return to <= from ? 0 : ToSeconds(to - from) / kHourS * run.gpus;
+  return to <= from ? 0 : ToSeconds(to - from) / kSecondsPerHour * run.gpus;
 }
 
 void AddTime(Lot& lot, const ReportedRun& run, Time begin, Time end) {

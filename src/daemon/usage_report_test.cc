@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace usage_report_test {
 
 using std::chrono::hours;
 using std::chrono::minutes;
@@ -257,5 +257,5 @@ TEST(Reports, OfNothingAreEmptyAndEven) {
   EXPECT_FALSE(ReportByFromName("colour"));
 }
 
-}  // namespace
+}  // namespace usage_report_test
 }  // namespace divvy

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 namespace divvy {
-namespace {
+namespace valohai_reading_test {
 
 constexpr const char* kProject = R"(
 - step:
@@ -117,5 +117,5 @@ TEST_F(ValohaiReadingTest, ATextWithMistakesHasNoSteps) {
   EXPECT_FALSE(answer.spec);
 }
 
-}  // namespace
+}  // namespace valohai_reading_test
 }  // namespace divvy

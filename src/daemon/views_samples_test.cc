@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace views_samples_test {
 
 using samples::Metric;
 using samples::Of;
@@ -104,5 +104,5 @@ TEST(SeriesView, HasNothingWhereNothingWasSeenAndStepsBesideOwnMetrics) {
   EXPECT_EQ(SeriesViewOf(answer, false, false).series.size(), 1U);
 }
 
-}  // namespace
+}  // namespace views_samples_test
 }  // namespace divvy

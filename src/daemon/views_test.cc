@@ -8,7 +8,7 @@
 #include "daemon/samples_test_world.h"
 
 namespace divvy {
-namespace {
+namespace views_test {
 
 using namespace std::chrono_literals;
 
@@ -396,5 +396,5 @@ TEST(Labels, ComeFromTheSpec) {
   EXPECT_EQ(view.qos, "high");
 }
 
-}  // namespace
+}  // namespace views_test
 }  // namespace divvy

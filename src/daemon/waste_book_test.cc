@@ -9,7 +9,7 @@
 #include "daemon/samples_test_world.h"
 
 namespace divvy {
-namespace {
+namespace waste_book_test {
 
 using samples::Metric;
 using samples::Of;
@@ -345,5 +345,5 @@ TEST_F(WasteBookTest, OnlyWhatIsWishedIsActedOn) {
   EXPECT_TRUE(underused[0].text.starts_with("is warned (1 of 2)")) << underused[0].text;
 }
 
-}  // namespace
+}  // namespace waste_book_test
 }  // namespace divvy

@@ -10,7 +10,7 @@
 #include "daemon/waste_report.h"
 
 namespace divvy {
-namespace {
+namespace waste_past_test {
 
 using samples::Metric;
 using samples::Of;
@@ -261,5 +261,5 @@ TEST_F(WastePastTest, LooksHaveCoresAndTheMachine) {
   EXPECT_NEAR(*look.machine_cpus, 0.5, 0.01);
 }
 
-}  // namespace
+}  // namespace waste_past_test
 }  // namespace divvy

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace waste_report_test {
 
 ReportedRun Ran(std::uint64_t id, const std::string& user, double gpus, int gpu_count, int cpus = 0) {
   ReportedRun run;
@@ -201,5 +201,5 @@ TEST(WasteReportOfAPart, WhoBorrowsAndThenRestsLosesWhatItDidNotUse) {
   EXPECT_DOUBLE_EQ(report.rows[0].lost_gpu_hours, 0.125) << "what was at 0% is a part of what was lost";
 }
 
-}  // namespace
+}  // namespace waste_report_test
 }  // namespace divvy

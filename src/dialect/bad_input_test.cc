@@ -18,7 +18,7 @@
 #include "dialect/test_surroundings.h"
 
 namespace divvy::dialect {
-namespace {
+namespace bad_input_test {
 
 template <typename T>
 std::optional<std::string> ErrorOf(const Result<T>& result) {
@@ -184,5 +184,5 @@ TEST(BadInput, EveryLineOfEveryTableIsOneErrorThatSaysWhatIsWrong) {
   EXPECT_GE(checked, 700) << "tests/bad_input has lost its tables";
 }
 
-}  // namespace
+}  // namespace bad_input_test
 }  // namespace divvy::dialect

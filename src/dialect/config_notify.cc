@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kNotify = "notify";
 constexpr std::string_view kReceivers = "notify.";
-constexpr std::string_view kKeys[] = {
+constexpr std::string_view kNotifyKeys[] = {
     "on",   "user_webhooks", "webhook_hosts", "user_commands",   "user_mail",     "mail_domains", "sendmail",
     "from", "ca_file",       "retry_after",   "most_per_minute", "give_up_after", "time_limit"};
 constexpr std::string_view kReceiverKeys[] = {"events", "webhook", "command", "mail",
@@ -75,7 +75,7 @@ Status ReadSetting(const ConfigEntry& entry, NotifySettings& settings) {
   } else if (key == "time_limit") {
     DIVVY_TRY(settings.time_limit, Span(value, "30s", 1s, 10min));
   } else {
-    return UnknownConfigKey(entry, kKeys);
+    return UnknownConfigKey(entry, kNotifyKeys);
   }
   return {};
 }

@@ -9,13 +9,13 @@ namespace divvy::dialect {
 namespace {
 
 constexpr std::string_view kPools = "pools.";
-constexpr std::string_view kKeys[] = {
+constexpr std::string_view kPoolKeys[] = {
     "nodes",   "constraint", "users",  "teams",     "max_time", "default_time", "min_gpus",     "max_gpus", "max_nodes",
     "running", "gpus",       "policy", "placement", "priority", "exclusive",    "jobs_per_gpu", "default",  "state"};
 constexpr std::int64_t kMost = 1'000'000;
 constexpr int kMostJobsPerGpu = 16;
 
-/// Names stand in lists ("a,b") and as Slurm's partitions.
+/// PoolNames stand in lists ("a,b") and as Slurm's partitions.
 Status CheckName(std::string_view name) {
   const auto is_plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
@@ -54,7 +54,7 @@ Status ReadConstraint(const ConfigValue& value, PoolRow& row) {
   return {};
 }
 
-Result<std::vector<std::string>> Names(const ConfigValue& value) {
+Result<std::vector<std::string>> PoolNames(const ConfigValue& value) {
   DIVVY_TRY(auto names, ConfigNames(value));
   // Nobody could use it; without the key everybody can.
   if (names.empty()) return ConfigNames({});
@@ -72,9 +72,9 @@ Status Read(const ConfigEntry& entry, PoolRow& row) {
   if (key == "nodes") return ReadNodes(value, row);
   if (key == "constraint") return ReadConstraint(value, row);
   if (key == "users") {
-    DIVVY_TRY(row.users, Names(value));
+    DIVVY_TRY(row.users, PoolNames(value));
   } else if (key == "teams") {
-    DIVVY_TRY(row.teams, Names(value));
+    DIVVY_TRY(row.teams, PoolNames(value));
   } else if (key == "max_time") {
     DIVVY_TRY(row.max_time, ConfigSpan(value, "3d"));
   } else if (key == "default_time") {
@@ -110,7 +110,7 @@ Status Read(const ConfigEntry& entry, PoolRow& row) {
                                                         {"drain", PoolState::kDrain},
                                                         {"inactive", PoolState::kInactive}}));
   } else {
-    return UnknownConfigKey(entry, kKeys);
+    return UnknownConfigKey(entry, kPoolKeys);
   }
   return {};
 }

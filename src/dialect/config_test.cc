@@ -8,7 +8,7 @@
 #include "base/text.h"
 
 namespace divvy::dialect {
-namespace {
+namespace config_test {
 
 TEST(Config, AnEmptyFileIsTheDefaults) {
   EXPECT_EQ(ParseConfig("", "divvy.toml").value(), Config());
@@ -405,5 +405,5 @@ TEST(Config, AWrongPoolIsRefusedWithItsPlace) {
             "divvy.toml:1: [pools.a,b]: a pool's name is letters, digits, '.', '_' and '-', 64 at most");
 }
 
-}  // namespace
+}  // namespace config_test
 }  // namespace divvy::dialect

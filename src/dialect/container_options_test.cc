@@ -9,7 +9,7 @@
 #include "dialect/test_surroundings.h"
 
 namespace divvy::dialect {
-namespace {
+namespace container_options_test {
 
 Result<JobSpec> Submit(const std::string& words) {
   JobSpec spec;
@@ -134,5 +134,5 @@ TEST(ContainerOptions, ValohaisImageIsTheServersChoice) {
   EXPECT_EQ(plan->mounts, (std::vector<ContainerMount>{{"/data", "/data", false}, {"/x/1", "/x/1", false}}));
 }
 
-}  // namespace
+}  // namespace container_options_test
 }  // namespace divvy::dialect

@@ -27,7 +27,7 @@ constexpr std::array kKinds = {
     NamedKind{"afterburstbuffer", DependencyKind::kAfterAny},
 };
 
-constexpr std::string_view kForms = "write it like afterok:12, afterany:12:13, after:12+5, singleton or 12";
+constexpr std::string_view kDependencyForms = "write it like afterok:12, afterany:12:13, after:12+5, singleton or 12";
 
 const NamedKind* FindKind(std::string_view name) {
   const auto found =
@@ -66,7 +66,7 @@ Result<Dependency> ReadJob(std::string_view text, DependencyKind kind, const Sur
   }
   const auto id = ParseInteger(job);
   if (job.empty() || !id || *id < 1) {
-    return InvalidArgument(Quoted(text) + " is not a job's number; " + std::string(kForms));
+    return InvalidArgument(Quoted(text) + " is not a job's number; " + std::string(kDependencyForms));
   }
   dependency.job = JobId(static_cast<std::uint64_t>(*id));
   return dependency;
@@ -74,7 +74,7 @@ Result<Dependency> ReadJob(std::string_view text, DependencyKind kind, const Sur
 
 Status ReadPart(std::string_view part, const Surroundings& around, JobSpec& spec) {
   part = Trim(part);
-  if (part.empty()) return InvalidArgument("an empty dependency; " + std::string(kForms));
+  if (part.empty()) return InvalidArgument("an empty dependency; " + std::string(kDependencyForms));
   if (EqualsIgnoringCase(part, "singleton")) {
     spec.dependencies.push_back(Dependency{.kind = DependencyKind::kSingleton});
     return {};
@@ -87,8 +87,9 @@ Status ReadPart(std::string_view part, const Surroundings& around, JobSpec& spec
       std::vector<std::string_view> names = {"singleton"};
       for (const NamedKind& known : kKinds) names.push_back(known.name);
       const std::string_view near = words.front().size() > 32 ? std::string_view() : Nearest(words.front(), names);
-      return InvalidArgument(Quoted(words.front()) + " is no kind of dependency" +
-                             (near.empty() ? "; " + std::string(kForms) : "; did you mean " + std::string(near) + "?"));
+      return InvalidArgument(
+          Quoted(words.front()) + " is no kind of dependency" +
+          (near.empty() ? "; " + std::string(kDependencyForms) : "; did you mean " + std::string(near) + "?"));
     }
     if (words.size() < 2)
       return InvalidArgument(Quoted(part) + " names no job; write " + std::string(named->name) + ":12");

@@ -210,7 +210,7 @@ void AddMany(Table& table, JobSpec& spec, const Surroundings& around) {
                    }});
 }
 
-void AddLabels(Table& table, JobSpec& spec) {
+void AddGflowLabels(Table& table, JobSpec& spec) {
   table.push_back({"name",
                    'n',
                    Takes::kValue,
@@ -270,7 +270,7 @@ std::vector<Option> GflowOptions(JobSpec& spec, const Surroundings& around) {
   AddResources(table, spec);
   AddWhen(table, spec, around);
   AddMany(table, spec, around);
-  AddLabels(table, spec);
+  AddGflowLabels(table, spec);
   return table;
 }
 

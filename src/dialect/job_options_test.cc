@@ -9,7 +9,7 @@
 #include "model/job_record.h"
 
 namespace divvy::dialect {
-namespace {
+namespace job_options_test {
 
 /// A spec after one level of options; a failure is a failure of the test.
 JobSpec Read(const std::string& line, JobSpec spec = {}) {
@@ -234,5 +234,5 @@ TEST(Summary, SaysHowTheRequestWasRead) {
             "no GPU, after job 5 succeeds or after job 6 succeeds, not before 2026-03-05 07:00:00 UTC");
 }
 
-}  // namespace
+}  // namespace job_options_test
 }  // namespace divvy::dialect

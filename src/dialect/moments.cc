@@ -12,7 +12,7 @@ namespace divvy::dialect {
 namespace {
 
 constexpr Duration kDay = std::chrono::hours(24);
-constexpr std::string_view kForms =
+constexpr std::string_view kTimeForms =
     "write it like now+1h, 16:00, tomorrow, 2026-03-01 or 2026-03-01T16:00 (local time)";
 
 std::optional<int> Digits(std::string_view text, std::size_t least, std::size_t most) {
@@ -159,8 +159,8 @@ Result<Time> ParseMoment(std::string_view text, Time now, Duration utc_offset) {
   }
   if (const auto moment = IsoMoment(trimmed, utc_offset)) return *moment;
   if (const auto moment = AmericanMoment(trimmed, now, utc_offset)) return *moment;
-  if (trimmed.empty()) return InvalidArgument("an empty time; " + std::string(kForms));
-  return InvalidArgument(Quoted(text) + " is not a time that exists; " + std::string(kForms));
+  if (trimmed.empty()) return InvalidArgument("an empty time; " + std::string(kTimeForms));
+  return InvalidArgument(Quoted(text) + " is not a time that exists; " + std::string(kTimeForms));
 }
 
 Result<Time> ParsePastMoment(std::string_view text, Time now, Duration utc_offset) {

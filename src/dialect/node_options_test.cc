@@ -8,7 +8,7 @@
 #include "dialect/test_surroundings.h"
 
 namespace divvy::dialect {
-namespace {
+namespace node_options_test {
 
 using Names = std::vector<std::string>;
 
@@ -116,5 +116,5 @@ TEST(NodeOptions, AForegroundJobMayHaveSeveralMachines) {
   EXPECT_TRUE(CheckComplete(spec));
 }
 
-}  // namespace
+}  // namespace node_options_test
 }  // namespace divvy::dialect

@@ -5,7 +5,7 @@
 #include "base/text.h"
 
 namespace divvy::dialect {
-namespace {
+namespace options_test {
 
 /// A small table that writes down what was applied, in order: "gpus=2 hold= ".
 struct Table {
@@ -101,5 +101,5 @@ TEST(Options, AnErrorNamesTheOptionAsItWasWritten) {
   EXPECT_EQ(table.Read("--zebra"), "error: unknown option '--zebra'; --help lists all");
 }
 
-}  // namespace
+}  // namespace options_test
 }  // namespace divvy::dialect

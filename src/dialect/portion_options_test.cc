@@ -6,7 +6,7 @@
 #include "dialect/test_surroundings.h"
 
 namespace divvy::dialect {
-namespace {
+namespace portion_options_test {
 
 JobSpec Read(std::vector<std::string> words) {
   JobSpec spec;
@@ -109,5 +109,5 @@ TEST(PortionOptions, TimeMayBeApart) {
   EXPECT_EQ(PortionReading(request), "0.5 of a GPU, 0.3 to 1 of its time, parked after 10 min idle");
 }
 
-}  // namespace
+}  // namespace portion_options_test
 }  // namespace divvy::dialect

@@ -7,7 +7,7 @@
 #include "dialect/test_surroundings.h"
 
 namespace divvy::dialect {
-namespace {
+namespace quantities_test {
 
 std::int64_t Size(std::string_view text, std::int64_t bare = 1) {
   const auto size = ParseSize(text, bare);
@@ -210,5 +210,5 @@ TEST(Signals, NamesAndNumbersMeanTheSame) {
   for (int signal = 1; signal <= 31; ++signal) EXPECT_EQ(ParseSignal(SignalName(signal)).value(), signal);
 }
 
-}  // namespace
+}  // namespace quantities_test
 }  // namespace divvy::dialect

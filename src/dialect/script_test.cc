@@ -15,7 +15,7 @@
 #include "dialect/test_surroundings.h"
 
 namespace divvy::dialect {
-namespace {
+namespace script_test {
 
 JobSpec Read(const std::string& text, const std::string& path = "job.sh") {
   JobSpec spec;
@@ -199,5 +199,5 @@ TEST(Explain, PrintsWhatIsWrittenDown) {
   EXPECT_GE(seen, 6);
 }
 
-}  // namespace
+}  // namespace script_test
 }  // namespace divvy::dialect

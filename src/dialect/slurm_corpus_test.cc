@@ -15,7 +15,7 @@
 #include "dialect/test_surroundings.h"
 
 namespace divvy::dialect {
-namespace {
+namespace slurm_corpus_test {
 
 using namespace corpus;
 
@@ -229,5 +229,5 @@ TEST(SlurmCorpus, WholeHeadersMeanWhatTheirLineSays) {
   EXPECT_GE(seen, 60);
 }
 
-}  // namespace
+}  // namespace slurm_corpus_test
 }  // namespace divvy::dialect

@@ -9,7 +9,7 @@
 #include "dialect/test_surroundings.h"
 
 namespace divvy::dialect {
-namespace {
+namespace slurm_environment_test {
 
 JobSpec Spec(const std::string& line) {
   JobSpec spec;
@@ -173,5 +173,5 @@ TEST(SlurmHostList, FoldsNeighboursAndReadsItBack) {
   }
 }
 
-}  // namespace
+}  // namespace slurm_environment_test
 }  // namespace divvy::dialect

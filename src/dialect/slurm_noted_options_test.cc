@@ -7,7 +7,7 @@
 #include "dialect/test_surroundings.h"
 
 namespace divvy::dialect {
-namespace {
+namespace slurm_noted_options_test {
 
 /// Words as a "#SBATCH" line has them, and behind that line's those of another.
 Result<JobSpec> Read(const std::string& line, const std::string& more = "-n1") {
@@ -72,5 +72,5 @@ TEST(SlurmLimits, PropagateSaysWhichOfTheSubmissionsTheJobBeginsWith) {
   EXPECT_EQ(kept("--propagate=NONE"), Limits());
 }
 
-}  // namespace
+}  // namespace slurm_noted_options_test
 }  // namespace divvy::dialect

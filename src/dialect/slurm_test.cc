@@ -17,7 +17,7 @@
 #include "dialect/test_surroundings.h"
 
 namespace divvy::dialect {
-namespace {
+namespace slurm_test {
 
 /// Words as a "#SBATCH" line has them, then FinishSlurm.
 Result<JobSpec> Read(const std::string& line, const std::string& command_line = "",
@@ -481,5 +481,5 @@ TEST(SlurmScripts, ReadAsTheirGoldenFilesSay) {
   EXPECT_GE(seen, 12);
 }
 
-}  // namespace
+}  // namespace slurm_test
 }  // namespace divvy::dialect

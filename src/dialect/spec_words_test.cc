@@ -11,7 +11,7 @@
 #include "dialect/test_surroundings.h"
 
 namespace divvy::dialect {
-namespace {
+namespace spec_words_test {
 
 Status Finish(JobSpec& spec) {
   CompleteTasks(spec);
@@ -117,5 +117,5 @@ TEST(SpecWords, WhatNoOptionSaysIsNamed) {
   EXPECT_EQ(Line(spec), "refused: no options of divvy submit say just this");
 }
 
-}  // namespace
+}  // namespace spec_words_test
 }  // namespace divvy::dialect

@@ -4,7 +4,7 @@
 #include "dialect/job_options.h"
 
 namespace divvy::dialect {
-namespace {
+namespace sweep_test {
 
 std::string Values(const std::string& text) {
   JobSpec spec;
@@ -83,5 +83,5 @@ TEST(Parameters, OnlyNamesInBracesAreReplaced) {
   EXPECT_EQ(FillParameters("", values), "");
 }
 
-}  // namespace
+}  // namespace sweep_test
 }  // namespace divvy::dialect

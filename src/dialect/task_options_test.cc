@@ -6,7 +6,7 @@
 #include "dialect/job_options.h"
 
 namespace divvy::dialect {
-namespace {
+namespace task_options_test {
 
 JobSpec Spec(const std::string& words) {
   JobSpec spec;
@@ -84,5 +84,5 @@ TEST(TaskOptions, PatternsThatNameTheTask) {
   EXPECT_FALSE(NamesTask("%"));
 }
 
-}  // namespace
+}  // namespace task_options_test
 }  // namespace divvy::dialect

@@ -4,7 +4,7 @@
 #include "dialect/valohai.h"
 
 namespace divvy::dialect {
-namespace {
+namespace valohai_bad_input_test {
 
 template <typename T>
 std::optional<std::string> ErrorOf(const Result<T>& result) {
@@ -85,5 +85,5 @@ const BadInputKind kKinds[] = {
     {"valohai-values", [](const std::string& input) { return ErrorOf(ParseValohaiValues(input, "values.json")); }},
 };
 
-}  // namespace
+}  // namespace valohai_bad_input_test
 }  // namespace divvy::dialect

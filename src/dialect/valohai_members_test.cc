@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy::dialect {
-namespace {
+namespace valohai_members_test {
 
 TEST(ValohaiMembers, EachKnowsAllAndWhichItIs) {
   ValohaiMembers members;
@@ -26,5 +26,5 @@ TEST(ValohaiMembers, EachKnowsAllAndWhichItIs) {
                                       "VH_LOCAL_IP=10.0.0.2"}));
 }
 
-}  // namespace
+}  // namespace valohai_members_test
 }  // namespace divvy::dialect

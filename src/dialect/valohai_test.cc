@@ -5,7 +5,7 @@
 #include <algorithm>
 
 namespace divvy::dialect {
-namespace {
+namespace valohai_test {
 
 constexpr std::string_view kExample = R"(- step:
     name: single-gpu-experiment
@@ -304,5 +304,5 @@ TEST(Valohai, ExplainShowsWhatAStepAsksForOrItsMistakes) {
   EXPECT_TRUE(Holds(bad.text, "error: valohai.yaml:1: step 'a': needs the key 'image'")) << bad.text;
 }
 
-}  // namespace
+}  // namespace valohai_test
 }  // namespace divvy::dialect

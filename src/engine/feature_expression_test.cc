@@ -5,7 +5,7 @@
 #include <functional>
 
 namespace divvy {
-namespace {
+namespace feature_expression_test {
 
 FeatureCondition Condition(std::string_view text) {
   const auto term = ParseFeatures(text);
@@ -129,5 +129,5 @@ TEST(FeatureCondition, HoldsWhereTheExpressionDoes) {
   }
 }
 
-}  // namespace
+}  // namespace feature_expression_test
 }  // namespace divvy

@@ -5,7 +5,7 @@
 #include <string>
 
 namespace divvy {
-namespace {
+namespace gpu_choice_test {
 
 /// `numa` GPUs on each NUMA node, `nvlink` joined to each other.
 GpuTopology Node(int gpus, int numa, int nvlink) {
@@ -69,5 +69,5 @@ TEST(GpuChoice, GrownSetsComeInTheOrderGiven) {
   EXPECT_EQ(GrownSets(order, 2, choice), want);
 }
 
-}  // namespace
+}  // namespace gpu_choice_test
 }  // namespace divvy

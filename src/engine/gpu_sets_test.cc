@@ -8,7 +8,7 @@
 #include <tuple>
 
 namespace divvy {
-namespace {
+namespace gpu_sets_test {
 
 std::vector<GpuFacts> Node(
     int count, const std::function<std::string(int, int)>& link,
@@ -149,5 +149,5 @@ TEST(GpuSets, MoreThanSixteenGpusStillGetAGoodSet) {
   EXPECT_EQ(topology.Pick(GpuSet::FirstN(32), 20, UsualSizeDemand())->size(), 20);
 }
 
-}  // namespace
+}  // namespace gpu_sets_test
 }  // namespace divvy

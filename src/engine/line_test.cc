@@ -6,7 +6,7 @@
 #include <random>
 
 namespace divvy {
-namespace {
+namespace line_test {
 
 Place At(int priority, int second, std::uint64_t id) {
   return {Time(std::chrono::seconds(second)), JobId(id), priority};
@@ -69,5 +69,5 @@ TEST(Line, AgreesWithASortedMapWhateverComesAndGoes) {
   }
 }
 
-}  // namespace
+}  // namespace line_test
 }  // namespace divvy

@@ -6,7 +6,7 @@
 #include "engine/gpu_type.h"
 
 namespace divvy {
-namespace {
+namespace phrases_test {
 
 using std::chrono::hours;
 using std::chrono::milliseconds;
@@ -101,5 +101,5 @@ TEST(GpuType, AlternativesHaveTheirSpeeds) {
   EXPECT_EQ(SpeedInThousandths(""), std::nullopt);
 }
 
-}  // namespace
+}  // namespace phrases_test
 }  // namespace divvy

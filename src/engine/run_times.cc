@@ -11,22 +11,22 @@ constexpr std::size_t kLongestWord = 48;
 constexpr std::size_t kMostWords = 12;
 constexpr std::array<std::string_view, 4> kBases = {"same command", "same name", "same size", "this user"};
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsDecimalDigit(char c) { return c >= '0' && c <= '9'; }
 
 std::string ShapeOfWord(std::string_view word) {
   if (const std::size_t equals = word.find('='); equals != std::string_view::npos) word = word.substr(0, equals + 1);
   std::string shape;
   for (std::size_t i = 0; i < word.size() && shape.size() < kLongestWord; ++i) {
-    if (!IsDigit(word[i])) {
+    if (!IsDecimalDigit(word[i])) {
       shape += word[i];
       continue;
     }
     // One number, however it is written: 12, 0.5, 1e-4.
     while (i + 1 < word.size() &&
-           (IsDigit(word[i + 1]) || (word[i + 1] == '.' && i + 2 < word.size() && IsDigit(word[i + 2])) ||
+           (IsDecimalDigit(word[i + 1]) || (word[i + 1] == '.' && i + 2 < word.size() && IsDecimalDigit(word[i + 2])) ||
             ((word[i + 1] == 'e' || word[i + 1] == 'E') && i + 2 < word.size() &&
-             (IsDigit(word[i + 2]) || word[i + 2] == '-'))))
-      i += IsDigit(word[i + 1]) ? 1 : 2;
+             (IsDecimalDigit(word[i + 2]) || word[i + 2] == '-'))))
+      i += IsDecimalDigit(word[i + 1]) ? 1 : 2;
     shape += '#';
   }
   return shape;

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace run_times_test {
 
 RunKind Kind(const std::string& user, const std::string& name, const std::vector<std::string>& command, int gpus = 1) {
   return {user, name, ShapeOf(command), gpus};
@@ -87,5 +87,5 @@ TEST(RunTimes, MemoryIsBounded) {
   EXPECT_TRUE(times.Predict(Kind("user" + std::to_string(RunTimes::kKindsKept + 999), "n", {"c"})).has_value());
 }
 
-}  // namespace
+}  // namespace run_times_test
 }  // namespace divvy

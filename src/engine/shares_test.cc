@@ -9,7 +9,7 @@
 #include <utility>
 
 namespace divvy {
-namespace {
+namespace shares_test {
 
 using Shares = std::vector<std::int64_t>;
 
@@ -167,5 +167,5 @@ TEST(DominantShare, GivesTheAllocationOfThePapersExample) {
   EXPECT_DOUBLE_EQ(DominantShare(used[1], total), 6.0 / 9);
 }
 
-}  // namespace
+}  // namespace shares_test
 }  // namespace divvy

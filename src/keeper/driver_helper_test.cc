@@ -9,7 +9,7 @@
 #include <fstream>
 
 namespace divvy::keeper {
-namespace {
+namespace driver_helper_test {
 
 /// A helper that answers as the words of its shell script say.
 struct World {
@@ -129,5 +129,5 @@ TEST(DriverHelpers, WhatAnEarlierKeeperHasBegunIsWaitedFor) {
   std::filesystem::remove_all(folder);
 }
 
-}  // namespace
+}  // namespace driver_helper_test
 }  // namespace divvy::keeper

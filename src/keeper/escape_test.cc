@@ -3,7 +3,7 @@
 #include "platform/process_tree.h"
 
 namespace divvy::keeper {
-namespace {
+namespace escape_test {
 
 struct Escape : KeptSlices {
   static wire::KeeperRequest Seen(const std::vector<wire::KeeperProcess>& processes) {
@@ -35,5 +35,5 @@ TEST_F(Escape, IsNoticedByTheTreeOfProcessesWhateverTheEnvironmentSays) {
   EXPECT_EQ(world_->node->StateOf(1).mechanism, "enforced by interposer");
 }
 
-}  // namespace
+}  // namespace escape_test
 }  // namespace divvy::keeper

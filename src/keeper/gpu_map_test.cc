@@ -6,7 +6,7 @@
 #include <set>
 
 namespace divvy::keeper {
-namespace {
+namespace gpu_map_test {
 
 GpuUuid Gpu(unsigned char number) {
   GpuUuid uuid{};
@@ -60,5 +60,5 @@ TEST(GpuMap, WhatTheDriverWouldRefuseIsRefused) {
   EXPECT_FALSE(CompleteGpuMap({Gpu(0), Gpu(1), Gpu(2)}, {{Gpu(0), Gpu(2)}, {Gpu(1), Gpu(2)}}));
 }
 
-}  // namespace
+}  // namespace gpu_map_test
 }  // namespace divvy::keeper

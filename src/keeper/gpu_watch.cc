@@ -13,7 +13,7 @@
 namespace divvy::keeper {
 namespace {
 
-constexpr auto kBetweenLooks = std::chrono::seconds(1);
+constexpr auto kBetweenGpuLooks = std::chrono::seconds(1);
 constexpr std::size_t kMostEnvironment = std::size_t{1} << 20;
 constexpr int kMostAncestors = 64;
 
@@ -91,7 +91,7 @@ GpuWatch::GpuWatch(EventLoop& loop, std::string library, std::function<void(std:
       if (!sights.empty()) {
         shared->loop->Post([shared, sights = std::move(sights)] { shared->seen(sights); });
       }
-      shared->changed.wait_for(lock, kBetweenLooks, [&] { return shared->loop == nullptr; });
+      shared->changed.wait_for(lock, kBetweenGpuLooks, [&] { return shared->loop == nullptr; });
     }
   }).detach();
 }

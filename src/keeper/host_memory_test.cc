@@ -5,7 +5,7 @@
 #include "keeper/keeper_test_world.h"
 
 namespace divvy::keeper {
-namespace {
+namespace host_memory_test {
 
 struct Host {
   Host() {
@@ -55,5 +55,5 @@ TEST(HostMemory, TheControllerOfTheFirstVersionCounts) {
   EXPECT_EQ(host.memory().RoomOf(7), Bytes(100));
 }
 
-}  // namespace
+}  // namespace host_memory_test
 }  // namespace divvy::keeper

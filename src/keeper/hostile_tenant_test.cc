@@ -7,7 +7,7 @@
 #include "keeper/keeper_test_world.h"
 
 namespace divvy::keeper {
-namespace {
+namespace hostile_tenant_test {
 
 /// Another tenant on the same GPU that must not notice.
 struct Beside : KeeperWorld {
@@ -159,5 +159,5 @@ TEST(HostileTenant, RubbishInThePageIsSurvived) {
   world.ExpectGoodIsServed();
 }
 
-}  // namespace
+}  // namespace hostile_tenant_test
 }  // namespace divvy::keeper

@@ -8,7 +8,7 @@
 #include "keeper/keeper_moved_world.h"
 
 namespace divvy::keeper {
-namespace {
+namespace keeper_moves_test {
 
 TEST(KeeperMoves, ATenantIsMovedWithItsData) {
   Moved world;
@@ -386,5 +386,5 @@ TEST(KeeperMoves, WhoCannotLeaveAWithheldGpuSaysWhy) {
   EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).trouble == why; })) << world.node->StateOf(1).trouble;
 }
 
-}  // namespace
+}  // namespace keeper_moves_test
 }  // namespace divvy::keeper

@@ -8,7 +8,7 @@
 #include "keeper/keeper_moved_world.h"
 
 namespace divvy::keeper {
-namespace {
+namespace keeper_recovery_test {
 
 // --- A tenant that is damaged ----------------------------------------------------------------------------------------
 
@@ -285,5 +285,5 @@ TEST(KeeperRecovery, AProcessThatNeedsMoreThanIsKnownSaysSoAndComesBack) {
   EXPECT_EQ(world.node->StateOf(1).shares.at(0).used, Bytes(3 * kGiB));
 }
 
-}  // namespace
+}  // namespace keeper_recovery_test
 }  // namespace divvy::keeper

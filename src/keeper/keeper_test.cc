@@ -8,7 +8,7 @@
 #include "keeper/keeper_test_world.h"
 
 namespace divvy::keeper {
-namespace {
+namespace keeper_test {
 
 TEST(Keeper, ATenantHasAPageOfItsOwnAndWhatItAskedFor) {
   KeeperWorld world;
@@ -350,5 +350,5 @@ TEST(Keeper, WhileAnMpsServerIsStartedOthersAreServed) {
             1);
 }
 
-}  // namespace
+}  // namespace keeper_test
 }  // namespace divvy::keeper

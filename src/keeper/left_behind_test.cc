@@ -4,7 +4,7 @@
 #include "keeper/keeper_test_world.h"
 
 namespace divvy::keeper {
-namespace {
+namespace left_behind_test {
 
 std::set<std::string> NamesIn(const std::string& directory) {
   std::set<std::string> names;
@@ -92,5 +92,5 @@ TEST(LeftBehind, WhatCannotBeReadIsToldOf) {
   EXPECT_NE(world.node->StateOf(7).trouble.find("7.1.tenant"), std::string::npos) << world.node->StateOf(7).trouble;
 }
 
-}  // namespace
+}  // namespace left_behind_test
 }  // namespace divvy::keeper

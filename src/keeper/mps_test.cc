@@ -10,7 +10,7 @@
 #include <optional>
 
 namespace divvy::keeper {
-namespace {
+namespace mps_test {
 
 /// A control program that writes down what it was called with and told, and does not end while there is a file "slow".
 struct MpsWorld {
@@ -168,5 +168,5 @@ TEST(Mps, OneThatDoesNotAnswerIsEndedAndSaidSo) {
   world.Remove("slow");
 }
 
-}  // namespace
+}  // namespace mps_test
 }  // namespace divvy::keeper

@@ -2,7 +2,7 @@
 #include "keeper/slices_test_world.h"
 
 namespace divvy::keeper {
-namespace {
+namespace slices_left_test {
 
 TEST_F(KeptSlices, WhyAGpuIsNotWholeAgainIsToldToWhoWaitsForIt) {
   MaySwitch();
@@ -172,5 +172,5 @@ TEST_F(KeptSlices, WhatTheNodesFileSaidIsHadFromTheNodeWhereItCannotBeRead) {
   EXPECT_TRUE(std::filesystem::exists(world_->directory + "/node.keeper.unreadable"));
 }
 
-}  // namespace
+}  // namespace slices_left_test
 }  // namespace divvy::keeper

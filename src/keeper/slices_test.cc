@@ -3,7 +3,7 @@
 #include "keeper/slices_test_world.h"
 
 namespace divvy::keeper {
-namespace {
+namespace slices_test {
 
 TEST_F(KeptSlices, AreMadeAndUnmadeWithTheModeAroundThem) {
   EXPECT_NE(world_->node->Ask(Add(1, kSmall)), "") << "it may not switch the mode";
@@ -89,5 +89,5 @@ TEST_F(KeptSlices, OthersInstancesAreNotTouched) {
   EXPECT_TRUE(mig_->IsOn(0).value()) << "and so is their mode";
 }
 
-}  // namespace
+}  // namespace slices_test
 }  // namespace divvy::keeper

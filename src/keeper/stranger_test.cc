@@ -4,7 +4,7 @@
 #include "keeper/keeper_test_world.h"
 
 namespace divvy::keeper {
-namespace {
+namespace stranger_test {
 
 share::Message Hello() {
   share::Message hello{};
@@ -73,5 +73,5 @@ TEST(Stranger, WhoSaysNothingIsNotListenedToForEver) {
   EXPECT_EQ(AnswerOn(link.get(), 20'000), 0);
 }
 
-}  // namespace
+}  // namespace stranger_test
 }  // namespace divvy::keeper

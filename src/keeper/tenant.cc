@@ -18,7 +18,7 @@ namespace {
 /// stands still.
 constexpr int kMostRefusedLocks = 500;
 
-Error SystemError(const std::string& doing) { return Internal(doing + ": " + std::strerror(errno)); }
+Error TenantSystemError(const std::string& doing) { return Internal(doing + ": " + std::strerror(errno)); }
 
 std::string FolderOf(const std::string& directory, sharing::TenantId id) {
   return directory + "/" + std::to_string(id.job) + "." + std::to_string(id.attempt);
@@ -48,17 +48,17 @@ Result<std::unique_ptr<Tenant>> Tenant::Create(EventLoop& loop, FolderRemover& r
   // from a keeper that was killed here goes first.
   const std::string fresh = tenant->folder_ + ".new";
   remover.Remove(fresh);
-  if (::mkdir(fresh.c_str(), 0700) != 0) return SystemError("making " + fresh);
+  if (::mkdir(fresh.c_str(), 0700) != 0) return TenantSystemError("making " + fresh);
   const Descriptor folder(::open(fresh.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!folder.is_open()) return SystemError("opening " + fresh);
+  if (!folder.is_open()) return TenantSystemError("opening " + fresh);
   DIVVY_TRY(tenant->map_, PageMap::Create(folder.get(), uid, gid, static_cast<unsigned>(devices.size())));
   tenant->devices_ = std::move(devices);
   tenant->map_->page().is_enforced = 1;
   for (unsigned i = 0; i < tenant->devices_.size(); ++i) tenant->WriteDevice(i);
   DIVVY_CHECK(tenant->OpenSocket(folder.get()));
-  if (::geteuid() == 0 && ::fchown(folder.get(), uid, gid) != 0) return SystemError("giving away " + fresh);
+  if (::geteuid() == 0 && ::fchown(folder.get(), uid, gid) != 0) return TenantSystemError("giving away " + fresh);
   remover.Remove(tenant->folder_);
-  if (::rename(fresh.c_str(), tenant->folder_.c_str()) != 0) return SystemError("making " + tenant->folder_);
+  if (::rename(fresh.c_str(), tenant->folder_.c_str()) != 0) return TenantSystemError("making " + tenant->folder_);
   return tenant;
 }
 
@@ -67,7 +67,7 @@ Result<std::unique_ptr<Tenant>> Tenant::Adopt(EventLoop& loop, FolderRemover& re
   std::unique_ptr<Tenant> tenant(new Tenant(loop, remover, FolderOf(directory, id), id, uid));
   const Descriptor folder(::open(tenant->folder_.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!folder.is_open() && errno == ENOENT) return NotFound("the folder " + tenant->folder_ + " is not there any more");
-  if (!folder.is_open()) return SystemError("opening " + tenant->folder_);
+  if (!folder.is_open()) return TenantSystemError("opening " + tenant->folder_);
   tenant->devices_ = std::move(devices);
   if (auto map = PageMap::Open(folder.get())) {
     tenant->map_ = *std::move(map);

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace container_plan_test {
 
 TEST(ContainerPlan, ComesOutAsItWentIn) {
   ContainerPlan plan;
@@ -65,5 +65,5 @@ TEST(ContainerNeeds, WhatIsWrittenIsRead) {
   for (const char* wrong : {"image x\n", "mount /a\n", "env NAME\n"}) EXPECT_FALSE(ParseContainerNeeds(wrong)) << wrong;
 }
 
-}  // namespace
+}  // namespace container_plan_test
 }  // namespace divvy

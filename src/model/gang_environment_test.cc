@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace gang_environment_test {
 
 GangFile Two() {
   GangFile gang{17, 2, 1, {}};
@@ -44,5 +44,5 @@ TEST(GangEnvironment, PortsOfStepsDiffer) {
   EXPECT_LT(GangPort(~std::uint64_t{0}, 5), 30'000);
 }
 
-}  // namespace
+}  // namespace gang_environment_test
 }  // namespace divvy

@@ -8,7 +8,7 @@ namespace divvy {
 namespace {
 
 constexpr std::string_view kFirstLine = "divvy-gang 1";
-constexpr std::size_t kTasksMost = 1'000'000;
+constexpr std::size_t kGangTasksMost = 1'000'000;
 
 Error Wrong(std::size_t line, const std::string& what) {
   return CorruptData("line " + std::to_string(line) + " of the list of the job's machines: " + what);
@@ -33,7 +33,7 @@ std::optional<std::vector<SeatPart>> ReadParts(std::string_view text) {
     if (fields.size() != 3) return std::nullopt;
     const auto component = Number(fields[0], 255);
     const auto gpus = ReadGpuIndices(fields[1]);
-    const auto tasks = Number(fields[2], kTasksMost);
+    const auto tasks = Number(fields[2], kGangTasksMost);
     if (!component || !gpus || !tasks) return std::nullopt;
     if (!parts.empty() && static_cast<std::uint64_t>(parts.back().component) >= *component) return std::nullopt;
     parts.push_back({static_cast<int>(*component), *gpus, static_cast<int>(*tasks)});
@@ -55,7 +55,7 @@ Result<GangSeat> ReadSeat(std::string_view text, std::size_t rank, std::size_t l
   const auto gpus = ReadGpuIndices(fields[4]);
   if (!gpus) return Wrong(line, "that is no list of GPUs");
   seat.gpus = *gpus;
-  const auto tasks = Number(fields[5], kTasksMost);
+  const auto tasks = Number(fields[5], kGangTasksMost);
   if (!tasks) return Wrong(line, "that is no number of tasks");
   seat.tasks = static_cast<int>(*tasks);
   if (fields.size() == 6) return seat;

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace gang_file_test {
 
 GangFile Two() {
   GangFile gang{17, 2, 1, {}};
@@ -62,5 +62,5 @@ TEST(GangFile, WhatIsWrongIsNamedWithItsLine) {
   EXPECT_FALSE(ReadGangText(""));
 }
 
-}  // namespace
+}  // namespace gang_file_test
 }  // namespace divvy

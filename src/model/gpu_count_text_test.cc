@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace gpu_count_text_test {
 
 TEST(GpuCountText, OfPartsAndOfManyIsANumberThatPeopleRead) {
   EXPECT_EQ(CountedGpus(1), "1 GPU");
@@ -14,5 +14,5 @@ TEST(GpuCountText, OfPartsAndOfManyIsANumberThatPeopleRead) {
   EXPECT_EQ(GpuCountText(12345), "12345");
 }
 
-}  // namespace
+}  // namespace gpu_count_text_test
 }  // namespace divvy

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace gpu_portion_test {
 
 GpuPortion ByParts(int request, int limit = 0) {
   GpuPortion portion;
@@ -92,5 +92,5 @@ TEST(GpuPortion, IsToldAsItWasAskedFor) {
   EXPECT_EQ(PartsText(GpuShare(1)), "0.0001");
 }
 
-}  // namespace
+}  // namespace gpu_portion_test
 }  // namespace divvy

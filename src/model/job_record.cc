@@ -11,6 +11,14 @@ constexpr std::array<std::string_view, 11> kStateNames = {"held",      "queued",
 
 }  // namespace
 
+JobRecord::JobRecord() = default;
+JobRecord::JobRecord(const JobRecord&) = default;
+JobRecord::JobRecord(JobRecord&&) noexcept = default;
+JobRecord& JobRecord::operator=(const JobRecord&) = default;
+JobRecord& JobRecord::operator=(JobRecord&&) noexcept = default;
+JobRecord::~JobRecord() = default;
+bool operator==(const JobRecord&, const JobRecord&) = default;
+
 int GpuCountOf(const JobRecord& record) {
   if (record.gang.empty()) return record.gpus.size();
   int gpus = 0;

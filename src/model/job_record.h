@@ -116,7 +116,15 @@ struct JobRecord {
   int array_exit_code = 0;            // The highest exit code of its elements.
   IndexRanges array_indices;          // Ordinal k's index is the k-th member; empty: the ordinal itself.
 
-  friend bool operator==(const JobRecord&, const JobRecord&) = default;
+  // Compiled once, in job_record.cc: copying and ending so many members is much code, and hundreds of files do it.
+  JobRecord();
+  JobRecord(const JobRecord&);
+  JobRecord(JobRecord&&) noexcept;
+  JobRecord& operator=(const JobRecord&);
+  JobRecord& operator=(JobRecord&&) noexcept;
+  ~JobRecord();
+
+  friend bool operator==(const JobRecord&, const JobRecord&);
 };
 
 /// The id of an array's element: the ids after the array's own belong to its elements.

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace lease_note_test {
 
 using namespace std::chrono_literals;  // NOLINT
 
@@ -64,5 +64,5 @@ TEST(LeaseTerms, SupervisorHasKilledBeforeTheControllerCountsOnIt) {
   }
 }
 
-}  // namespace
+}  // namespace lease_note_test
 }  // namespace divvy

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace run_line_test {
 
 JobRecord Ran(const std::string& node, GpuSet gpus, std::uint32_t attempt = 1) {
   JobRecord record;
@@ -63,5 +63,5 @@ TEST(RunLine, AMachineThatCouldNotStartItHadNoRun) {
   EXPECT_EQ(LineOf(refused), "");
 }
 
-}  // namespace
+}  // namespace run_line_test
 }  // namespace divvy

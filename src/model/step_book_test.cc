@@ -5,7 +5,7 @@
 #include "model/step_list.h"
 
 namespace divvy {
-namespace {
+namespace step_book_test {
 
 using Places = std::vector<std::size_t>;
 
@@ -187,5 +187,5 @@ TEST(StepList, OfAHundredThousandStepsTheLastAreKeptAndAllAreCounted) {
   EXPECT_EQ(StepCount(KeptSteps({waiting})), 0) << "it never ran";
 }
 
-}  // namespace
+}  // namespace step_book_test
 }  // namespace divvy

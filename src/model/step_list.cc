@@ -10,7 +10,7 @@ namespace divvy {
 namespace {
 
 constexpr std::size_t kCommandMost = 200;
-constexpr std::int64_t kTasksMost = 1'000'000;
+constexpr std::int64_t kStepTasksMost = 1'000'000;
 constexpr std::size_t kKeptMost = 200;
 constexpr std::size_t kKeptCommandMost = 80;
 constexpr std::size_t kKeptBytesMost = 30'000;
@@ -59,7 +59,7 @@ std::vector<StepMachine> ReadMachines(std::string_view text) {
     const auto next = machines.empty() ? 0 : static_cast<std::int64_t>(machines.back().seat) + 1;
     const bool is_right = first && last && *first >= next && *last >= *first &&
                           *last < static_cast<std::int64_t>(kSeatsMost) && tasks && *tasks >= 0 &&
-                          *tasks <= kTasksMost && gpus;
+                          *tasks <= kStepTasksMost && gpus;
     if (!is_right) return {};
     for (auto seat = *first; seat <= *last; ++seat)
       machines.push_back({static_cast<std::size_t>(seat), static_cast<int>(*tasks), *gpus});
@@ -74,7 +74,7 @@ bool ReadStep(std::string_view line, StepLine& step) {
   const auto state = ParseInteger(fields[1]);
   const auto tasks = ParseInteger(fields[2]);
   if (!number || *number < 0 || *number > UINT32_MAX || !state || *state < 0 || *state > 2 || !tasks || *tasks < 0 ||
-      *tasks > kTasksMost) {
+      *tasks > kStepTasksMost) {
     return false;
   }
   step.number = static_cast<StepNumber>(*number);
@@ -124,8 +124,8 @@ std::optional<std::vector<StepTaskLine>> ReadStepMap(std::string_view text) {
     StepTaskLine& task = map.emplace_back();
     task.gpus = Clean(fields[0], kCommandMost);
     task.cores = Clean(fields[1], kCommandMost);
-    const auto rank =
-        fields.size() < 3 ? std::optional(map.size() - 1) : ReadPlace(fields[2], static_cast<std::size_t>(kTasksMost));
+    const auto rank = fields.size() < 3 ? std::optional(map.size() - 1)
+                                        : ReadPlace(fields[2], static_cast<std::size_t>(kStepTasksMost));
     if (!rank) return std::nullopt;
     task.rank = *rank;
     if (fields.size() < 4) continue;

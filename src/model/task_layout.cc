@@ -8,7 +8,7 @@
 namespace divvy {
 namespace {
 
-constexpr int kTasksMost = 1'000'000;
+constexpr int kLayoutTasksMost = 1'000'000;
 
 /// The machines that the step may take, in their order: all that are named, or all there are.
 Result<std::vector<std::size_t>> Candidates(const LayoutAsk& ask, std::size_t machines) {
@@ -99,7 +99,7 @@ std::optional<std::size_t> TaskLayout::Find(std::size_t seat) const {
 }
 
 Result<TaskLayout> LayTasks(const LayoutAsk& ask, const std::vector<int>& capacities) {
-  if (ask.tasks < 0 || ask.tasks > kTasksMost) return InvalidArgument("that are no tasks to start");
+  if (ask.tasks < 0 || ask.tasks > kLayoutTasksMost) return InvalidArgument("that are no tasks to start");
   DIVVY_TRY(std::vector<std::size_t> seats, Candidates(ask, capacities.size()));
   std::vector<int> room;
   for (const std::size_t seat : seats) {
@@ -116,7 +116,7 @@ Result<TaskLayout> LayTasks(const LayoutAsk& ask, const std::vector<int>& capaci
                            Plural(static_cast<std::int64_t>(count), "machine") + " with " +
                            std::to_string(ask.tasks_per_node) + " on each");
   }
-  const int tasks = ask.tasks > 0 ? ask.tasks : static_cast<int>(std::min<std::int64_t>(all, kTasksMost));
+  const int tasks = ask.tasks > 0 ? ask.tasks : static_cast<int>(std::min<std::int64_t>(all, kLayoutTasksMost));
   const auto needed = ask.seats.empty() ? static_cast<std::size_t>(std::max(ask.nodes, 0)) : seats.size();
   if (static_cast<std::size_t>(tasks) < needed && (!ask.seats.empty() || ask.nodes > 1)) {
     // As Slurm has it: no machine without a task.
@@ -165,7 +165,8 @@ std::optional<TaskLayout> ReadLayout(std::string_view text) {
     const auto seat = ParseInteger(fields[0]);
     const auto tasks = ParseInteger(fields[1]);
     const auto part = layout.has_parts ? ParseInteger(fields[2]) : 0;
-    if (!seat || !tasks || *seat < 0 || *seat > kTasksMost || *tasks < 1 || *tasks > kTasksMost) return std::nullopt;
+    if (!seat || !tasks || *seat < 0 || *seat > kLayoutTasksMost || *tasks < 1 || *tasks > kLayoutTasksMost)
+      return std::nullopt;
     if (!part || *part < 0 || *part > 255) return std::nullopt;
     const TaskLayout::Machine machine{static_cast<std::size_t>(*seat), static_cast<int>(*tasks),
                                       static_cast<int>(*part)};
@@ -174,7 +175,7 @@ std::optional<TaskLayout> ReadLayout(std::string_view text) {
       if (std::pair(before.part, before.seat) >= std::pair(machine.part, machine.seat)) return std::nullopt;
     }
     all += *tasks;
-    if (all > kTasksMost) return std::nullopt;
+    if (all > kLayoutTasksMost) return std::nullopt;
     layout.machines.push_back(machine);
   }
   return layout;

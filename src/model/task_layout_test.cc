@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace task_layout_test {
 
 std::string Text(const LayoutAsk& ask, const std::vector<int>& capacities) {
   const auto layout = LayTasks(ask, capacities);
@@ -75,5 +75,5 @@ TEST(TaskLayout, IsReadAsItWasWritten) {
     EXPECT_EQ(ReadLayout(text), std::nullopt) << text;
 }
 
-}  // namespace
+}  // namespace task_layout_test
 }  // namespace divvy

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace task_map_test {
 
 using Places = std::vector<std::size_t>;
 using Cores = std::vector<int>;
@@ -74,5 +74,5 @@ TEST(TaskMap, CoreListsAreReadAsTheKernelWritesThem) {
   EXPECT_LE(ParseCoreList("0-4000000000").size(), 4096u);
 }
 
-}  // namespace
+}  // namespace task_map_test
 }  // namespace divvy

@@ -5,7 +5,7 @@
 #include <set>
 
 namespace divvy {
-namespace {
+namespace backoff_test {
 
 TEST(Backoff, GrowsToItsMostAndStaysThere) {
   Backoff backoff(7);
@@ -30,5 +30,5 @@ TEST(Backoff, AgentsDoNotComeTogether) {
   EXPECT_GT(waits.size(), 90u);
 }
 
-}  // namespace
+}  // namespace backoff_test
 }  // namespace divvy

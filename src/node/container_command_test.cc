@@ -7,7 +7,7 @@
 #include "base/text.h"
 
 namespace divvy {
-namespace {
+namespace container_command_test {
 
 ContainerPlan Plan() {
   ContainerPlan plan;
@@ -191,5 +191,5 @@ TEST(ContainerCommand, AVariableThatTheJobNamesHasTheJobsValue) {
   EXPECT_EQ(words.find("target=/data "), words.rfind("target=/data ")) << "mounted once: " << words;
 }
 
-}  // namespace
+}  // namespace container_command_test
 }  // namespace divvy

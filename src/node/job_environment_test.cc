@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace job_environment_test {
 
 JobRecord Record() {
   JobRecord record;
@@ -52,5 +52,5 @@ TEST(Environment, ALaterLayerWins) {
   EXPECT_EQ(MergeEnvironment(layers), (std::vector<std::string>{"A=1", "B=3", "C=4"}));
 }
 
-}  // namespace
+}  // namespace job_environment_test
 }  // namespace divvy

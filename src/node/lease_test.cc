@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace lease_test {
 
 constexpr LeaseTerms kTerms = {5s, 60s, true};
 
@@ -83,5 +83,5 @@ TEST(Lease, IsLongWhereNobodyIsToTakeOver) {
   EXPECT_EQ(TermsFor(3s, 0s).heartbeat, 500ms);
 }
 
-}  // namespace
+}  // namespace lease_test
 }  // namespace divvy

@@ -8,7 +8,7 @@
 #include <fstream>
 
 namespace divvy {
-namespace {
+namespace container_engine_test {
 
 class ContainerEngine : public testing::Test {
  protected:
@@ -62,5 +62,5 @@ TEST_F(ContainerEngine, AFileIsReadUpToItsMostAndAPipeNotAtAll) {
   EXPECT_EQ(ReadContainerFile(folder_ + "/pipe", 100), "");
 }
 
-}  // namespace
+}  // namespace container_engine_test
 }  // namespace divvy

@@ -27,7 +27,7 @@ int Bpf(enum bpf_cmd command, bpf_attr& attributes) {
 
 std::uint64_t Address(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
-Error Failed(std::string_view what, const std::string& cgroup) {
+Error DeviceProgramError(std::string_view what, const std::string& cgroup) {
   return Internal("cannot " + std::string(what) + " for '" + cgroup + "': " + std::strerror(errno));
 }
 
@@ -142,17 +142,18 @@ std::vector<DeviceNumber> DeviceNumbers(std::span<const std::string> files) {
 
 Status CloseDevices(const std::string& cgroup, std::span<const DeviceNumber> closed) {
   const Descriptor directory(::open(cgroup.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.is_open()) return Failed("open the cgroup", cgroup);
+  if (!directory.is_open()) return DeviceProgramError("open the cgroup", cgroup);
   const Descriptor counter = MakeCounter();
-  if (!counter.is_open()) return Failed("make the counter of refused devices", cgroup);
+  if (!counter.is_open()) return DeviceProgramError("make the counter of refused devices", cgroup);
   const Descriptor program = Load(Assemble(counter.get(), closed));
-  if (!program.is_open()) return Failed("load the program that refuses devices", cgroup);
+  if (!program.is_open()) return DeviceProgramError("load the program that refuses devices", cgroup);
   bpf_attr attributes = {};
   attributes.target_fd = static_cast<std::uint32_t>(directory.get());
   attributes.attach_bpf_fd = static_cast<std::uint32_t>(program.get());
   attributes.attach_type = BPF_CGROUP_DEVICE;
   attributes.attach_flags = BPF_F_ALLOW_MULTI;  // Beside those of the cgroups above, which still count.
-  if (Bpf(BPF_PROG_ATTACH, attributes) != 0) return Failed("attach the program that refuses devices", cgroup);
+  if (Bpf(BPF_PROG_ATTACH, attributes) != 0)
+    return DeviceProgramError("attach the program that refuses devices", cgroup);
   return {};
 }
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace disk_room_test {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
@@ -27,5 +27,5 @@ TEST(DiskRoom, WhatSaysNothingIsNotFull) {
   EXPECT_EQ(FullDisk({"/sys", "/proc", "/no/such/folder"}, false), "");
 }
 
-}  // namespace
+}  // namespace disk_room_test
 }  // namespace divvy

@@ -6,7 +6,7 @@
 #include "platform/emulation.h"
 
 namespace divvy {
-namespace {
+namespace emulation_spec_test {
 
 std::vector<GpuFacts> Parse(std::string_view text) {
   auto gpus = ParseGpuDescription(text);
@@ -200,5 +200,5 @@ TEST(EmulatedMemory, ReadsSizes) {
   }
 }
 
-}  // namespace
+}  // namespace emulation_spec_test
 }  // namespace divvy

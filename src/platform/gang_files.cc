@@ -28,7 +28,7 @@ constexpr std::size_t kKeyDigits = 64;
 constexpr std::size_t kFileMost = std::size_t{1} << 20;
 constexpr const char* kJobVariable = "DIVVY_JOB_ID";
 
-Error Failed(const std::string& doing, const std::string& path) {
+Error GangFileError(const std::string& doing, const std::string& path) {
   return Internal(doing + " " + path + ": " + std::strerror(errno));
 }
 
@@ -90,7 +90,7 @@ Result<std::string> ReadGangKey(const std::string& steps) {
 Status WriteMpiFiles(const std::string& steps, const GangFile& gang, const std::string& divvy) {
   const std::string link = steps + ".rsh";
   ::unlink(link.c_str());
-  if (::symlink(divvy.c_str(), link.c_str()) != 0) return Failed("cannot make the link", link);
+  if (::symlink(divvy.c_str(), link.c_str()) != 0) return GangFileError("cannot make the link", link);
   DIVVY_CHECK(WriteSecret(steps + ".hosts", OpenMpiHosts(gang), false));
   return WriteSecret(steps + ".machines", HydraHosts(gang), false);
 }
@@ -106,14 +106,14 @@ Result<GangSteps> StartGangSteps(const GangStepsMain& main, const std::string& s
                                  Duration patience) {
   std::array<int, 2> out = {-1, -1};
   std::array<int, 2> err = {-1, -1};
-  if (::pipe2(out.data(), O_CLOEXEC) != 0) return Failed("cannot start the step process of", steps);
+  if (::pipe2(out.data(), O_CLOEXEC) != 0) return GangFileError("cannot start the step process of", steps);
   const Descriptor out_end(out[0]);
   Descriptor out_start(out[1]);
-  if (::pipe2(err.data(), O_CLOEXEC) != 0) return Failed("cannot start the step process of", steps);
+  if (::pipe2(err.data(), O_CLOEXEC) != 0) return GangFileError("cannot start the step process of", steps);
   const Descriptor err_end(err[0]);
   Descriptor err_start(err[1]);
   const long child = ForkAsSibling();
-  if (child < 0) return Failed("cannot start the step process of", steps);
+  if (child < 0) return GangFileError("cannot start the step process of", steps);
   if (child == 0) BecomeSteps(main, {"--listen=" + listen, "--stay", steps}, out[1], err[1]);
   out_start.Reset();
   err_start.Reset();

@@ -15,7 +15,7 @@
 #include "platform/supervisor_seat.h"
 
 namespace divvy {
-namespace {
+namespace gang_files_test {
 
 class GangFilesTest : public testing::Test {
  protected:
@@ -104,5 +104,5 @@ TEST_F(GangFilesTest, WhyItDoesNotListenIsTold) {
   EXPECT_EQ(why([](const auto&) { return ::pause(); }), "it has said nothing in the time it was given");
 }
 
-}  // namespace
+}  // namespace gang_files_test
 }  // namespace divvy

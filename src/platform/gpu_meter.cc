@@ -13,7 +13,7 @@ using samples::Metric;
 constexpr double kPercent = 0.01;
 constexpr double kMegahertz = 1e6;
 constexpr double kKiB = 1024;
-constexpr int kMaxEventsAtOnce = 256;
+constexpr int kMaxMeterEvents = 256;
 constexpr std::size_t kRoomForProcesses = 64;
 
 }  // namespace
@@ -54,7 +54,7 @@ void GpuMeter::FindDevices() {
 void GpuMeter::DrainEvents() {
   if (events_ == nullptr || nvml_->wait_events == nullptr) return;
   nvml::Event event{};
-  for (int i = 0; i < kMaxEventsAtOnce && nvml_->wait_events(events_, &event, 0) == nvml::kSuccess; ++i) {
+  for (int i = 0; i < kMaxMeterEvents && nvml_->wait_events(events_, &event, 0) == nvml::kSuccess; ++i) {
     const auto gpu = std::ranges::find(gpus_, event.device, &Gpu::device);
     if ((event.type & nvml::kEventXid) == 0 || gpu == gpus_.end()) continue;
     gpu->xid = event.value;

@@ -19,7 +19,7 @@
 #include "platform/gpu_process.h"
 
 namespace divvy {
-namespace {
+namespace gpu_probe_test {
 
 /// A child that does what it is told and is gone at the latest when the test ends.
 class Child {
@@ -397,5 +397,5 @@ TEST(FakeGpuProbe, ShowsWhatTheTestSets) {
   EXPECT_EQ(probe.Observe(GpuSet::FirstN(2), true, {})[1].fault, "");
 }
 
-}  // namespace
+}  // namespace gpu_probe_test
 }  // namespace divvy

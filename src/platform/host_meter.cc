@@ -15,7 +15,7 @@ std::uint64_t Unsigned(std::string_view word) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(ParseInteger(word).value_or(0), 0));
 }
 
-constexpr double kKiB = 1024;
+constexpr double kBytesPerKiB = 1024;
 
 }  // namespace
 
@@ -40,13 +40,13 @@ void HostMeter::Look(double seconds, std::vector<samples::Reading>& readings) {
   const std::uint64_t total = NumberBehind(memory, "MemTotal:");
   if (total > 0) {
     const std::uint64_t free = std::min(NumberBehind(memory, "MemAvailable:"), total);
-    add(Metric::kMemoryUsed, static_cast<double>(total - free), kKiB);
+    add(Metric::kMemoryUsed, static_cast<double>(total - free), kBytesPerKiB);
   }
   // In KiB; all disks together.
   const std::string_view paged = text_.Read("/proc/vmstat");
   if (!paged.empty()) {
-    add(Metric::kIoRead, read_.Next(NumberBehind(paged, "pgpgin"), seconds), kKiB);
-    add(Metric::kIoWritten, written_.Next(NumberBehind(paged, "pgpgout"), seconds), kKiB);
+    add(Metric::kIoRead, read_.Next(NumberBehind(paged, "pgpgin"), seconds), kBytesPerKiB);
+    add(Metric::kIoWritten, written_.Next(NumberBehind(paged, "pgpgout"), seconds), kBytesPerKiB);
   }
   LookAtNetwork(seconds, readings);
 }

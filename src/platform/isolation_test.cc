@@ -18,7 +18,7 @@
 #include "platform/launch_test_world.h"
 
 namespace divvy {
-namespace {
+namespace isolation_test {
 
 std::vector<GpuFacts> Gpus(int count) {
   std::vector<GpuFacts> gpus(static_cast<std::size_t>(count));
@@ -455,5 +455,5 @@ TEST_F(CgroupMounts, OfTheDriverTellTheNumberOfEachGpu) {
   EXPECT_TRUE(NvidiaDeviceFiles(Gpus(3), home_).empty()) << "one is not told";
 }
 
-}  // namespace
+}  // namespace isolation_test
 }  // namespace divvy

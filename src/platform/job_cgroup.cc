@@ -66,7 +66,7 @@ std::string HashName(std::string_view text) {
   return name;
 }
 
-Error Failed(std::string_view what, const std::string& path) {
+Error CgroupError(std::string_view what, const std::string& path) {
   return Internal("cannot " + std::string(what) + " through '" + path + "': " + std::strerror(errno));
 }
 
@@ -98,18 +98,18 @@ Status Make(const CgroupRoot& root, const std::string& parent, const std::string
             bool limits_cpus) {
   ::rmdir(directory.c_str());  // A leftover would bring its old counts along.
   for (int tries = 0; tries < 10; ++tries) {
-    if (::mkdir(parent.c_str(), 0755) != 0 && errno != EEXIST) return Failed("limit the job", parent);
+    if (::mkdir(parent.c_str(), 0755) != 0 && errno != EEXIST) return CgroupError("limit the job", parent);
     if (!is_for_program) Prepare(root, parent, limits_cpus);
     if (::mkdir(directory.c_str(), 0755) == 0 || errno == EEXIST) return {};
     if (errno != ENOENT) break;
   }
-  return Failed("limit the job", directory);
+  return CgroupError("limit the job", directory);
 }
 
 Status LimitMemory(const CgroupRoot& root, const std::string& directory, Bytes limit) {
   const std::string bytes = std::to_string(limit.count());
   const std::string file = directory + (root.is_unified ? "/memory.max" : "/memory.limit_in_bytes");
-  if (!WriteFile(file, bytes)) return Failed("limit memory", file);
+  if (!WriteFile(file, bytes)) return CgroupError("limit memory", file);
   // Swap would only hide the limit; not every kernel accounts it, so a failure here is none.
   WriteFile(directory + (root.is_unified ? "/memory.swap.max" : "/memory.memsw.limit_in_bytes"),
             root.is_unified ? "0" : bytes);
@@ -118,13 +118,13 @@ Status LimitMemory(const CgroupRoot& root, const std::string& directory, Bytes l
 
 Status LimitCores(const CgroupRoot& root, const std::string& directory, const std::string& cores) {
   if (!root.is_unified) InheritCores(directory.substr(0, directory.rfind('/')), directory);
-  if (!WriteFile(directory + "/cpuset.cpus", cores)) return Failed("limit cores", directory + "/cpuset.cpus");
+  if (!WriteFile(directory + "/cpuset.cpus", cores)) return CgroupError("limit cores", directory + "/cpuset.cpus");
   return {};
 }
 
 Status LimitProcesses(const std::string& directory, std::int64_t most) {
   if (!WriteFile(directory + "/pids.max", std::to_string(most))) {
-    return Failed("limit processes", directory + "/pids.max");
+    return CgroupError("limit processes", directory + "/pids.max");
   }
   return {};
 }
@@ -136,14 +136,15 @@ Status LimitTime(const CgroupRoot& root, const std::string& directory, int cpus)
   const std::string file = directory + (root.is_unified ? "/cpu.max" : "/cpu.cfs_quota_us");
   const std::string period = std::to_string(kPeriodMicroseconds);
   if (!root.is_unified) WriteFile(directory + "/cpu.cfs_period_us", period);
-  if (!WriteFile(file, root.is_unified ? quota + " " + period : quota)) return Failed("limit CPU time", file);
+  if (!WriteFile(file, root.is_unified ? quota + " " + period : quota)) return CgroupError("limit CPU time", file);
   return {};
 }
 
 Status CloseByController(const std::string& directory, std::span<const DeviceNumber> closed) {
   for (const DeviceNumber& device : closed) {
     const std::string rule = "c " + std::to_string(device.major) + ":" + std::to_string(device.minor) + " rwm";
-    if (!WriteFile(directory + "/devices.deny", rule)) return Failed("close a device", directory + "/devices.deny");
+    if (!WriteFile(directory + "/devices.deny", rule))
+      return CgroupError("close a device", directory + "/devices.deny");
   }
   return {};
 }

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kOwnTmp = "/tmp/divvy-job.";
 
-Error Failed(std::string_view what, const std::string& path) {
+Error MountError(std::string_view what, const std::string& path) {
   return Internal("cannot " + std::string(what) + " '" + path + "': " + std::strerror(errno));
 }
 
@@ -75,7 +75,7 @@ Result<MountPlan> PlanMounts(const MountWishes& wishes) {
       std::error_code error;
       std::filesystem::create_directories(inside, error);
       errno = error.value();
-      if (error) return Failed("make the folder", inside);
+      if (error) return MountError("make the folder", inside);
       plan.steps.push_back({.source = wishes.kept, .target = inside});
     }
     plan.steps.push_back({.source = wishes.own_tmp, .target = "/tmp"});
@@ -119,12 +119,12 @@ Status CanMount() {
 
 Result<std::string> MakeOwnTmp(uid_t owner, gid_t group) {
   std::string outer = std::string(kOwnTmp) + "XXXXXX";
-  if (::mkdtemp(outer.data()) == nullptr) return Failed("make the job's own /tmp", outer);
+  if (::mkdtemp(outer.data()) == nullptr) return MountError("make the job's own /tmp", outer);
   const std::string folder = outer + "/tmp";
   if (::mkdir(folder.c_str(), 01777) != 0 || ::chmod(folder.c_str(), 01777) != 0) {
-    return Failed("make the job's own /tmp", folder);
+    return MountError("make the job's own /tmp", folder);
   }
-  if (::geteuid() == 0 && ::chown(folder.c_str(), owner, group) != 0) return Failed("give the job", folder);
+  if (::geteuid() == 0 && ::chown(folder.c_str(), owner, group) != 0) return MountError("give the job", folder);
   return folder;
 }
 

@@ -27,7 +27,7 @@ constexpr int kLauncherLock = 4;
 // A launcher leaves within milliseconds of its daemon; one that does not is stopped or hangs on a name service.
 constexpr auto kOldLauncherWait = std::chrono::seconds(5);
 
-Error SystemError(std::string_view what, std::string_view object) {
+Error LaunchError(std::string_view what, std::string_view object) {
   return Internal("cannot " + std::string(what) + " '" + std::string(object) + "': " + std::strerror(errno));
 }
 
@@ -37,12 +37,12 @@ Error SystemError(std::string_view what, std::string_view object) {
 Result<Descriptor> AwaitLauncherLock(const std::string& run_directory) {
   const std::string path = run_directory + "/launcher.lock";
   Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file.is_open()) return SystemError("open", path);
+  if (!file.is_open()) return LaunchError("open", path);
   struct flock lock = {};
   lock.l_type = F_WRLCK;
   const auto give_up = std::chrono::steady_clock::now() + kOldLauncherWait;
   while (::fcntl(file.get(), F_OFD_SETLK, &lock) != 0) {
-    if (errno != EAGAIN && errno != EACCES) return SystemError("lock", path);
+    if (errno != EAGAIN && errno != EACCES) return LaunchError("lock", path);
     if (std::chrono::steady_clock::now() > give_up) {
       return FailedPrecondition("another launcher still starts jobs in '" + run_directory +
                                 "'; end the process that holds '" + path + "' (fuser shows it)");
@@ -77,7 +77,7 @@ Status SpawnLauncher(const std::vector<std::string>& command, int socket, int lo
   const int failure = ::posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environment.data());
   ::posix_spawn_file_actions_destroy(&actions);
   errno = failure;
-  if (failure != 0) return SystemError("start the launcher", command[0]);
+  if (failure != 0) return LaunchError("start the launcher", command[0]);
   return {};
 }
 
@@ -91,9 +91,9 @@ Result<std::unique_ptr<ProcessLauncher>> ProcessLauncher::Start(ProcessLauncherO
   if (directory.empty() || directory.front() != '/') {
     return InvalidArgument("the run directory '" + directory + "' must be an absolute path");
   }
-  if (::mkdir(directory.c_str(), 0711) != 0 && errno != EEXIST) return SystemError("make the run directory", directory);
+  if (::mkdir(directory.c_str(), 0711) != 0 && errno != EEXIST) return LaunchError("make the run directory", directory);
   // Others may pass through, to the scripts that they run, and neither list nor change it.
-  if (::chmod(directory.c_str(), 0711) != 0) return SystemError("protect the run directory", directory);
+  if (::chmod(directory.c_str(), 0711) != 0) return LaunchError("protect the run directory", directory);
   std::unique_ptr<ProcessLauncher> launcher(new ProcessLauncher(std::move(options)));
   DIVVY_CHECK(launcher->Spawn());
   return launcher;
@@ -108,7 +108,7 @@ Status ProcessLauncher::Spawn() {
   DIVVY_TRY(Descriptor lock, AwaitLauncherLock(options_.run_directory));
   std::array<int, 2> ends = {};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return SystemError("open a socket to", "the launcher");
+    return LaunchError("open a socket to", "the launcher");
   }
   Descriptor ours(ends[0]);
   const Descriptor theirs = MoveAbove(Descriptor(ends[1]), kLauncherLock + 1);
@@ -135,7 +135,7 @@ Status ProcessLauncher::Launch(const LaunchRequest& request) {
   auto frame = std::make_shared<LaunchFrame>();
   VisitDescriptors(request, [&](int stream) { frame->streams.emplace_back(::fcntl(stream, F_DUPFD_CLOEXEC, 0)); });
   if (!std::ranges::all_of(frame->streams, &Descriptor::is_open))
-    return SystemError("keep a stream of job", ToString(request.job));
+    return LaunchError("keep a stream of job", ToString(request.job));
   frame->bytes = EncodeLaunch(request);
   const std::uint64_t sequence = ++last_sequence_;
   std::memcpy(frame->bytes.data() + offsetof(LaunchFrameHeader, sequence), &sequence, sizeof sequence);

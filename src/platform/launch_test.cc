@@ -15,7 +15,7 @@
 #include "platform/supervisor_seat.h"
 
 namespace divvy {
-namespace {
+namespace launch_test {
 
 using Launch = LaunchTest;
 
@@ -333,7 +333,7 @@ TEST_F(Launch, LaterAttemptReplacesTheRecordOfAnEarlierOne) {
   EXPECT_EQ(ScanFor(request.job).attempt, 2U);
 }
 
-}  // namespace
+}  // namespace launch_test
 }  // namespace divvy
 
 // The launcher that the tests start is this very program.

@@ -11,7 +11,7 @@
 #include "platform/read_log.h"
 
 namespace divvy {
-namespace {
+namespace log_limit_test {
 
 constexpr JobId kJob(17);
 constexpr std::int64_t kLimit = 1 << 20;
@@ -147,5 +147,5 @@ TEST_F(LogLimitTest, AFileThatIsAllHoleIsReadAsItIs) {
   EXPECT_EQ(ReadFrom(-1), std::string(100'000, '\0'));
 }
 
-}  // namespace
+}  // namespace log_limit_test
 }  // namespace divvy

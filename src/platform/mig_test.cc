@@ -12,7 +12,7 @@
 #include "platform/slice_record.h"
 
 namespace divvy {
-namespace {
+namespace mig_test {
 
 class EmulatedMig : public testing::Test {
  protected:
@@ -187,5 +187,5 @@ TEST(SliceNames, AreByEighthsOfTheMemory) {
   EXPECT_FALSE(IsSuchSlice({"1g.20gb", 1, 2, 19_GiB}, ">=nonsense"));
 }
 
-}  // namespace
+}  // namespace mig_test
 }  // namespace divvy

@@ -11,7 +11,7 @@
 #include "platform/process_tree.h"
 
 namespace divvy {
-namespace {
+namespace run_record_test {
 
 RunRecord Full() {
   RunRecord record;
@@ -168,5 +168,5 @@ TEST(LaunchMessage, ArrivesAsItWasSent) {
   EXPECT_EQ(read.streams, request.streams);
 }
 
-}  // namespace
+}  // namespace run_record_test
 }  // namespace divvy

@@ -10,7 +10,7 @@
 #include "platform/image_file.h"
 
 namespace divvy {
-namespace {
+namespace share_library_test {
 
 class ShareLibrary : public ::testing::Test {
  protected:
@@ -55,5 +55,5 @@ TEST_F(ShareLibrary, WhatWasPreloadedStaysBehindIt) {
   EXPECT_EQ(ShareEnvironment("/l.so", "/f", "a.so:b.so").at(0), "LD_PRELOAD=/l.so:a.so:b.so");
 }
 
-}  // namespace
+}  // namespace share_library_test
 }  // namespace divvy

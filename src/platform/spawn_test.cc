@@ -12,7 +12,7 @@
 #include "platform/launch_descriptor.h"
 
 namespace divvy {
-namespace {
+namespace spawn_test {
 
 struct Said {
   std::string text;
@@ -88,5 +88,5 @@ TEST(Spawn, WhatCannotBeStartedIsAnError) {
   EXPECT_EQ(pid.error().message, "No such file or directory");
 }
 
-}  // namespace
+}  // namespace spawn_test
 }  // namespace divvy

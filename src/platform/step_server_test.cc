@@ -26,7 +26,7 @@
 extern char** environ;
 
 namespace divvy {
-namespace {
+namespace step_server_test {
 
 std::string Slurp(const std::filesystem::path& path) {
   std::ifstream file(path);
@@ -335,5 +335,5 @@ TEST_F(StepServerTest, AnotherUsersCallIsNotHeard) {
   EXPECT_EQ(Run("", 1, "true"), 0);
 }
 
-}  // namespace
+}  // namespace step_server_test
 }  // namespace divvy

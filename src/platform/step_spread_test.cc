@@ -26,7 +26,7 @@
 extern char** environ;
 
 namespace divvy {
-namespace {
+namespace step_spread_test {
 
 const std::string kKey(64, 'a');
 
@@ -471,5 +471,5 @@ TEST_F(StepSpreadTest, ItStaysUntilItIsTold) {
   servers_[1] = -1;
 }
 
-}  // namespace
+}  // namespace step_spread_test
 }  // namespace divvy

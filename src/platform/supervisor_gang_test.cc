@@ -17,7 +17,7 @@
 #include "platform/supervisor_seat.h"
 
 namespace divvy {
-namespace {
+namespace supervisor_gang_test {
 
 using namespace std::chrono_literals;  // NOLINT
 
@@ -350,5 +350,5 @@ TEST_F(GangPart, WithoutSupervisorAndGuardItStillWaits) {
       [&] { return SignalLeftBehind(record.process, "DIVVY_JOB_ID=" + ToString(request.job), SIGKILL) == 0; }));
 }
 
-}  // namespace
+}  // namespace supervisor_gang_test
 }  // namespace divvy

@@ -9,7 +9,7 @@
 #include "platform/supervisor_adoption.h"
 
 namespace divvy {
-namespace {
+namespace supervisor_guard_test {
 
 using namespace std::chrono_literals;  // NOLINT
 
@@ -199,5 +199,5 @@ TEST_F(Guarded, ProgramThatDoesNotExistIsNoMatterForTheGuard) {
   EXPECT_FALSE(exit.failure.empty());
 }
 
-}  // namespace
+}  // namespace supervisor_guard_test
 }  // namespace divvy

@@ -12,7 +12,7 @@
 #include "platform/unix_socket.h"
 
 namespace divvy {
-namespace {
+namespace supervisor_held_test {
 
 /// A job that writes, an agent that reads, and a supervisor that holds on to what is read.
 class Held : public testing::Test {
@@ -110,5 +110,5 @@ TEST_F(Held, WithoutALogNobodyReadsThem) {
   EXPECT_FALSE(Writes(0, "x"));
 }
 
-}  // namespace
+}  // namespace supervisor_held_test
 }  // namespace divvy

@@ -9,7 +9,7 @@
 #include "platform/supervisor_watch.h"
 
 namespace divvy {
-namespace {
+namespace supervisor_lease_test {
 
 using namespace std::chrono_literals;  // NOLINT
 
@@ -163,5 +163,5 @@ TEST(LeaseFile, IsRemovedWhereItCannotBeWrittenAndSaysSo) {
   EXPECT_EQ(ReadLeaseFile("/nowhere/at/all/lease").error().code, ErrorCode::kNotFound);
 }
 
-}  // namespace
+}  // namespace supervisor_lease_test
 }  // namespace divvy

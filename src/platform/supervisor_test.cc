@@ -13,7 +13,7 @@
 #include "platform/supervisor_adoption.h"
 
 namespace divvy {
-namespace {
+namespace supervisor_test {
 
 using Supervise = LaunchTest;
 using namespace std::chrono_literals;  // NOLINT
@@ -370,5 +370,5 @@ TEST_F(Terminal, JobWithoutTerminalSendsClientsAway) {
   EXPECT_TRUE(AwaitReports([&] { return detached_ == std::vector<std::uint64_t>{6}; }));
 }
 
-}  // namespace
+}  // namespace supervisor_test
 }  // namespace divvy

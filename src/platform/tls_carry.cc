@@ -18,13 +18,13 @@
 namespace divvy {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{16} << 10;
+constexpr std::size_t kTlsPiece = std::size_t{16} << 10;
 
 /// Both ways, until either is over. Each direction has one piece on its way.
 void Carry(const Descriptor& connection, TlsChannel& channel, const Descriptor& near) {
   for (const int fd : {connection.get(), near.get()}) ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
   std::string out, in;  // To the daemon, from it.
-  std::array<char, kPiece> buffer;
+  std::array<char, kTlsPiece> buffer;
   using Io = TlsChannel::Io;
   bool is_over = false;
   while (!is_over || !in.empty()) {

@@ -15,7 +15,7 @@
 #include <utility>
 
 namespace divvy {
-namespace {
+namespace tls_test {
 
 using Io = TlsChannel::Io;
 
@@ -210,5 +210,5 @@ TEST(Secrets, AreHashedAndComparedWhole) {
   EXPECT_NE(*RandomHex(16), *RandomHex(16));
 }
 
-}  // namespace
+}  // namespace tls_test
 }  // namespace divvy

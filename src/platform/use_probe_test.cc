@@ -14,7 +14,7 @@
 #include "platform/process_meter.h"
 
 namespace divvy {
-namespace {
+namespace use_probe_test {
 
 using samples::Metric;
 using samples::Of;
@@ -280,5 +280,5 @@ TEST(Rate, NeedsTwoLooksAndBeginsAnewWithItsCounter) {
   EXPECT_EQ(wraps.Next(0x10, 2, true), 0x20);
 }
 
-}  // namespace
+}  // namespace use_probe_test
 }  // namespace divvy

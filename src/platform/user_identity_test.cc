@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 namespace divvy {
-namespace {
+namespace user_identity_test {
 
 // A uid that no system gives to a user: the one below "nobody at all".
 constexpr uid_t kNameless = 4'000'000'001;
@@ -43,5 +43,5 @@ TEST(UserIdentity, AUidWithoutANameIsInTheGroupThatItsProcessHas) {
   EXPECT_FALSE(IsInGroup(kNameless, 4'000'000'001, root));
 }
 
-}  // namespace
+}  // namespace user_identity_test
 }  // namespace divvy

@@ -8,7 +8,7 @@
 #include <fstream>
 
 namespace divvy {
-namespace {
+namespace user_limits_test {
 
 using Limits = std::map<std::string, std::int64_t>;
 const User kAda{1000, 100, "ada"};
@@ -93,5 +93,5 @@ TEST(UserLimits, FilesOfTheFolderComeAfterTheFileAndAreReadAgain) {
   EXPECT_TRUE(limits.Of(kAda, now + std::chrono::hours(1)).empty());
 }
 
-}  // namespace
+}  // namespace user_limits_test
 }  // namespace divvy

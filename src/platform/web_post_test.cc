@@ -17,7 +17,7 @@
 #include "platform/tls.h"
 
 namespace divvy {
-namespace {
+namespace web_post_test {
 
 bool IsPublic(const std::string& text) {
   sockaddr_storage storage{};
@@ -238,5 +238,5 @@ TEST(Signature, IsTheOneThatOthersMake) {
   EXPECT_NE(made, MakeSecret().value());
 }
 
-}  // namespace
+}  // namespace web_post_test
 }  // namespace divvy

@@ -6,7 +6,7 @@
 #include <random>
 
 namespace divvy::samples {
-namespace {
+namespace block_test {
 
 Column Of(Metric metric, std::vector<Point> points) { return {metric, "", std::move(points)}; }
 
@@ -130,5 +130,5 @@ TEST(Snapshots, OfNothingAreNone) {
   EXPECT_TRUE(back->empty());
 }
 
-}  // namespace
+}  // namespace block_test
 }  // namespace divvy::samples

@@ -6,7 +6,7 @@
 #include "samples/track.h"
 
 namespace divvy::samples {
-namespace {
+namespace history_test {
 
 constexpr Second kStart = 1'790'000'100;  // A multiple of 10, of 60 and of 900.
 
@@ -258,5 +258,5 @@ TEST(Subject, TextComesBack) {
     EXPECT_FALSE(SubjectFromText(text)) << text;
 }
 
-}  // namespace
+}  // namespace history_test
 }  // namespace divvy::samples

@@ -7,7 +7,7 @@
 #include "samples/track.h"
 
 namespace divvy::samples {
-namespace {
+namespace job_use_test {
 
 constexpr Second kStart = 1'790'000'100;
 
@@ -121,5 +121,5 @@ TEST(JobUse, AWeekIsAWeekThoughItsPointsAreCoarse) {
   EXPECT_NEAR(use.use_seconds, use.seconds / 4, 1);
 }
 
-}  // namespace
+}  // namespace job_use_test
 }  // namespace divvy::samples

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy::samples {
-namespace {
+namespace run_waste_test {
 
 constexpr double kGib = 1 << 30;
 
@@ -142,5 +142,5 @@ TEST(RunWaste, WhatALittleOrAShortRunLostIsNotWorthTelling) {
   EXPECT_TRUE(IsWorthTelling(0.01, std::chrono::seconds(10), strict));
 }
 
-}  // namespace
+}  // namespace run_waste_test
 }  // namespace divvy::samples

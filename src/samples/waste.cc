@@ -7,7 +7,7 @@
 namespace divvy::samples {
 namespace {
 
-constexpr double kHour = 3600;
+constexpr double kSecondsPerHour = 3600;
 /// What lies between two looks that are further apart is not known.
 constexpr Second kLongestGap = 120;
 /// Who is idle from so soon after the first look was so before it.
@@ -15,7 +15,7 @@ constexpr Second kFromTheFirst = 60;
 /// So much of a window must have been seen.
 constexpr double kKnown = 0.9;
 
-Second SecondsOf(Duration span) { return std::chrono::duration_cast<std::chrono::seconds>(span).count(); }
+Second WholeSeconds(Duration span) { return std::chrono::duration_cast<std::chrono::seconds>(span).count(); }
 
 }  // namespace
 
@@ -67,7 +67,7 @@ void WasteWatch::Add(const Look& look, const WasteRules& rules) {
     streak.known_at = look.at;
     if (use > 0) streak.zero_since = 0;
     else if (streak.zero_since == 0) streak.zero_since = look.at;
-    const double hours = worth * seconds / kHour;
+    const double hours = worth * seconds / kSecondsPerHour;
     gpu_hours_ += hours;
     lost_gpu_hours_ += hours * (1 - use);
     if (use <= 0) idle_gpu_hours_ += hours;
@@ -95,8 +95,8 @@ void WasteWatch::Resume(const Past& past) {
 }
 
 void WasteWatch::AddToBucket(const Look& look, double use, double seconds, const WasteRules& rules) {
-  if (look.at - started_ <= SecondsOf(rules.grace)) return;
-  const Second length = std::max<Second>(1, SecondsOf(rules.window) / static_cast<Second>(kBuckets));
+  if (look.at - started_ <= WholeSeconds(rules.grace)) return;
+  const Second length = std::max<Second>(1, WholeSeconds(rules.window) / static_cast<Second>(kBuckets));
   const Second number = look.at / length;
   Bucket& bucket = buckets_[static_cast<std::size_t>(number) % kBuckets];
   if (bucket.number != number) {
@@ -116,7 +116,7 @@ void WasteWatch::AddToBucket(const Look& look, double use, double seconds, const
 }
 
 std::optional<WasteWatch::Means> WasteWatch::MeansOf(const WasteRules& rules) const {
-  const Second length = std::max<Second>(1, SecondsOf(rules.window) / static_cast<Second>(kBuckets));
+  const Second length = std::max<Second>(1, WholeSeconds(rules.window) / static_cast<Second>(kBuckets));
   const Second first = newest_ / length - static_cast<Second>(kBuckets) + 1;
   double use = 0, seconds = 0, cpus = 0, cpu_seconds = 0, machine_cpus = 0, machine_seconds = 0;
   for (const Bucket& bucket : buckets_) {
@@ -140,8 +140,8 @@ std::optional<WasteWatch::Means> WasteWatch::MeansOf(const WasteRules& rules) co
 
 bool WasteWatch::IsIdle(const Streak& streak, const WasteRules& rules) const {
   if (streak.zero_since == 0 || newest_ - streak.known_at > kLongestGap) return false;
-  const Second since = std::max(streak.zero_since, started_ + SecondsOf(rules.grace));
-  return streak.known_at - since >= SecondsOf(rules.idle_after);
+  const Second since = std::max(streak.zero_since, started_ + WholeSeconds(rules.grace));
+  return streak.known_at - since >= WholeSeconds(rules.idle_after);
 }
 
 bool WasteWatch::KnowsEnough(const WasteRules& rules, bool only_idle) const {
@@ -149,7 +149,7 @@ bool WasteWatch::KnowsEnough(const WasteRules& rules, bool only_idle) const {
   const auto works = [&](const Streak& streak) { return streak.known_at > resumed_at_ && streak.zero_since == 0; };
   if (only_idle && !streaks_.empty() && std::ranges::all_of(streaks_, works)) return true;
   const Duration longest = only_idle ? rules.idle_after : std::max(rules.idle_after, rules.window);
-  return newest_ - std::max(seen_since_, started_ + SecondsOf(rules.grace)) > SecondsOf(longest);
+  return newest_ - std::max(seen_since_, started_ + WholeSeconds(rules.grace)) > WholeSeconds(longest);
 }
 
 std::vector<Waste> WasteWatch::Findings(const WasteRules& rules) const {
@@ -239,7 +239,7 @@ std::optional<Waste> WasteWatch::Underused(const Means& means, const WasteRules&
                means.since,
                shape_.gpus * shape_.part * (1 - means.use),
                "hardly uses " + GpusOf(shape_) + ": " + PercentText(means.use) + " in the last " +
-                   SpanText(SecondsOf(rules.window)),
+                   SpanText(WholeSeconds(rules.window)),
                LessFlags(shape_, means.use, memory_peak_),
                false};
 }

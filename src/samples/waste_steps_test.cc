@@ -7,7 +7,7 @@
 #include "base/scenario_test_files.h"
 
 namespace divvy::samples {
-namespace {
+namespace waste_steps_test {
 
 /// Commands: "action stop", "warn_every 15m", "warnings 2"; "idle 10m", "busy 10m": so it is for so long, looked at
 /// each minute; "done", "fails": what comes of actions from here on.
@@ -69,5 +69,5 @@ TEST(WasteAction, NamesAreReadBack) {
   EXPECT_EQ(WasteActionOf("kill"), std::nullopt);
 }
 
-}  // namespace
+}  // namespace waste_steps_test
 }  // namespace divvy::samples

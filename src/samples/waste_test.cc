@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy::samples {
-namespace {
+namespace waste_test {
 
 constexpr Second kStart = 1'790'000'100;
 constexpr double kGib = 1 << 30;
@@ -266,5 +266,5 @@ TEST_F(WasteTest, RulesCanBeTakenBack) {
   EXPECT_TRUE(watch.Findings(rules_).empty());
 }
 
-}  // namespace
+}  // namespace waste_test
 }  // namespace divvy::samples

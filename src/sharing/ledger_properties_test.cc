@@ -6,7 +6,7 @@
 #include "sharing/ledger_test_world.h"
 
 namespace divvy::sharing {
-namespace {
+namespace ledger_properties_test {
 
 class History {
  public:
@@ -393,5 +393,5 @@ TEST(LedgerProperties, TheSameFactsGiveTheSameOrders) {
   }
 }
 
-}  // namespace
+}  // namespace ledger_properties_test
 }  // namespace divvy::sharing

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy::sharing {
-namespace {
+namespace loans_test {
 
 std::vector<std::int64_t> Counts(const std::vector<Bytes>& parts) {
   std::vector<std::int64_t> counts;
@@ -36,5 +36,5 @@ TEST(Loans, DoNotOverflowOnTheLargestGpus) {
             (Parts{(144_GiB).count(), (144_GiB).count()}));
 }
 
-}  // namespace
+}  // namespace loans_test
 }  // namespace divvy::sharing

@@ -5,7 +5,7 @@
 #include <random>
 
 namespace divvy::sharing {
-namespace {
+namespace repack_test {
 
 PackTenant Tenant(int request, int compute, std::vector<int> at, std::vector<int> paper, int used) {
   PackTenant tenant;
@@ -168,5 +168,5 @@ TEST(Repack, IdleOnesGoBeforeBusyOnes) {
   EXPECT_EQ(plan->to, (std::vector<std::vector<int>>{{0}, {1}, {0}}));
 }
 
-}  // namespace
+}  // namespace repack_test
 }  // namespace divvy::sharing

@@ -30,7 +30,7 @@
 #include "sharing/ledger_test_world.h"
 
 namespace divvy::sharing {
-namespace {
+namespace scenario_test {
 
 /// One command: plain words, and words with a value, which may stand in quotes.
 struct Words {
@@ -330,5 +330,5 @@ TEST_P(SharingScenarios, SaysWhatTheFileSays) {
 
 INSTANTIATE_TEST_SUITE_P(, SharingScenarios, ::testing::ValuesIn(ScenarioFiles("sharing")), ScenarioName);
 
-}  // namespace
+}  // namespace scenario_test
 }  // namespace divvy::sharing

@@ -10,7 +10,7 @@
 #include <vector>
 
 namespace divvy::sharing {
-namespace {
+namespace turns_test {
 
 const Time kStart = Time(1'000'000s);
 
@@ -288,5 +288,5 @@ TEST(Turns, WeightsChangeWhileItRuns) {
   EXPECT_NEAR(ToSeconds(gpu.programs[0].ran - before), 0.5, 0.03);
 }
 
-}  // namespace
+}  // namespace turns_test
 }  // namespace divvy::sharing

@@ -5,7 +5,7 @@
 #include "base/text.h"
 
 namespace divvy::sharing {
-namespace {
+namespace words_test {
 
 const Time kNow = Time(1'000'000s);
 
@@ -62,5 +62,5 @@ TEST(Words, Tenants) {
   EXPECT_EQ(TenantText({17, 3}), "job 17 (attempt 3)");
 }
 
-}  // namespace
+}  // namespace words_test
 }  // namespace divvy::sharing

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 namespace divvy::simulate {
-namespace {
+namespace chaos_test {
 
 bool IsLong() { return std::getenv("DIVVY_LONG") != nullptr; }
 
@@ -101,5 +101,5 @@ INSTANTIATE_TEST_SUITE_P(Later, LeavesARareRuleOut,
                                          ChaosMutation::kForgetsToConfirm, ChaosMutation::kForgetsToResume,
                                          ChaosMutation::kForgetsLimits, ChaosMutation::kForgetsVoidClaims));
 
-}  // namespace
+}  // namespace chaos_test
 }  // namespace divvy::simulate

@@ -8,7 +8,7 @@
 #include <fstream>
 
 namespace divvy::simulate {
-namespace {
+namespace csv_file_test {
 
 class CsvFiles : public testing::Test {
  protected:
@@ -110,5 +110,5 @@ TEST_F(CsvFiles, TablesWithoutTitlesAndWithComments) {
             folder_ + "/plain.csv:2: there is no column 'c'; the columns are a|b");
 }
 
-}  // namespace
+}  // namespace csv_file_test
 }  // namespace divvy::simulate

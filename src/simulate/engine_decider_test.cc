@@ -6,7 +6,7 @@
 #include <algorithm>
 
 namespace divvy::simulate {
-namespace {
+namespace engine_decider_test {
 
 Time At(double seconds) { return TimeFromSeconds(seconds); }
 Duration Seconds(double seconds) { return At(seconds).time_since_epoch(); }
@@ -190,5 +190,5 @@ TEST(EngineDecider, RefusesWhatTheSchedulerCannotTellApart) {
   EXPECT_NE(MakeEngineDecider(cluster, {}).error().message.find("more than 64 kinds"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace engine_decider_test
 }  // namespace divvy::simulate

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 namespace divvy::simulate {
-namespace {
+namespace experiment_test {
 
 PolicyChoice Policy(std::string_view text) { return ParsePolicy(text, {}).value(); }
 
@@ -110,5 +110,5 @@ TEST(Experiment, RunsComeBackInTheOrderOfThePlanHoweverManyThreadsThereAre) {
   EXPECT_EQ(failed.error().message.substr(0, 13), "fifo-strict: ");
 }
 
-}  // namespace
+}  // namespace experiment_test
 }  // namespace divvy::simulate

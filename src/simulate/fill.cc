@@ -30,7 +30,7 @@ using placement::Spot;
 constexpr std::uint64_t kNodeStream = 0x6e6f646573;
 constexpr std::uint64_t kDrawStream = 0x6472617773;
 // Demand learned while filling: what came this many jobs ago counts half.
-constexpr double kHalfLife = 8192;
+constexpr double kDemandHalfLife = 8192;
 
 /// Of this thread: what else runs on the machine does not count.
 double CpuSeconds() {
@@ -58,7 +58,7 @@ class Filling {
     Random draws(seed ^ kDrawStream);
     const bool is_online = options_.policy == "online";
     const bool is_random = options_.policy == "random";
-    placement::RunningDemand learned(kHalfLife);
+    placement::RunningDemand learned(kDemandHalfLife);
     std::int64_t next_lesson = 16;
 
     const double start = CpuSeconds();

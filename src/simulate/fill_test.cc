@@ -10,7 +10,7 @@
 #include <set>
 
 namespace divvy::simulate {
-namespace {
+namespace fill_test {
 
 using placement::kAnyModel;
 using placement::kGpuParts;
@@ -202,5 +202,5 @@ TEST_F(OpenbFiles, SayWhichLineIsWrong) {
   EXPECT_EQ(Nodes("n,1,1,0,A\n").error().message.substr(folder_.size()), "/6.csv: there is no node with a GPU in it");
 }
 
-}  // namespace
+}  // namespace fill_test
 }  // namespace divvy::simulate

@@ -8,7 +8,7 @@
 #include "simulate/gavel_jobs.h"
 
 namespace divvy::simulate {
-namespace {
+namespace gavel_test {
 
 /// All the models that are drawn, on three types; every third one gains little from the fast type. Pairs run at
 /// `together` of their speed.
@@ -182,5 +182,5 @@ TEST(Gavel, PolicyNames) {
   EXPECT_FALSE(ParseGavelPolicy("Progress"));
 }
 
-}  // namespace
+}  // namespace gavel_test
 }  // namespace divvy::simulate

@@ -12,7 +12,7 @@
 namespace divvy::simulate {
 namespace {
 
-struct CloseFile {
+struct CloseGzip {
   void operator()(gzFile file) const { gzclose(file); }
 };
 
@@ -103,7 +103,7 @@ std::optional<JobKind> ParseKind(std::string_view text) {
 }  // namespace
 
 Result<std::string> ReadWholeFile(const std::string& path) {
-  const std::unique_ptr<gzFile_s, CloseFile> file(gzopen(path.c_str(), "rb"));
+  const std::unique_ptr<gzFile_s, CloseGzip> file(gzopen(path.c_str(), "rb"));
   if (file == nullptr) return NotFound(path + ": cannot be opened: " + std::strerror(errno));
   std::string text;
   std::array<char, 1 << 16> buffer{};

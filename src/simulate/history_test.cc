@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy::simulate {
-namespace {
+namespace history_test {
 
 TEST(History, IsWhatRanAndEnded) {
   JobRecord ran;
@@ -43,5 +43,5 @@ TEST(History, IsWhatRanAndEnded) {
   EXPECT_EQ(workload.notes, std::vector<std::string>{"2 jobs that never ran or still run left out"});
 }
 
-}  // namespace
+}  // namespace history_test
 }  // namespace divvy::simulate

@@ -11,7 +11,7 @@
 #include "simulate/trace_time.h"
 
 namespace divvy::simulate {
-namespace {
+namespace house_rules_test {
 
 Time At(double seconds) { return TimeFromSeconds(seconds); }
 
@@ -143,5 +143,5 @@ TEST(HouseRules, AgreeWithPublishedRunsToTheSecond) {
   Compare(philly, {"Philly on 96 nodes", "96x8", {{12439, 959}, {11779, 298}, {11750, 270}, {11713, 233}, {}, {}}});
 }
 
-}  // namespace
+}  // namespace house_rules_test
 }  // namespace divvy::simulate

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy::simulate {
-namespace {
+namespace metrics_test {
 
 Time At(double seconds) { return TimeFromSeconds(seconds); }
 Duration Seconds(double seconds) { return At(seconds).time_since_epoch(); }
@@ -141,5 +141,5 @@ TEST_F(Metrics, WorkDoneTwiceIsAllocatedNotUtilised) {
   EXPECT_DOUBLE_EQ(metrics.all.wait_seconds.mean, 0);
 }
 
-}  // namespace
+}  // namespace metrics_test
 }  // namespace divvy::simulate

@@ -12,7 +12,7 @@ using core::Piece;
 using core::Shape;
 using placement::GpuMask;
 
-constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kNoGroup = std::numeric_limits<std::size_t>::max();
 constexpr int kFirmFrom = 100;  // Priorities from here on are not preemptible.
 
 bool IsFraction(const Shape& shape) { return shape.gpus > 0 && shape.parts < placement::kGpuParts; }
@@ -142,7 +142,7 @@ void PeerWorld::DescribeJob(std::size_t index) {
   }
   const bool is_one = sets.size() == 1;
   auto& of_task = group_of_[index];
-  of_task.assign(peer.tasks.size(), kNone);
+  of_task.assign(peer.tasks.size(), kNoGroup);
   job.ask.mixes_models = true;
   for (const auto& [name, least] : sets) {
     std::vector<std::size_t> order;
@@ -278,7 +278,7 @@ void PeerWorld::Occupy(std::size_t index) {
     const PeerTask& task = peer.tasks[i];
     const std::size_t group = group_of_[index][i];
     const bool has_ended = task.state == PeerState::kFailed || task.state == PeerState::kSucceeded;
-    if (group == kNone && !has_ended && task.state != PeerState::kPending) {
+    if (group == kNoGroup && !has_ended && task.state != PeerState::kPending) {
       obstacle_ = "a task of no part of its job";
       return;
     }

@@ -7,7 +7,7 @@
 #include "simulate/test_files.h"
 
 namespace divvy::simulate {
-namespace {
+namespace peer_cases_test {
 
 // One node of two GPUs, one team with both of them by right.
 constexpr std::string_view kFrame = R"("Nodes": {"n": {"GPUs": 2}}, "Queues": [{"Name": "q", "DeservedGPUs": 2}])";
@@ -142,5 +142,5 @@ TEST_F(PeerCases, ThoseThatAreAtHandAllPassOrDeviateForAReason) {
   EXPECT_GE(report->passed, 230);
 }
 
-}  // namespace
+}  // namespace peer_cases_test
 }  // namespace divvy::simulate

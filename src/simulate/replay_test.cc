@@ -7,7 +7,7 @@
 #include <map>
 
 namespace divvy::simulate {
-namespace {
+namespace replay_test {
 
 Time At(double seconds) { return TimeFromSeconds(seconds); }
 Duration Seconds(double seconds) { return At(seconds).time_since_epoch(); }
@@ -198,5 +198,5 @@ TEST(LoadSeries, ALongSilenceIsOneStep) {
   EXPECT_LE(series.Points().size(), 4u);
 }
 
-}  // namespace
+}  // namespace replay_test
 }  // namespace divvy::simulate

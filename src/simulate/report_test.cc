@@ -9,7 +9,7 @@
 #include "simulate/report_text.h"
 
 namespace divvy::simulate {
-namespace {
+namespace report_test {
 
 Time At(double seconds) { return TimeFromSeconds(seconds); }
 
@@ -143,5 +143,5 @@ TEST(ReportText, NumbersAndWords) {
   EXPECT_EQ(CsvField("a\"b"), "\"a\"\"b\"");
 }
 
-}  // namespace
+}  // namespace report_test
 }  // namespace divvy::simulate

@@ -7,7 +7,7 @@
 #include <fstream>
 
 namespace divvy::simulate {
-namespace {
+namespace shockwave_test {
 
 /// Steps per second of LM, by batch size: samples go by somewhat faster in larger batches.
 GavelThroughputs Table() {
@@ -145,5 +145,5 @@ TEST(Shockwave, PolicyNames) {
   EXPECT_FALSE(ParseShockwavePolicy("shockwave"));
 }
 
-}  // namespace
+}  // namespace shockwave_test
 }  // namespace divvy::simulate

@@ -5,7 +5,7 @@
 #include "simulate/trace_time.h"
 
 namespace divvy::simulate {
-namespace {
+namespace trace_formats_test {
 
 class Traces : public TestFiles {
  protected:
@@ -307,5 +307,5 @@ TEST(TraceTimes, AsPeopleWriteThem) {
     EXPECT_FALSE(ParseSlurmDuration(wrong)) << wrong;
 }
 
-}  // namespace
+}  // namespace trace_formats_test
 }  // namespace divvy::simulate

@@ -10,7 +10,7 @@
 #include "store/store_test_support.h"
 
 namespace divvy {
-namespace {
+namespace durability_test {
 
 /// Commits for ever, two jobs and a line of history each, and says every id down the pipe once it is acknowledged.
 [[noreturn]] void CommitForEver(const std::string& path, std::uint64_t next, int pipe) {
@@ -62,5 +62,5 @@ TEST(KillMinusNine, LosesNothingThatWasAcknowledgedAndKeepsNoHalves) {
   }
 }
 
-}  // namespace
+}  // namespace durability_test
 }  // namespace divvy

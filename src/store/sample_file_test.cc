@@ -7,7 +7,7 @@
 #include <fstream>
 
 namespace divvy {
-namespace {
+namespace sample_file_test {
 
 class SampleFileTest : public testing::Test {
  protected:
@@ -99,5 +99,5 @@ TEST_F(SampleFileTest, ADamagedOneIsPutAside) {
   EXPECT_TRUE(std::filesystem::exists(path() + ".damaged"));
 }
 
-}  // namespace
+}  // namespace sample_file_test
 }  // namespace divvy

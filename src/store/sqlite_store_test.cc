@@ -19,7 +19,7 @@
 #include "store/store_test_support.h"
 
 namespace divvy {
-namespace {
+namespace sqlite_store_test {
 
 using IdList = std::vector<std::uint64_t>;
 
@@ -383,5 +383,5 @@ TEST(Readers, SeeWholeCommitsWhileTheWriterGoesOn) {
   EXPECT_FALSE(has_failed) << "saw " << seen << " jobs";
 }
 
-}  // namespace
+}  // namespace sqlite_store_test
 }  // namespace divvy

@@ -5,7 +5,7 @@
 #include "store/store_test_support.h"
 
 namespace divvy {
-namespace {
+namespace store_contract_test {
 
 using IdList = std::vector<std::uint64_t>;
 
@@ -480,5 +480,5 @@ TEST(MemoryStore, FullDiskKeepsNothingAndTheNextCommitWorks) {
   EXPECT_EQ(store->commits(), 1u);
 }
 
-}  // namespace
+}  // namespace store_contract_test
 }  // namespace divvy

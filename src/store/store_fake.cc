@@ -10,10 +10,10 @@
 namespace divvy {
 namespace {
 
-constexpr std::size_t kJobsPerPrune = 1'000;
-constexpr std::size_t kNamedAtMost = 100;
+constexpr std::size_t kJobsPerFakePrune = 1'000;
+constexpr std::size_t kFakeNamedAtMost = 100;
 
-Error NoSuchJob(JobId id) { return NotFound("there is no job " + ToString(id)); }
+Error NoSuchFakeJob(JobId id) { return NotFound("there is no job " + ToString(id)); }
 
 bool Matches(const HistoryFilter& filter, const JobRecord& record) {
   const auto is = [](const std::string& wanted, const std::string& value) { return wanted.empty() || wanted == value; };
@@ -130,7 +130,7 @@ Result<bool> MemoryStore::PruneStep(Time finished_before) {
     if (is_old && (record.array_count == 0 || !HasElements(id))) old.emplace_back(record.ended, id);
   }
   std::ranges::sort(old);
-  old.resize(std::min(old.size(), kJobsPerPrune));
+  old.resize(std::min(old.size(), kJobsPerFakePrune));
   for (const auto& [ended, id] : old) {
     jobs_.erase(id);
     specs_.erase(id);
@@ -146,16 +146,16 @@ Result<bool> MemoryStore::PruneStep(Time finished_before) {
 Result<JobRecord> MemoryStore::Find(JobId id) {
   const std::lock_guard lock(mutex_);
   const auto record = jobs_.find(id);
-  if (record == jobs_.end()) return NoSuchJob(id);
+  if (record == jobs_.end()) return NoSuchFakeJob(id);
   return record->second;
 }
 
 Result<JobSpec> MemoryStore::Spec(JobId id) {
   const std::lock_guard lock(mutex_);
   const auto record = jobs_.find(id);
-  if (record == jobs_.end()) return NoSuchJob(id);
+  if (record == jobs_.end()) return NoSuchFakeJob(id);
   const auto spec = specs_.find(record->second.spec_of);
-  if (spec == specs_.end()) return NoSuchJob(id);
+  if (spec == specs_.end()) return NoSuchFakeJob(id);
   return *spec->second;
 }
 
@@ -209,7 +209,7 @@ Result<std::optional<JobId>> MemoryStore::LastOf(std::int64_t uid, std::uint64_t
 Result<std::vector<JobId>> MemoryStore::Named(const std::string& name, const std::string& user) {
   const std::lock_guard lock(mutex_);
   std::vector<JobId> ids;
-  for (auto entry = jobs_.rbegin(); entry != jobs_.rend() && ids.size() < kNamedAtMost; ++entry) {
+  for (auto entry = jobs_.rbegin(); entry != jobs_.rend() && ids.size() < kFakeNamedAtMost; ++entry) {
     const JobRecord& record = entry->second;
     const bool is_meant = record.name == name && (user.empty() || record.user.name == user);
     if (is_meant && HasOwnName(record)) ids.push_back(record.id);

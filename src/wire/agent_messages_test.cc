@@ -10,7 +10,7 @@
 #include "wire/agent_messages_describe.h"
 
 namespace divvy {
-namespace {
+namespace agent_messages_test {
 
 template <typename T>
 struct IsOptional : std::false_type {};
@@ -219,5 +219,5 @@ TEST(AgentMessages, QuestionsAndAnswersComeBackWithTheirNumbersAndBytes) {
   }
 }
 
-}  // namespace
+}  // namespace agent_messages_test
 }  // namespace divvy

@@ -9,7 +9,7 @@
 #include "wire/frame.h"
 
 namespace divvy {
-namespace {
+namespace channels_test {
 
 /// Both ends, whose messages a test carries over when it likes.
 struct Pair {
@@ -145,5 +145,5 @@ TEST(Channels, RefuseWhatCannotCome) {
   EXPECT_FALSE(pair.agent.OnMessage(message('d', 2, "x"))) << "behind its end";
 }
 
-}  // namespace
+}  // namespace channels_test
 }  // namespace divvy

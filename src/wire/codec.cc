@@ -67,10 +67,16 @@ Result<Message> Decode(std::string_view text) {
   return FromJson<Message>(text, Unknown::kIgnore, kLimitsOf<Message>);
 }
 
-#define DIVVY_MESSAGE(...)                                        \
-  template std::string Encode(const __VA_ARGS__& message);        \
-  template std::string EncodeChanged(const __VA_ARGS__& message); \
-  template Result<__VA_ARGS__> Decode<__VA_ARGS__>(std::string_view text);
+template <typename Message>
+const JsonType& TypeOf() {
+  return kJsonType<Message>;
+}
+
+#define DIVVY_MESSAGE(...)                                                 \
+  template std::string Encode(const __VA_ARGS__& message);                 \
+  template std::string EncodeChanged(const __VA_ARGS__& message);          \
+  template Result<__VA_ARGS__> Decode<__VA_ARGS__>(std::string_view text); \
+  template const JsonType& TypeOf<__VA_ARGS__>();
 
 DIVVY_MESSAGE(StatusView)
 DIVVY_MESSAGE(GpuProcessView)

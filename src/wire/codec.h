@@ -9,6 +9,10 @@
 #include "model/job.h"
 #include "wire/messages.h"
 
+namespace divvy {
+struct JsonType;
+}
+
 namespace divvy::wire {
 
 /// Every field, also those at their defaults: what the daemon answers and what --json prints.
@@ -23,5 +27,9 @@ std::string EncodeChanged(const Message& message);
 /// its path.
 template <typename Message>
 Result<Message> Decode(std::string_view text);
+
+/// How the message looks in JSON, for the OpenAPI document.
+template <typename Message>
+const JsonType& TypeOf();
 
 }  // namespace divvy::wire

@@ -6,7 +6,7 @@
 #include <string>
 
 namespace divvy::wire {
-namespace {
+namespace codec_test {
 
 /// "[1,1,1]"
 std::string Ones(std::size_t count, std::string_view one = "1") {
@@ -39,5 +39,5 @@ TEST(Codec, RefusesARequestOfMoreValuesThanAnyNeeds) {
   EXPECT_TRUE(Decode<JobSelector>("{\"ids\":" + Ones(200'000, "\"1\"") + "}"));
 }
 
-}  // namespace
+}  // namespace codec_test
 }  // namespace divvy::wire

@@ -5,7 +5,7 @@
 #include <array>
 
 namespace divvy::wire {
-namespace {
+namespace exposition_test {
 
 std::string Written(Exposed form) {
   Exposition out(form);
@@ -67,5 +67,5 @@ TEST(Exposition, IsAsTheScraperAsks) {
   EXPECT_EQ(ExposedBy("*/*"), Exposed::kPrometheus);
 }
 
-}  // namespace
+}  // namespace exposition_test
 }  // namespace divvy::wire

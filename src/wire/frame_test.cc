@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace divvy {
-namespace {
+namespace frame_test {
 
 std::string Noise(std::size_t size) {
   std::mt19937 random(7);
@@ -73,5 +73,5 @@ TEST(Frames, DamageIsSeen) {
   EXPECT_FALSE(other.Next());
 }
 
-}  // namespace
+}  // namespace frame_test
 }  // namespace divvy

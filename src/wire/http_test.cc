@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace http_test {
 
 /// "METHOD path body;" of each message, and the error if any.
 std::string ReadAll(HttpReader& reader) {
@@ -293,5 +293,5 @@ TEST(Http, PassedFdsAreClosedUnlessTaken) {
   ::close(kept);
 }
 
-}  // namespace
+}  // namespace http_test
 }  // namespace divvy

@@ -5,7 +5,7 @@
 namespace divvy {
 namespace {
 
-void AppendNumber(std::string& out, std::uint64_t value, int base = 10) {
+void AppendDigits(std::string& out, std::uint64_t value, int base = 10) {
   char text[24];
   auto end = std::to_chars(text, text + sizeof text, value, base).ptr;
   out.append(text, static_cast<std::size_t>(end - text));
@@ -100,7 +100,7 @@ void Serialise(const HttpResponse& response, const SerialiseOptions& options, st
   bool has_no_body = response.status == 204 || response.status == 304;
   out.reserve(out.size() + response.body.size() + 128);
   out.append("HTTP/1.1 ");
-  AppendNumber(out, static_cast<std::uint64_t>(response.status));
+  AppendDigits(out, static_cast<std::uint64_t>(response.status));
   out.append(" ").append(ReasonPhrase(response.status)).append("\r\n");
   if (!has_no_body) {
     AppendHeader(out, "Content-Type", response.content_type);
@@ -108,7 +108,7 @@ void Serialise(const HttpResponse& response, const SerialiseOptions& options, st
       out.append("Transfer-Encoding: chunked\r\n");
     } else {
       out.append("Content-Length: ");
-      AppendNumber(out, response.body.size());
+      AppendDigits(out, response.body.size());
       out.append("\r\n");
     }
   }
@@ -130,7 +130,7 @@ std::string Serialise(const HttpResponse& response) {
 }
 
 void SerialiseChunk(std::string_view chunk, std::string& out) {
-  AppendNumber(out, chunk.size(), 16);
+  AppendDigits(out, chunk.size(), 16);
   out.append("\r\n").append(chunk).append("\r\n");
 }
 
@@ -142,7 +142,7 @@ void SerialiseRequest(std::string_view method, std::string_view target, std::str
   if (!body.empty()) out.append("Content-Type: application/json\r\n");
   if (!body.empty() || (method != "GET" && method != "HEAD")) {
     out.append("Content-Length: ");
-    AppendNumber(out, body.size());
+    AppendDigits(out, body.size());
     out.append("\r\n");
   }
   out.append("\r\n").append(body);

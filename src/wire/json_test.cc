@@ -9,7 +9,7 @@
 #include <boost/describe/enum.hpp>
 
 namespace divvy {
-namespace {
+namespace json_test {
 
 enum class Mood : std::uint8_t { kCalm, kTimedOut, kAfterNotOk, kHTTPBusy = 200 };
 BOOST_DESCRIBE_ENUM(Mood, kCalm, kTimedOut, kAfterNotOk, kHTTPBusy)
@@ -374,5 +374,5 @@ TEST(Json, EnumeratorsHaveWords) {
   EXPECT_EQ(EnumFromWord<Mood>("kTimedOut"), std::nullopt);
 }
 
-}  // namespace
+}  // namespace json_test
 }  // namespace divvy

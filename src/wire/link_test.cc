@@ -8,7 +8,7 @@
 #include <vector>
 
 namespace divvy {
-namespace {
+namespace link_test {
 
 /// Two ends and the connection between them, which a test cuts where it likes.
 struct Pair {
@@ -169,5 +169,5 @@ TEST(Link, OutputTakesNoMoreThanItIsAskedFor) {
   EXPECT_EQ(pair.got[1].size(), 100u);
 }
 
-}  // namespace
+}  // namespace link_test
 }  // namespace divvy

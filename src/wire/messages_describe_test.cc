@@ -19,7 +19,7 @@
 #include "wire/waste_messages_describe.h"
 
 namespace divvy {
-namespace {
+namespace messages_describe_test {
 
 template <typename T>
 struct IsOptional : std::false_type {};
@@ -253,5 +253,5 @@ TEST(Codec, ListsOfJobsComeBack) {
   EXPECT_FALSE(back->back().start_time);
 }
 
-}  // namespace
+}  // namespace messages_describe_test
 }  // namespace divvy

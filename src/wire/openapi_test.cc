@@ -7,7 +7,7 @@
 #include "wire/json.h"
 
 namespace divvy {
-namespace {
+namespace openapi_test {
 
 enum class Colour { kRed, kDeepBlue };
 BOOST_DESCRIBE_ENUM(Colour, kRed, kDeepBlue)
@@ -87,5 +87,5 @@ TEST(OpenApi, RoutesNameTheirParametersBodiesAndAnswers) {
   EXPECT_TRUE(paths["/v1/events"]["get"]["responses"]["200"]["content"]["text/event-stream"].exists());
 }
 
-}  // namespace
+}  // namespace openapi_test
 }  // namespace divvy

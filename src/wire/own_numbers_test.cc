@@ -5,7 +5,7 @@
 #include <cstdio>
 
 namespace divvy::wire {
-namespace {
+namespace own_numbers_test {
 
 std::string Shown(std::string_view line) {
   std::string text;
@@ -44,5 +44,5 @@ TEST(OwnNumbers, OfEndlessNamesAreBounded) {
   EXPECT_TRUE(NumbersOfLine("{\"" + std::string(100, 'x') + "\": 1}").empty());
 }
 
-}  // namespace
+}  // namespace own_numbers_test
 }  // namespace divvy::wire

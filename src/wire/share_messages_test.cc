@@ -10,7 +10,7 @@
 #include "wire/share_messages_describe.h"
 
 namespace divvy::wire {
-namespace {
+namespace share_messages_test {
 
 template <typename T>
 struct IsOptional : std::false_type {};
@@ -84,5 +84,5 @@ TEST(ShareMessages, WhatIsWrongIsSaidByItsPlace) {
   EXPECT_EQ(request.error().message, "add.share.compute_limit: expected a number, got a string");
 }
 
-}  // namespace
+}  // namespace share_messages_test
 }  // namespace divvy::wire

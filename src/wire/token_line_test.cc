@@ -5,7 +5,7 @@
 #include <vector>
 
 namespace divvy {
-namespace {
+namespace token_line_test {
 
 const TokenLine kLine = {{"gpu1.lab", 7433}, "4f1c22aa", std::string(64, 'b'), std::string(64, '0')};
 
@@ -35,5 +35,5 @@ TEST(TokenLine, OnlyBearersAreTaken) {
   }
 }
 
-}  // namespace
+}  // namespace token_line_test
 }  // namespace divvy

@@ -6,7 +6,7 @@
 #include "keeper_real_world.h"
 
 namespace divvy::keeper {
-namespace {
+namespace keeper_chaos_test {
 
 TEST(KeeperChaos, AKeeperThatIsKilledAtAnyMomentIsSucceeded) {
   RealWorld world("2xH100-80GB");
@@ -53,5 +53,5 @@ TEST(KeeperChaos, AKeeperThatIsKilledAtAnyMomentIsSucceeded) {
   EXPECT_NE(steady->Output().find("errors=0"), std::string::npos) << steady->Output();
 }
 
-}  // namespace
+}  // namespace keeper_chaos_test
 }  // namespace divvy::keeper

@@ -3,7 +3,7 @@
 #include "keeper_real_world.h"
 
 namespace divvy::keeper {
-namespace {
+namespace keeper_real_test {
 
 wire::KeeperAdd Terms(std::uint64_t job, int gpu, double compute, std::int64_t request, std::int64_t limit) {
   return KeeperWorld::Terms(job, gpu, compute, request, limit);
@@ -265,5 +265,5 @@ TEST(KeeperReal, AnotherUsersProgramMarksNobody) {
   EXPECT_EQ(world.node->StateOf(1).escaped, std::vector<std::int64_t>{own->pid()});
 }
 
-}  // namespace
+}  // namespace keeper_real_test
 }  // namespace divvy::keeper

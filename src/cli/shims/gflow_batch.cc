@@ -17,7 +17,7 @@
 namespace divvy::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kBatchUsage =
     "gbatch [OPTIONS] SCRIPT [ARGS...] | COMMAND [ARGS...] | -\n       gbatch new NAME\n       gbatch completion SHELL";
 
 std::string BaseName(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
@@ -205,7 +205,7 @@ int GbatchMain(const std::vector<std::string>& words) {
     JobSpec spec;
     Flags flags;
     const dialect::Surroundings around;  // The table keeps a reference to it.
-    std::fputs(UsageText(kUsage, TableOf(spec, flags, around)).c_str(), stdout);
+    std::fputs(UsageText(kBatchUsage, TableOf(spec, flags, around)).c_str(), stdout);
     return 0;
   }
   std::string name = submission->spec.name;

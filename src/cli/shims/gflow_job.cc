@@ -19,7 +19,7 @@ using dialect::Option;
 using dialect::Takes;
 using Words = std::vector<std::string>;
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kJobUsage =
     "gjob attach|log|hold|release|show|update|redo|close-sessions JOB [OPTIONS]\n"
     "       (a, l, h, r, s, u, close for short; gjob VERB --help shows a verb's options)";
 
@@ -266,7 +266,7 @@ int Redo(const Words& words) {
 
 int GjobMain(const Words& words) {
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
-    std::printf("usage: %.*s\n", static_cast<int>(kUsage.size()), kUsage.data());
+    std::printf("usage: %.*s\n", static_cast<int>(kJobUsage.size()), kJobUsage.data());
     return words.empty() ? 2 : 0;
   }
   const Words rest(words.begin() + 1, words.end());

@@ -6,7 +6,7 @@
 #include "cli/shims/gflow_words.h"
 
 namespace divvy::cli {
-namespace {
+namespace gflow_test {
 
 using Words = std::vector<std::string>;
 
@@ -227,5 +227,5 @@ TEST(GflowWords, IdListsKeepRanges) {
   EXPECT_FALSE(ParseIdList("1,,2"));
 }
 
-}  // namespace
+}  // namespace gflow_test
 }  // namespace divvy::cli

@@ -26,7 +26,7 @@ std::string Id(const AccountRow& r, const Scene&) { return JobIdText(r.job) + St
 std::string RawId(const AccountRow& r, const Scene&) { return ToString(r.job.id) + StepSuffix(r); }
 std::string JobName(const AccountRow& r, const Scene&) { return r.job.name; }
 std::string OfJob(const AccountRow& r, const std::string& text) { return r.is_step() ? "" : text; }
-std::string Partition(const AccountRow& r, const Scene&) { return OfJob(r, slurm::Partition(r.job)); }
+std::string PartitionOf(const AccountRow& r, const Scene&) { return OfJob(r, slurm::Partition(r.job)); }
 std::string Cpus(const AccountRow& r, const Scene&) { return std::to_string(CpusOf(r.job)); }
 std::string AllocCpus(const AccountRow& r, const Scene&) {
   return r.job.start_time ? std::to_string(CpusOf(r.job)) : "0";
@@ -187,7 +187,7 @@ constexpr auto kFields = std::to_array<AccountField>({
     {"NNodes", 8, false, NodeCount},
     {"NodeList", 15, false, Nodes},
     {"NTasks", 8, false, Tasks},
-    {"Partition", 10, false, Partition},
+    {"Partition", 10, false, PartitionOf},
     {"Planned", 10, false, Planned},
     {"PlannedCPU", 10, false, PlannedCpu},
     {"PlannedCPURAW", 13, false, PlannedCpuRaw},

@@ -7,7 +7,7 @@
 #include "cli/shims/slurm_show.h"
 
 namespace divvy::cli::slurm {
-namespace {
+namespace slurm_components_test {
 
 constexpr double kNow = 1'772'452'800;
 
@@ -113,5 +113,5 @@ TEST(SlurmComponents, AJobInFullSaysWhichItIs) {
   EXPECT_NE(text.find("NumNodes=2"), std::string::npos) << text;
 }
 
-}  // namespace
+}  // namespace slurm_components_test
 }  // namespace divvy::cli::slurm

@@ -5,7 +5,7 @@
 #include "cli/shims/slurm_places.h"
 
 namespace divvy::cli::slurm {
-namespace {
+namespace slurm_job_steps_test {
 
 wire::JobDetail Running() {
   wire::JobDetail job;
@@ -144,5 +144,5 @@ TEST(JobSteps, ShowStepSaysWhatScontrolSays) {
   EXPECT_NE(text.find(" Tasks=2 Name=solve "), std::string::npos) << text;
 }
 
-}  // namespace
+}  // namespace slurm_job_steps_test
 }  // namespace divvy::cli::slurm

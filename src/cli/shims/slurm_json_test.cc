@@ -5,7 +5,7 @@
 #include <algorithm>
 
 namespace divvy::cli::slurm {
-namespace {
+namespace slurm_json_test {
 
 TEST(SlurmYaml, SaysWhatTheJsonSays) {
   EXPECT_EQ(YamlOf(R"~({"meta":{"errors":[]},"jobs":[{"job_id":17,"name":"train it","nodes":"n1","hold":false,)~"
@@ -36,5 +36,5 @@ TEST(SlurmJson, EveryReleasesNameIsTakenAndListAsksWhichThereAre) {
   EXPECT_TRUE(form.is_yaml && form.lists_parsers);
 }
 
-}  // namespace
+}  // namespace slurm_json_test
 }  // namespace divvy::cli::slurm

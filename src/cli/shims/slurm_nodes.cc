@@ -55,7 +55,7 @@ std::string Decimal(double number) {
 
 std::string Known(std::int64_t number) { return number < 0 ? "N/A" : std::to_string(number); }
 
-NodeField Always(char letter, std::string_view name, std::string_view header, std::string text) {
+NodeField ConstantNodeField(char letter, std::string_view name, std::string_view header, std::string text) {
   return {letter, name, header, [text = std::move(text)](const NodeGroup&) { return text; }};
 }
 
@@ -133,9 +133,9 @@ std::vector<NodeField> NodeFields() {
          [](const NodeRow& r) { return PartitionOf(r) + (IsDefaultPartition(r) ? "*" : ""); }),
       Of('R', "partitionname", "PARTITION", PartitionOf),
       Of(0, "allocmem", "ALLOCMEM", [](const NodeRow& r) { return std::to_string(MemoryInUse(r)); }),
-      Always(0, "comment", "COMMENT", "(null)"),
-      Always(0, "extra", "EXTRA", "(null)"),
-      Always(0, "port", "PORT", "0"),
+      ConstantNodeField(0, "comment", "COMMENT", "(null)"),
+      ConstantNodeField(0, "extra", "EXTRA", "(null)"),
+      ConstantNodeField(0, "port", "PORT", "0"),
       Of('a', "available", "AVAIL",
          [](const NodeRow& r) {
            return r.pool.state.empty() ? "up" : r.pool.state == "inactive" ? "inact" : r.pool.state;
@@ -147,29 +147,29 @@ std::vector<NodeField> NodeFields() {
          [](const NodeRow& r) { return r.pool.default_time_s ? Elapsed(*r.pool.default_time_s) : "n/a"; }),
       Of('s', "size", "JOB_SIZE",
          [](const NodeRow& r) { return r.pool.max_nodes ? "1-" + std::to_string(*r.pool.max_nodes) : "1"; }),
-      Always('r', "root", "ROOT", "no"),
+      ConstantNodeField('r', "root", "ROOT", "no"),
       Of('h', "oversubscribe", "OVERSUBSCRIBE",
          [](const NodeRow& r) { return r.pool.is_exclusive ? "EXCLUSIVE" : "NO"; }),
       Of('g', "groups", "GROUPS",
          [](const NodeRow& r) { return r.pool.teams.empty() ? "all" : Join(r.pool.teams, ","); }),
       Of('f', "features", "AVAIL_FEATURES", features),
       Of('b', "features_act", "ACTIVE_FEATURES", features),
-      Always('B', "maxcpuspernode", "MAX_CPUS_PER_NODE", "UNLIMITED"),
-      Always('d', "disk", "TMP_DISK", "0"),
-      Always('w', "weight", "WEIGHT", "1"),
+      ConstantNodeField('B', "maxcpuspernode", "MAX_CPUS_PER_NODE", "UNLIMITED"),
+      ConstantNodeField('d', "disk", "TMP_DISK", "0"),
+      ConstantNodeField('w', "weight", "WEIGHT", "1"),
       Of('H', "timestamp", "TIMESTAMP",
          [](const NodeRow& r) { return ReasonOf(r).empty() ? "Unknown" : Moment(ReasonSince(r), "Unknown"); }),
-      Always('I', "priorityjobfactor", "PRIO_JOB_FACTOR", "1"),
-      Always('M', "preemptmode", "PREEMPT_MODE", "OFF"),
+      ConstantNodeField('I', "priorityjobfactor", "PRIO_JOB_FACTOR", "1"),
+      ConstantNodeField('M', "preemptmode", "PREEMPT_MODE", "OFF"),
       Of('o', "nodeaddr", "NODE_ADDR", AddressOf),
       Of('p', "prioritytier", "PRIO_TIER",
          [](const NodeRow& r) { return r.pool.name.empty() ? "1" : std::to_string(r.pool.priority); }),
-      Always('S', "allocnodes", "ALLOCNODES", "all"),
+      ConstantNodeField('S', "allocnodes", "ALLOCNODES", "all"),
       Of('u', "user", "USER", ReasonUser),
       Of('U', "userlong", "USER", ReasonUser),
-      Always('V', "cluster", "CLUSTER", std::string(dialect::kSlurmCluster)),
-      Always('Y', "cores", "CORES", "1"),
-      Always('Z', "threads", "THREADS", "1"),
+      ConstantNodeField('V', "cluster", "CLUSTER", std::string(dialect::kSlurmCluster)),
+      ConstantNodeField('Y', "cores", "CORES", "1"),
+      ConstantNodeField('Z', "threads", "THREADS", "1"),
   };
 }
 

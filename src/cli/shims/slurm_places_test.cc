@@ -10,7 +10,7 @@
 #include "cli/shims/slurm_update.h"
 
 namespace divvy::cli::slurm {
-namespace {
+namespace slurm_places_test {
 
 using Names = std::vector<std::string>;
 constexpr double kNow = 1'772'452'800;
@@ -251,5 +251,5 @@ TEST(Nodes, AWaitingJobsMachinesAreUpdatedInSlurmsWords) {
   EXPECT_FALSE(update({"JobId=7", "ReqNodeList=n["}));
 }
 
-}  // namespace
+}  // namespace slurm_places_test
 }  // namespace divvy::cli::slurm

@@ -27,7 +27,7 @@ std::string TimeLeft(const QueueRow& row, const Scene& scene) {
 }
 
 /// A plain text for columns that have one answer on one server.
-JobField Always(char letter, std::string_view name, std::string_view header, std::string text) {
+JobField ConstantJobField(char letter, std::string_view name, std::string_view header, std::string text) {
   return {letter, name, header, [text = std::move(text)](const QueueRow&) { return text; }};
 }
 
@@ -76,9 +76,9 @@ void AddIdentity(const Scene& scene, std::vector<JobField>& out) {
       Said('w', "wckey", "WCKEY", "wckey"),
       Said('v', "reservation", "RESERVATION", "reservation"),
       Said(0, "mcslabel", "MCSLABEL", "mcs-label"),
-      Always(0, "associd", "ASSOC_ID", "0"),
-      Always(0, "cluster", "CLUSTER", std::string(dialect::kSlurmCluster)),
-      Always(0, "clusterfeature", "CLUSTER_FEATURES", "(null)"),
+      ConstantJobField(0, "associd", "ASSOC_ID", "0"),
+      ConstantJobField(0, "cluster", "CLUSTER", std::string(dialect::kSlurmCluster)),
+      ConstantJobField(0, "clusterfeature", "CLUSTER_FEATURES", "(null)"),
       {0, "hetjobid", "HET_JOB_ID", [](const QueueRow& r) { return HetId(r); }},
       {0, "hetjoboffset", "HET_JOB_OFFSET",
        [](const QueueRow& r) {
@@ -86,12 +86,12 @@ void AddIdentity(const Scene& scene, std::vector<JobField>& out) {
          return component ? std::to_string(*component) : std::string("N/A");
        }},
       {0, "hetjobidset", "HET_JOB_ID_SET", [](const QueueRow& r) { return HetId(r); }},
-      Always(0, "admin_comment", "ADMIN_COMMENT", "(null)"),
-      Always(0, "system_comment", "SYSTEM_COMMENT", "(null)"),
-      Always(0, "origin", "ORIGIN", "NA"),
-      Always(0, "originraw", "ORIGIN_RAW", "0"),
-      Always(0, "siblingsactive", "ACTIVE_SIBLINGS", "NA"),
-      Always(0, "siblingsviable", "VIABLE_SIBLINGS", "NA"),
+      ConstantJobField(0, "admin_comment", "ADMIN_COMMENT", "(null)"),
+      ConstantJobField(0, "system_comment", "SYSTEM_COMMENT", "(null)"),
+      ConstantJobField(0, "origin", "ORIGIN", "NA"),
+      ConstantJobField(0, "originraw", "ORIGIN_RAW", "0"),
+      ConstantJobField(0, "siblingsactive", "ACTIVE_SIBLINGS", "NA"),
+      ConstantJobField(0, "siblingsviable", "VIABLE_SIBLINGS", "NA"),
   };
   std::ranges::move(fields, std::back_inserter(out));
 }
@@ -112,9 +112,9 @@ void AddTimes(const Scene& scene, std::vector<JobField>& out) {
        [&scene](const QueueRow& r) { return Number(r.job.start_time.value_or(scene.now) - r.job.submit_time); }},
       {0, "deadline", "DEADLINE", [](const QueueRow& r) { return Moment(r.job.request.end_by); }},
       Said(0, "mintime", "MIN_TIME", "time-min", "N/A"),
-      Always(0, "preempttime", "PREEMPT_TIME", "N/A"),
-      Always(0, "resizetime", "TIME_RESIZE", "N/A"),
-      Always(0, "delayboot", "DELAY_BOOT", "00:00:00"),
+      ConstantJobField(0, "preempttime", "PREEMPT_TIME", "N/A"),
+      ConstantJobField(0, "resizetime", "TIME_RESIZE", "N/A"),
+      ConstantJobField(0, "delayboot", "DELAY_BOOT", "00:00:00"),
   };
   std::ranges::move(fields, std::back_inserter(out));
 }
@@ -146,30 +146,30 @@ void AddRequest(std::vector<JobField>& out) {
       Said(0, "network", "NETWORK", "network"),
       Said(0, "profile", "PROFILE", "profile", "NotSet"),
       Said(0, "reqswitch", "REQ_SWITCH", "switches", "0"),
-      Always(0, "wait4switch", "WAIT4SWITCH", "N/A"),
+      ConstantJobField(0, "wait4switch", "WAIT4SWITCH", "N/A"),
       {'D', "numnodes", "NODES", Nodes},
       {0, "maxnodes", "MAX_NODES", Nodes},
-      Always('d', "mintmpdisk", "MIN_TMP_DISK", "0"),
-      Always('h', "oversubscribe", "OVER_SUBSCRIBE", "OK"),
-      Always(0, "shared", "OVER_SUBSCRIBE", "OK"),
-      Always('H', "sockets", "SOCKETS_PER_NODE", "*"),
-      Always('I', "cores", "CORES_PER_SOCKET", "*"),
-      Always('J', "threads", "THREADS_PER_CORE", "*"),
-      Always('O', "contiguous", "CONTIGUOUS", "0"),
-      Always('X', "corespec", "CORE_SPEC", "N/A"),
-      Always('z', "sct", "S:C:T", "*:*:*"),
-      Always(0, "cpufreq", "CPU_FREQ", "N/A"),
-      Always(0, "boardspernode", "BOARDS_PER_NODE", "N/A"),
-      Always(0, "sperboard", "SOCKETS_PER_BOARD", "N/A"),
-      Always(0, "ntperboard", "TASKS_PER_BOARD", "N/A"),
+      ConstantJobField('d', "mintmpdisk", "MIN_TMP_DISK", "0"),
+      ConstantJobField('h', "oversubscribe", "OVER_SUBSCRIBE", "OK"),
+      ConstantJobField(0, "shared", "OVER_SUBSCRIBE", "OK"),
+      ConstantJobField('H', "sockets", "SOCKETS_PER_NODE", "*"),
+      ConstantJobField('I', "cores", "CORES_PER_SOCKET", "*"),
+      ConstantJobField('J', "threads", "THREADS_PER_CORE", "*"),
+      ConstantJobField('O', "contiguous", "CONTIGUOUS", "0"),
+      ConstantJobField('X', "corespec", "CORE_SPEC", "N/A"),
+      ConstantJobField('z', "sct", "S:C:T", "*:*:*"),
+      ConstantJobField(0, "cpufreq", "CPU_FREQ", "N/A"),
+      ConstantJobField(0, "boardspernode", "BOARDS_PER_NODE", "N/A"),
+      ConstantJobField(0, "sperboard", "SOCKETS_PER_BOARD", "N/A"),
+      ConstantJobField(0, "ntperboard", "TASKS_PER_BOARD", "N/A"),
       Said(0, "ntpercore", "TASKS_PER_CORE", "ntasks-per-core", "N/A"),
       Said(0, "ntpernode", "TASKS_PER_NODE", "ntasks-per-node", "0"),
       Said(0, "ntpersocket", "TASKS_PER_SOCKET", "ntasks-per-socket", "N/A"),
-      Always(0, "burstbuffer", "BURST_BUFFER", "(null)"),
-      Always(0, "burstbufferstate", "BURST_BUFFER_STATE", "(null)"),
-      Always(0, "resvport", "RESV_PORTS", "N/A"),
-      Always('Y', "schednodes", "SCHEDNODES", "(null)"),
-      Always('s', "selectjobinfo", "", ""),
+      ConstantJobField(0, "burstbuffer", "BURST_BUFFER", "(null)"),
+      ConstantJobField(0, "burstbufferstate", "BURST_BUFFER_STATE", "(null)"),
+      ConstantJobField(0, "resvport", "RESV_PORTS", "N/A"),
+      ConstantJobField('Y', "schednodes", "SCHEDNODES", "(null)"),
+      ConstantJobField('s', "selectjobinfo", "", ""),
   };
   std::ranges::move(fields, std::back_inserter(out));
 }
@@ -189,13 +189,13 @@ void AddRest(const Scene& scene, std::vector<JobField>& out) {
       Detail('Z', "workdir", "WORK_DIR", [](const wire::JobDetail& d) { return d.directory; }),
       Detail(0, "stdout", "STDOUT", [](const wire::JobDetail& d) { return d.output; }),
       Detail(0, "stderr", "STDERR", [](const wire::JobDetail& d) { return d.error.empty() ? d.output : d.error; }),
-      Always(0, "stdin", "STDIN", "/dev/null"),
+      ConstantJobField(0, "stdin", "STDIN", "/dev/null"),
       Detail(0, "batchflag", "BATCH_FLAG",
              [](const wire::JobDetail& d) { return std::string(d.is_foreground ? "0" : "1"); }),
       Said(0, "requeue", "REQUEUE", "requeue", "0"),
-      Always(0, "reboot", "REBOOT", "0"),
-      Always(0, "allocnodes", "ALLOC_NODES", host),
-      Always(0, "allocsid", "ALLOC_SID", "0"),
+      ConstantJobField(0, "reboot", "REBOOT", "0"),
+      ConstantJobField(0, "allocnodes", "ALLOC_NODES", host),
+      ConstantJobField(0, "allocsid", "ALLOC_SID", "0"),
       Said(0, "container", "CONTAINER", "container"),
       Said(0, "containerid", "CONTAINER_ID", "container-id"),
   };

@@ -40,7 +40,7 @@ std::string Cpus(std::string_view value, const JobSpec& asked) {
   return "--cpus-per-task=" + std::to_string(*count / tasks);
 }
 
-std::string Time(std::string_view value, const JobSpec&) {
+std::string CheckTime(std::string_view value, const JobSpec&) {
   const auto limit = dialect::ParseDuration(value, std::chrono::minutes(1));
   if (!limit) return "--time=" + std::string(value);
   return "--time=" + LongElapsed(std::chrono::duration<double>(*limit).count());
@@ -58,7 +58,7 @@ constexpr char kGpusPerTask[] = "--gpus-per-task=";
 /// An option with the value that would do.
 constexpr std::pair<std::string_view, Translate> kWithValues[] = {{"--gpus ", Gpus},
                                                                   {"--cpus ", Cpus},
-                                                                  {"--time ", Time},
+                                                                  {"--time ", CheckTime},
                                                                   {"--memory ", Named<kMemory>},
                                                                   {"--tasks ", Named<kTasks>},
                                                                   {"--nodes ", Named<kNodes>},

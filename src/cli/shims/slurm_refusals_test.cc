@@ -7,7 +7,7 @@
 #include "dialect/slurm_request.h"
 
 namespace divvy::cli::slurm {
-namespace {
+namespace slurm_refusals_test {
 
 TEST(Refusals, NameOptionsThatSlurmHas) {
   EXPECT_EQ(InSlurmsWords("asks for 1 GPU of type x9, but no node has such; leave --gpu-type out"),
@@ -50,5 +50,5 @@ TEST(Refusals, RepairsCountAsTheJobDoes) {
             "in pool big; give fewer --nodes, or name another with --partition");
 }
 
-}  // namespace
+}  // namespace slurm_refusals_test
 }  // namespace divvy::cli::slurm

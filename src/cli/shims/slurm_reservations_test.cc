@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy::cli::slurm {
-namespace {
+namespace slurm_reservations_test {
 
 TEST(Reservations, AreShownInSlurmsWords) {
   wire::ReservationView view;
@@ -34,5 +34,5 @@ TEST(Reservations, AreShownInSlurmsWords) {
   EXPECT_NE(line.find("State=INACTIVE "), std::string::npos) << line;
 }
 
-}  // namespace
+}  // namespace slurm_reservations_test
 }  // namespace divvy::cli::slurm

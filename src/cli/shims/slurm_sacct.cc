@@ -38,7 +38,7 @@ struct CountRange {
   bool Holds(std::int64_t count) const { return least <= count && count <= most; }
 };
 
-struct Wish {
+struct SacctFlags {
   std::vector<std::string> jobs;
   std::vector<std::string> fields;
   std::vector<std::string> states;
@@ -91,7 +91,7 @@ Status CheckFlags(const std::vector<std::string>& flags) {
   return {};
 }
 
-void AddFilters(std::vector<dialect::Option>& options, Wish& wish) {
+void AddFilters(std::vector<dialect::Option>& options, SacctFlags& wish) {
   options.push_back(List("wckeys", 'W', "KEYS", "Jobs with these workload keys", wish.wckeys));
   options.push_back(List("reason", 'R', "REASONS", "Jobs that wait, or ended, for one of these reasons", wish.reasons));
   options.push_back(
@@ -127,7 +127,7 @@ void AddFilters(std::vector<dialect::Option>& options, Wish& wish) {
   });
 }
 
-bool PassesFilters(const wire::JobView& job, const Wish& wish) {
+bool PassesFilters(const wire::JobView& job, const SacctFlags& wish) {
   const auto is_one_of = [](const std::vector<std::string>& list, std::string_view value) {
     return list.empty() || std::ranges::any_of(list, [&](const auto& one) { return EqualsIgnoringCase(one, value); });
   };
@@ -140,7 +140,7 @@ bool PassesFilters(const wire::JobView& job, const Wish& wish) {
   return !wish.limit_least || *wish.limit_least == limit;
 }
 
-std::vector<dialect::Option> Options(Wish& wish) {
+std::vector<dialect::Option> SacctTable(SacctFlags& wish) {
   dialect::Option jobs{.name = "jobs",
                        .letter = 'j',
                        .takes = Takes::kValue,
@@ -233,7 +233,7 @@ Result<double> ReadPast(const std::string& text) {
   return ToSeconds(moment);
 }
 
-Result<wire::JobSelector> SelectorOf(const Wish& wish) {
+Result<wire::JobSelector> SelectorOf(const SacctFlags& wish) {
   wire::JobSelector select;
   select.includes_final = true;
   select.ids = wish.jobs;
@@ -253,7 +253,7 @@ Result<wire::JobSelector> SelectorOf(const Wish& wish) {
 
 /// The job and its steps, or those of them that are wanted alone. A job whose steps nobody had to ask for has the
 /// batch step.
-void AddRows(AccountRow row, std::vector<JobStep> steps, const Wish& wish, std::vector<AccountRow>& rows) {
+void AddRows(AccountRow row, std::vector<JobStep> steps, const SacctFlags& wish, std::vector<AccountRow>& rows) {
   auto alone = wish.steps.find(JobIdText(row.job));
   if (alone == wish.steps.end()) alone = wish.steps.find(ToString(row.job.id));
   const bool has_alone = alone != wish.steps.end();
@@ -272,7 +272,7 @@ void AddRows(AccountRow row, std::vector<JobStep> steps, const Wish& wish, std::
 }
 
 /// A line for each component that `is_wanted`, and its steps; what was measured stands with the first.
-void AddComponents(AccountRow row, const wire::JobView& job, std::vector<JobStep> steps, const Wish& wish,
+void AddComponents(AccountRow row, const wire::JobView& job, std::vector<JobStep> steps, const SacctFlags& wish,
                    const std::function<bool(const wire::JobView& component)>& is_wanted,
                    std::vector<AccountRow>& rows) {
   std::map<std::size_t, std::vector<JobStep>> of_component;
@@ -293,7 +293,7 @@ void AddComponents(AccountRow row, const wire::JobView& job, std::vector<JobStep
   }
 }
 
-Result<std::vector<AccountRow>> Rows(Api& api, const Wish& wish, bool needs_detail, Scene& scene) {
+Result<std::vector<AccountRow>> Rows(Api& api, const SacctFlags& wish, bool needs_detail, Scene& scene) {
   DIVVY_TRY(const wire::JobSelector select, SelectorOf(wish));
   DIVVY_TRY(std::vector<wire::JobView> jobs, FetchJobs(api, select));
   double until = 0;
@@ -348,7 +348,7 @@ Result<std::vector<AccountRow>> Rows(Api& api, const Wish& wish, bool needs_deta
   return rows;
 }
 
-int PrintScripts(Api& api, const Wish& wish) {
+int PrintScripts(Api& api, const SacctFlags& wish) {
   for (const std::string& id : wish.jobs) {
     const auto job = api.Job(id);
     if (!job) return FailAs("sacct", job.error());
@@ -361,8 +361,8 @@ int PrintScripts(Api& api, const Wish& wish) {
 }  // namespace
 
 int SacctMain(const std::vector<std::string>& words) {
-  Wish wish;
-  const std::vector<dialect::Option> options = Options(wish);
+  SacctFlags wish;
+  const std::vector<dialect::Option> options = SacctTable(wish);
   if (Greets("sacct", "[OPTIONS]", options, words)) return 0;
   const auto parsed = dialect::ParseOptions(options, words);
   NameUsers(wish.users);

@@ -17,7 +17,7 @@ namespace {
 using namespace slurm;
 using dialect::Takes;
 
-struct Wish {
+struct SacctmgrFlags {
   TableFlags table;
   AnswerForm form;
   std::vector<std::string> fields;
@@ -27,7 +27,7 @@ struct Wish {
   std::map<std::string, std::set<std::string>> only;
 };
 
-std::vector<dialect::Option> Options(Wish& wish) {
+std::vector<dialect::Option> SacctmgrTable(SacctmgrFlags& wish) {
   std::vector<dialect::Option> options = {
       Flag("noheader", 'n', "No header", wish.table.has_no_header),
       Flag("parsable", 'p', "Fields with | after each", wish.table.is_parsable),
@@ -45,7 +45,7 @@ std::vector<dialect::Option> Options(Wish& wish) {
 }
 
 /// "where", "user=ada,grace", "format=account%20", "withassoc", "ada": what comes after the kind of record.
-Status ReadCondition(const std::string& word, Wish& wish) {
+Status ReadCondition(const std::string& word, SacctmgrFlags& wish) {
   const std::string lower = ToLower(word);
   if (lower == "where" || lower == "and") return {};
   if (lower.starts_with("withas")) wish.has_associations = true;
@@ -78,14 +78,14 @@ Status ReadCondition(const std::string& word, Wish& wish) {
   return {};
 }
 
-bool IsWanted(const TeamRow& row, const Wish& wish) {
+bool IsWanted(const TeamRow& row, const SacctmgrFlags& wish) {
   return std::ranges::all_of(wish.only, [&](const auto& condition) {
     const auto value = row.find(condition.first);
     return value != row.end() && condition.second.contains(value->second);
   });
 }
 
-int Show(Wish wish, const std::vector<std::string>& words) {
+int Show(SacctmgrFlags wish, const std::vector<std::string>& words) {
   if (words.empty())
     return FailAs(
         "sacctmgr",
@@ -119,8 +119,8 @@ int Show(Wish wish, const std::vector<std::string>& words) {
 }  // namespace
 
 int SacctmgrMain(const std::vector<std::string>& words) {
-  Wish wish;
-  const std::vector<dialect::Option> options = Options(wish);
+  SacctmgrFlags wish;
+  const std::vector<dialect::Option> options = SacctmgrTable(wish);
   if (Greets("sacctmgr",
              "[OPTIONS] show user|account|association|cluster|qos|tres [where] [NAME=VALUE...] [format=...]", options,
              words))

@@ -17,11 +17,11 @@ using namespace slurm;
 
 namespace {
 
-struct Wish {
+struct SattachFlags {
   bool is_quiet = false;
 };
 
-std::vector<dialect::Option> Options(Wish& wish) {
+std::vector<dialect::Option> SattachTable(SattachFlags& wish) {
   using dialect::Takes;
   return {
       Flag("quiet", 'Q', "No word on whose output it is", wish.is_quiet),
@@ -51,8 +51,8 @@ Status CheckStep(Api& api, const wire::JobDetail& job, const std::string& step) 
 }  // namespace
 
 int SattachMain(const std::vector<std::string>& words) {
-  Wish wish;
-  const std::vector<dialect::Option> options = Options(wish);
+  SattachFlags wish;
+  const std::vector<dialect::Option> options = SattachTable(wish);
   if (Greets("sattach", "JOB.STEP", options, words)) return 0;
   const auto parsed = dialect::ParseOptions(options, words, {.stops_at_first_positional = true});
   if (!parsed) return FailAs("sattach", parsed.error());

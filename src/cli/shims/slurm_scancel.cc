@@ -20,7 +20,7 @@ constexpr std::string_view kNoSuchJob = "Invalid job id specified";
 using namespace slurm;
 using dialect::Takes;
 
-struct Wish {
+struct ScancelFlags {
   std::vector<std::string> names;
   std::vector<std::string> states;
   std::vector<std::string> steps;  // "17.0".
@@ -40,7 +40,7 @@ struct Wish {
   bool has_other_filter = false;  // -R, --wckey: nothing here has one.
 };
 
-std::vector<dialect::Option> Options(Wish& wish) {
+std::vector<dialect::Option> ScancelTable(ScancelFlags& wish) {
   const auto filter = [&wish](std::string_view name, char letter) {
     dialect::Option option = Ignored(name, letter, Takes::kValue);
     option.apply = [&wish](std::string_view) -> Status {
@@ -107,13 +107,13 @@ Result<wire::JobSelector> OnHosts(Api& api, const wire::JobSelector& select, con
 }
 
 /// Which of a job's processes --signal is for: without -b and -f the script's own is spared, as in Slurm.
-std::string ReachOf(const Wish& wish) {
+std::string ReachOf(const ScancelFlags& wish) {
   if (wish.is_batch) return "script";
   return wish.is_full ? "" : "others";
 }
 
 /// One action on one selection; tells of each job that it could not be done to. The exit code.
-int Act(const wire::JobSelector& select, int signal, const Wish& wish) {
+int Act(const wire::JobSelector& select, int signal, const ScancelFlags& wish) {
   auto api = Api::Connect();
   if (!api) return FailAs("scancel", api.error());
   wire::ActionRequest request;
@@ -194,8 +194,8 @@ int StopSteps(const std::vector<std::string>& steps, int signal) {
 }  // namespace
 
 int ScancelMain(const std::vector<std::string>& words) {
-  Wish wish;
-  const std::vector<dialect::Option> options = Options(wish);
+  ScancelFlags wish;
+  const std::vector<dialect::Option> options = ScancelTable(wish);
   if (Greets("scancel", "[OPTIONS] [JOBID[_ELEMENTS]...]", options, words)) return 0;
   auto parsed = dialect::ParseOptions(options, words);
   if (!parsed) return FailAs("scancel", parsed.error().message);

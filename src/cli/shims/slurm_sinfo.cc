@@ -18,7 +18,7 @@ namespace {
 using namespace slurm;
 using dialect::Takes;
 
-struct Wish {
+struct SinfoFlags {
   std::string letters;
   std::string names;
   std::string interval;
@@ -36,7 +36,7 @@ struct Wish {
   bool lists_reasons = false;
 };
 
-std::vector<dialect::Option> Options(Wish& wish) {
+std::vector<dialect::Option> SinfoTable(SinfoFlags& wish) {
   std::vector<dialect::Option> options = {
       Text("format", 'o', "FORMAT", "Columns by letter: \"%n %G %t\"", wish.letters),
       Text("Format", 'O', "NAMES", "Columns by name: nodelist,gres:40", wish.names),
@@ -78,7 +78,7 @@ Result<bool> IsWanted(const NodeRow& row, const std::vector<std::string>& states
   return is_wanted;
 }
 
-std::string_view LettersOf(const Wish& wish) {
+std::string_view LettersOf(const SinfoFlags& wish) {
   if (!wish.letters.empty()) return wish.letters;
   if (wish.lists_reasons) return wish.is_long ? kInfoReasonsLong : kInfoReasons;
   if (wish.is_summary) return kInfoSummary;
@@ -88,7 +88,7 @@ std::string_view LettersOf(const Wish& wish) {
   return preferred != nullptr && *preferred != 0 ? std::string_view(preferred) : kInfoDefault;
 }
 
-Result<std::string> DrawReservations(const Wish& wish) {
+Result<std::string> DrawReservations(const SinfoFlags& wish) {
   DIVVY_TRY(Api api, Api::Connect());
   DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/reservations", ""));
   DIVVY_TRY(const std::vector<wire::ReservationView> views, wire::Decode<std::vector<wire::ReservationView>>(text));
@@ -97,7 +97,7 @@ Result<std::string> DrawReservations(const Wish& wish) {
                          : ListReservations(views, scene.now, scene.hostname, !wish.has_no_header);
 }
 
-Result<std::string> Draw(const Wish& wish) {
+Result<std::string> Draw(const SinfoFlags& wish) {
   if (wish.lists_reservations) return DrawReservations(wish);
   DIVVY_TRY(std::vector<NodeRow> rows, FetchNodes());
   DIVVY_TRY(const std::vector<std::string> names, HostNames(wish.nodes));
@@ -124,8 +124,8 @@ Result<std::string> Draw(const Wish& wish) {
 }  // namespace
 
 int SinfoMain(const std::vector<std::string>& words) {
-  Wish wish;
-  const std::vector<dialect::Option> options = Options(wish);
+  SinfoFlags wish;
+  const std::vector<dialect::Option> options = SinfoTable(wish);
   if (Greets("sinfo", "[OPTIONS]", options, words)) return 0;
   const auto parsed = dialect::ParseOptions(options, words);
   if (!parsed) return FailAs("sinfo", parsed.error().message);

@@ -21,7 +21,7 @@ using dialect::Takes;
 
 using PriorityField = Field<wire::JobView>;
 
-struct Wish {
+struct SprioFlags {
   std::string letters;
   std::vector<std::string> jobs;
   std::vector<std::string> users;
@@ -58,7 +58,7 @@ std::vector<PriorityField> Fields() {
   return fields;
 }
 
-std::vector<dialect::Option> Options(Wish& wish) {
+std::vector<dialect::Option> SprioTable(SprioFlags& wish) {
   std::vector<dialect::Option> options = {
       List("jobs", 'j', "IDS", "These jobs only", wish.jobs),
       List("user", 'u', "NAMES", "Jobs of these users", wish.users),
@@ -87,7 +87,7 @@ std::vector<Record> RecordsOf(const std::vector<wire::JobView>& jobs, const std:
   return records;
 }
 
-Result<std::vector<wire::JobView>> Rows(Api& api, const Wish& wish) {
+Result<std::vector<wire::JobView>> Rows(Api& api, const SprioFlags& wish) {
   wire::JobSelector select;
   select.user = wish.users.size() == 1 ? wish.users.front() : "all";
   select.states = {"queued", "held"};
@@ -107,8 +107,8 @@ Result<std::vector<wire::JobView>> Rows(Api& api, const Wish& wish) {
 }  // namespace
 
 int SprioMain(const std::vector<std::string>& words) {
-  Wish wish;
-  const std::vector<dialect::Option> options = Options(wish);
+  SprioFlags wish;
+  const std::vector<dialect::Option> options = SprioTable(wish);
   if (Greets("sprio", "[OPTIONS]", options, words)) return 0;
   const auto parsed = dialect::ParseOptions(options, words);
   NameUsers(wish.users);

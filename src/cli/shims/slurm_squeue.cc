@@ -23,7 +23,7 @@ namespace {
 using namespace slurm;
 using dialect::Takes;
 
-struct Wish {
+struct SqueueFlags {
   QueueFormat format;
   std::vector<std::string> jobs;
   std::vector<std::string> users;
@@ -46,7 +46,7 @@ struct Wish {
   std::vector<std::string> licenses;
 };
 
-Status TakeSteps(std::string_view list, Wish& wish) {
+Status TakeSteps(std::string_view list, SqueueFlags& wish) {
   DIVVY_TRY(const std::vector<std::string> ids, SplitJobIds(list));
   for (const std::string& id : ids) {
     wish.steps.push_back(id);
@@ -55,7 +55,7 @@ Status TakeSteps(std::string_view list, Wish& wish) {
   return {};
 }
 
-std::vector<dialect::Option> Options(Wish& wish) {
+std::vector<dialect::Option> SqueueTable(SqueueFlags& wish) {
   dialect::Option jobs{.name = "jobs",
                        .letter = 'j',
                        .takes = Takes::kValue,
@@ -128,7 +128,7 @@ constexpr auto kVariables = std::to_array<EnvironmentOption>({
     {"SQUEUE_USERS", "user"},
 });
 
-void AddFromEnvironment(const Wish& around, Wish& wish) {
+void AddFromEnvironment(const SqueueFlags& around, SqueueFlags& wish) {
   const bool has_own_format = !wish.format.letters.empty() || !wish.format.names.empty() || wish.is_long ||
                               wish.shows_start || wish.shows_steps;
   if (!has_own_format) {
@@ -160,7 +160,7 @@ Status CheckUsers(std::vector<std::string>& users) {
   return {};
 }
 
-Result<wire::JobSelector> SelectorOf(const Wish& wish) {
+Result<wire::JobSelector> SelectorOf(const SqueueFlags& wish) {
   wire::JobSelector select;
   select.ids = wish.jobs;
   // The server says who calls: from another machine this one's name for them may be another.
@@ -179,7 +179,7 @@ Result<wire::JobSelector> SelectorOf(const Wish& wish) {
   return select;
 }
 
-bool IsWanted(const wire::JobView& job, const Wish& wish) {
+bool IsWanted(const wire::JobView& job, const SqueueFlags& wish) {
   const auto among = [](const std::vector<std::string>& list, const std::string& value) {
     return list.empty() || std::ranges::find(list, value) != list.end();
   };
@@ -201,7 +201,7 @@ bool SaidOneOf(const QueueRow& row, const std::string& option, const std::vector
 }
 
 /// The steps that run, of each job that does.
-std::vector<QueueRow> StepRows(Api& api, const Wish& wish, std::vector<QueueRow> rows) {
+std::vector<QueueRow> StepRows(Api& api, const SqueueFlags& wish, std::vector<QueueRow> rows) {
   const auto is_named = [&](const std::string& id) { return std::ranges::find(wish.steps, id) != wish.steps.end(); };
   std::vector<QueueRow> out;
   for (QueueRow& row : rows) {
@@ -223,7 +223,7 @@ std::vector<QueueRow> StepRows(Api& api, const Wish& wish, std::vector<QueueRow>
   return out;
 }
 
-QueueFormat FormatOf(const Wish& wish) {
+QueueFormat FormatOf(const SqueueFlags& wish) {
   QueueFormat format = wish.format;
   if (format.letters.empty()) {
     format.letters = wish.shows_steps   ? kQueueSteps
@@ -236,7 +236,7 @@ QueueFormat FormatOf(const Wish& wish) {
   return format;
 }
 
-Result<std::string> Draw(Api& api, const Wish& wish) {
+Result<std::string> Draw(Api& api, const SqueueFlags& wish) {
   DIVVY_TRY(const wire::JobSelector select, SelectorOf(wish));
   DIVVY_TRY(std::vector<wire::JobView> jobs, FetchJobs(api, select));
   const double forgotten = ToSeconds(CallerSurroundings().now) - kMinJobAgeS;
@@ -288,11 +288,12 @@ Result<std::string> Draw(Api& api, const Wish& wish) {
 }  // namespace
 
 int SqueueMain(const std::vector<std::string>& words) {
-  Wish wish;
-  const std::vector<dialect::Option> options = Options(wish);
+  SqueueFlags wish;
+  const std::vector<dialect::Option> options = SqueueTable(wish);
   if (Greets("squeue", "[OPTIONS]", options, words)) return 0;
-  Wish around;
-  if (const Status read = ReadEnvironment(Options(around), kVariables); !read) return FailAs("squeue", read.error());
+  SqueueFlags around;
+  if (const Status read = ReadEnvironment(SqueueTable(around), kVariables); !read)
+    return FailAs("squeue", read.error());
   const auto parsed = dialect::ParseOptions(options, words);
   if (!parsed) return FailAs("squeue", parsed.error().message);
   if (wish.form.lists_parsers) return PrintParsers();

@@ -28,7 +28,7 @@ namespace {
 using namespace slurm;
 using dialect::Takes;
 
-struct Wish {
+struct SrunFlags {
   JobSpec spec;
   std::vector<std::string> command;
   std::string output;
@@ -55,8 +55,8 @@ struct Wish {
   bool is_quiet = false;
 };
 
-/// Options of srun's own that change nothing here, and why where somebody may miss something.
-void AddUnused(std::vector<dialect::Option>& options, Wish& wish) {
+/// SrunTable of srun's own that change nothing here, and why where somebody may miss something.
+void AddUnused(std::vector<dialect::Option>& options, SrunFlags& wish) {
   struct Unused {
     std::string_view name;
     char letter;
@@ -105,7 +105,7 @@ void AddUnused(std::vector<dialect::Option>& options, Wish& wish) {
   options.push_back(std::move(async));
 }
 
-std::vector<dialect::Option> Options(Wish& wish, const dialect::Surroundings& around) {
+std::vector<dialect::Option> SrunTable(SrunFlags& wish, const dialect::Surroundings& around) {
   const auto optional = [](std::string_view name, char letter, std::string_view help, bool& flag) {
     dialect::Option option{.name = name,
                            .letter = letter,
@@ -166,7 +166,7 @@ dialect::Surroundings SurroundingsOf(const StepCall& call, const StepIdentity& i
   return around;
 }
 
-Status ReadCommands(const Wish& wish, const StepCall& call, StepAsk& ask) {
+Status ReadCommands(const SrunFlags& wish, const StepCall& call, StepAsk& ask) {
   ask.commands = {wish.command};
   if (!wish.is_multi_prog) return {};
   const std::string& path = wish.command.front();
@@ -178,7 +178,7 @@ Status ReadCommands(const Wish& wish, const StepCall& call, StepAsk& ask) {
   return {};
 }
 
-Result<StepAsk> AskOf(Wish& wish, const StepCall& call, const JobAround& job, bool is_spread) {
+Result<StepAsk> AskOf(SrunFlags& wish, const StepCall& call, const JobAround& job, bool is_spread) {
   const auto value = [&](std::string_view name) { return EnvironmentValue(job.environment, name); };
   if (!wish.jobid.empty() && wish.jobid != job.id) {
     return InvalidArgument("this is job " + job.id + "; a step of job " + wish.jobid +
@@ -221,7 +221,7 @@ Result<StepAsk> AskOf(Wish& wish, const StepCall& call, const JobAround& job, bo
 }
 
 /// True when one plain process on the caller's streams is not all there is to it.
-bool NeedsStepRunner(const Wish& wish) {
+bool NeedsStepRunner(const SrunFlags& wish) {
   const auto given = [&](std::string_view option) { return dialect::slurm::Value(wish.spec, option).has_value(); };
   return wish.spec.request.tasks > 1 || wish.spec.request.is_heterogeneous() || wish.has_labels || wish.is_multi_prog ||
          !wish.output.empty() || !wish.error.empty() || !wish.input.empty() || !wish.task_prolog.empty() ||
@@ -230,7 +230,7 @@ bool NeedsStepRunner(const Wish& wish) {
 
 /// The words by which a job's own step starts. Where the job may be has been said to the job, which has its machines by
 /// then: of a list of more than it takes some are none of them.
-std::vector<std::string> StepWords(const Wish& wish, std::vector<std::string> words) {
+std::vector<std::string> StepWords(const SrunFlags& wish, std::vector<std::string> words) {
   if (!wish.noted.notes.empty()) words.insert(words.begin(), "--noted");
   const bool says_where = dialect::slurm::Value(wish.spec, "nodelist").has_value() || !wish.relative.empty();
   if (!says_where || wish.spec.request.is_heterogeneous()) return words;
@@ -241,14 +241,14 @@ std::vector<std::string> StepWords(const Wish& wish, std::vector<std::string> wo
 }
 
 /// --het-group of a job of one component names that.
-Status CheckOnlyGroup(const Wish& wish) {
+Status CheckOnlyGroup(const SrunFlags& wish) {
   if (wish.het_group.empty()) return {};
   const auto list = ReadComponentList(wish.het_group, 1);
   if (list) return {};
   return InvalidArgument("--het-group=" + wish.het_group + ": " + list.error().message + "; leave --het-group out");
 }
 
-int RunJob(Wish& wish, const std::vector<std::string>& words, const dialect::Surroundings& around) {
+int RunJob(SrunFlags& wish, const std::vector<std::string>& words, const dialect::Surroundings& around) {
   JobSpec& spec = wish.spec;
   spec.dialect = Dialect::kSlurm;
   spec.is_foreground = true;
@@ -285,9 +285,9 @@ std::string Complaint(const Error& error) {
   return std::string(is_fatal ? "srun: fatal: " : "srun: error: ") + error.message;
 }
 
-Status ReadWords(Wish& wish, const std::vector<std::string>& words, const dialect::Surroundings& around) {
+Status ReadWords(SrunFlags& wish, const std::vector<std::string>& words, const dialect::Surroundings& around) {
   DIVVY_TRY(dialect::Parsed parsed,
-            dialect::ReadSlurmWords(Options(wish, around), words, around, wish.spec, &wish.noted));
+            dialect::ReadSlurmWords(SrunTable(wish, around), words, around, wish.spec, &wish.noted));
   if (wish.mpi == "list") return {};
   wish.command = std::move(parsed.positional);
   wish.command.insert(wish.command.end(), parsed.after_dashes.begin(), parsed.after_dashes.end());
@@ -306,7 +306,7 @@ std::vector<std::vector<std::string>> SplitAtColons(const std::vector<std::strin
 }
 
 /// In any other job than a heterogeneous one. A ":" at the end is a word of the command (sh -c :).
-Status CheckIsOfOne(const Wish& wish, const std::string& job) {
+Status CheckIsOfOne(const SrunFlags& wish, const std::string& job) {
   DIVVY_CHECK(CheckOnlyGroup(wish));
   const auto colon = std::ranges::find(wish.command, ":");
   if (colon == wish.command.end() || colon + 1 == wish.command.end()) return {};
@@ -322,7 +322,7 @@ Result<StepAsk> AskOfParts(const StepCall& call, const std::vector<std::string>&
   std::vector<bool> is_taken(identity.gang->components());
   const std::vector<std::vector<std::string>> stretches = SplitAtColons(words);
   for (std::size_t i = 0; i < stretches.size(); ++i) {
-    Wish wish;
+    SrunFlags wish;
     DIVVY_CHECK(ReadWords(wish, stretches[i], SurroundingsOf(call, identity)));
     if (wish.is_multi_prog) return InvalidArgument("--multi-prog is not for a heterogeneous job; write ./a : ./b");
     const std::string group = wish.het_group.empty() ? std::to_string(i) : wish.het_group;
@@ -331,7 +331,7 @@ Result<StepAsk> AskOfParts(const StepCall& call, const std::vector<std::string>&
       if (is_taken[component])
         return InvalidArgument("two of the commands are for component " + std::to_string(component));
       is_taken[component] = true;
-      Wish its = wish;
+      SrunFlags its = wish;
       JobAround around = job;
       around.environment = EnvironmentOfComponent(std::move(around.environment), component);
       DIVVY_TRY(StepAsk part, AskOf(its, call, around, true));
@@ -399,7 +399,7 @@ Result<StepPlan> PlanSrun(const StepCall& call, const std::vector<std::string>& 
   if (!has_empty_word && !call.environment.empty()) {
     if (auto ask = last.Find(call, words)) return PlanStep(*std::move(ask), std::move(job), call, machine, identity);
   }
-  Wish wish;
+  SrunFlags wish;
   if (const Status read = ReadWords(wish, words, SurroundingsOf(call, identity)); !read) return failed(read.error());
   if (const Status is_of_one = CheckIsOfOne(wish, job.id); !is_of_one) return failed(is_of_one.error());
   auto ask = AskOf(wish, call, job, identity.gang != nullptr);
@@ -416,8 +416,8 @@ Result<StepPlan> PlanSrun(const StepCall& call, const std::vector<std::string>& 
 
 int SrunMain(const std::vector<std::string>& words) {
   const dialect::Surroundings around = CallerSurroundings();
-  Wish wish;
-  if (Greets("srun", "[OPTIONS] COMMAND [ARGS...]", Options(wish, around), words)) return 0;
+  SrunFlags wish;
+  if (Greets("srun", "[OPTIONS] COMMAND [ARGS...]", SrunTable(wish, around), words)) return 0;
   const bool is_inside = IsInsideJob(around.environment);
   if (!is_inside) {
     if (const Status read = dialect::ApplyCommandEnvironment("SLURM_", around, wish.spec); !read)
@@ -426,7 +426,7 @@ int SrunMain(const std::vector<std::string>& words) {
   const std::vector<std::vector<std::string>> stretches = SplitAtColons(words);
   Status read = ReadWords(wish, is_inside ? words : stretches.front(), around);
   for (std::size_t i = 1; read && !is_inside && i < stretches.size(); ++i) {
-    Wish component;
+    SrunFlags component;
     read = ReadWords(component, stretches[i], around);
     if (read) read = dialect::TakeComponent(std::move(component.spec), i, wish.spec);
   }

@@ -14,7 +14,7 @@ namespace {
 using namespace slurm;
 using dialect::Takes;
 
-struct Wish {
+struct SshareFlags {
   TableFlags table;
   AnswerForm form;
   std::vector<std::string> fields;
@@ -25,7 +25,7 @@ struct Wish {
   bool is_users_only = false;
 };
 
-std::vector<dialect::Option> Options(Wish& wish) {
+std::vector<dialect::Option> SshareTable(SshareFlags& wish) {
   std::vector<dialect::Option> options = {
       Flag("noheader", 'n', "No header", wish.table.has_no_header),
       Flag("noheader-h", 'h', "No header", wish.table.has_no_header),
@@ -51,7 +51,7 @@ bool IsAmong(const std::vector<std::string>& list, std::string_view value) {
   return std::ranges::find(list, value) != list.end();
 }
 
-bool IsWanted(const TeamRow& row, const Wish& wish, const std::string& caller) {
+bool IsWanted(const TeamRow& row, const SshareFlags& wish, const std::string& caller) {
   const std::string& user = row.at("user");
   const std::string_view account = Trim(row.at("account"));
   if (!wish.accounts.empty() && !IsAmong(wish.accounts, account)) return false;
@@ -63,8 +63,8 @@ bool IsWanted(const TeamRow& row, const Wish& wish, const std::string& caller) {
 }  // namespace
 
 int SshareMain(const std::vector<std::string>& words) {
-  Wish wish;
-  const std::vector<dialect::Option> options = Options(wish);
+  SshareFlags wish;
+  const std::vector<dialect::Option> options = SshareTable(wish);
   if (Greets("sshare", "[OPTIONS]", options, words)) return 0;
   const auto parsed = dialect::ParseOptions(options, words);
   if (!parsed) return FailAs("sshare", parsed.error().message);

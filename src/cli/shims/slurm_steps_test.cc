@@ -9,7 +9,7 @@
 #include "dialect/slurm.h"
 
 namespace divvy::cli::slurm {
-namespace {
+namespace slurm_steps_test {
 
 JobAround FourGpus(std::vector<std::string> more = {}) {
   std::vector<std::string> environment = {"CUDA_VISIBLE_DEVICES=0,1,2,3", "SLURM_JOB_GPUS=4,5,6,7", "SLURM_JOB_ID=17",
@@ -242,5 +242,5 @@ TEST(Sbatch, RefusesWhatSbatchRefuses) {
   EXPECT_EQ(Batch({"--wrap=x", "t.sh"}).error().message, "Script arguments not permitted with --wrap option");
 }
 
-}  // namespace
+}  // namespace slurm_steps_test
 }  // namespace divvy::cli::slurm

@@ -5,7 +5,7 @@
 #include "base/text.h"
 
 namespace divvy::cli::slurm {
-namespace {
+namespace slurm_teams_test {
 
 wire::TeamsView SomeTeams() {
   wire::TeamsView view;
@@ -89,5 +89,5 @@ TEST(Sshare, SharesAndUseAddUpWithinTheirSiblings) {
             "   faces|linus|1|1.000000|0|1.000000\n");
 }
 
-}  // namespace
+}  // namespace slurm_teams_test
 }  // namespace divvy::cli::slurm

@@ -17,7 +17,7 @@
 #include "cli/shims/slurm_update.h"
 
 namespace divvy::cli::slurm {
-namespace {
+namespace slurm_view_test {
 
 constexpr double kNow = 1'772'452'800;  // 2026-03-02 12:00:00 UTC.
 
@@ -522,5 +522,5 @@ TEST(JobIds, BehindTheDotIsAStep) {
     EXPECT_FALSE(SplitJobIds(wrong)) << wrong;
 }
 
-}  // namespace
+}  // namespace slurm_view_test
 }  // namespace divvy::cli::slurm

@@ -16,7 +16,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kVhUsage =
     "vh [--output-format human|csv|tsv|scsv|psv|json] [--project NAME] GROUP VERB ...\n\n"
     "  exec run STEP [--adhoc] [VH_GPUS=N] [--PARAMETER=VALUE]   Run a step of valohai.yaml\n"
     "  exec list | info | logs | watch | stop | delete | outputs | summarize\n"
@@ -188,7 +188,7 @@ int VhMain(const Words& words) {
   auto global = ParseGlobal(words, at);
   if (!global) return Fail(global.error());
   if (at == words.size() || words[at].starts_with("-") || words[at] == "help") {
-    std::printf("usage: %.*s", static_cast<int>(kUsage.size()), kUsage.data());
+    std::printf("usage: %.*s", static_cast<int>(kVhUsage.size()), kVhUsage.data());
     return at == words.size() ? 2 : 0;
   }
   auto group = ResolveVerb(words[at], kGroups, "");

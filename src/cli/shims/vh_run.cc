@@ -21,7 +21,7 @@
 namespace divvy::cli {
 namespace {
 
-constexpr std::string_view kUsage =
+constexpr std::string_view kRunUsage =
     "vh exec run [OPTIONS] STEP [--PARAMETER=VALUE] [--INPUT=PATH] [NAME=VALUE]\n\n"
     "  -a, --adhoc                 Run a copy of the working directory, so that it may be edited meanwhile\n"
     "  -v, --var NAME=VALUE        An environment variable; NAME=VALUE alone does too (VH_GPUS=4)\n"
@@ -214,7 +214,7 @@ int VhRunMain(const std::vector<std::string>& words, bool is_task, const VhGloba
   auto run = ParseVhRun(words, is_task, read);
   if (!run) return Fail(run.error());
   if (run->wants_help) {
-    std::printf("usage: %.*s", static_cast<int>(kUsage.size()), kUsage.data());
+    std::printf("usage: %.*s", static_cast<int>(kRunUsage.size()), kRunUsage.data());
     return 0;
   }
   if (run->target.empty()) {

@@ -10,7 +10,7 @@
 #include "cli/shims/vh_text.h"
 
 namespace divvy::cli {
-namespace {
+namespace vh_test {
 
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
@@ -207,5 +207,5 @@ TEST_F(SnapshotTest, DoesNotCopyEarlierSnapshotsBelowTheProject) {
   EXPECT_EQ(second->files, 1U);
 }
 
-}  // namespace
+}  // namespace vh_test
 }  // namespace divvy::cli

@@ -11,7 +11,7 @@
 #include "engine/core/take_back_test_world.h"
 
 namespace divvy::core {
-namespace {
+namespace caps_test {
 
 constexpr std::int64_t kGpu = placement::kGpuParts;
 
@@ -339,5 +339,5 @@ TEST(Caps, OfRandomClustersAreExplained) {
   EXPECT_GT(changed, 20);
 }
 
-}  // namespace
+}  // namespace caps_test
 }  // namespace divvy::core

@@ -12,7 +12,7 @@
 #include "engine/core/test_world.h"
 
 namespace divvy::core {
-namespace {
+namespace components_test {
 
 /// Nodes of two models, one kind each.
 Cluster TwoModels(const std::vector<std::pair<int, int>>& model_and_gpus) {
@@ -159,5 +159,5 @@ TEST(ComponentsOfAsk, SayWhichOneIsWhich) {
   EXPECT_EQ(pieces[2].node, 0U);
 }
 
-}  // namespace
+}  // namespace components_test
 }  // namespace divvy::core

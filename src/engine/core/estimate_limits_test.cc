@@ -17,7 +17,7 @@
 #include "engine/core/test_world.h"
 
 namespace divvy::core {
-namespace {
+namespace estimate_limits_test {
 
 using std::chrono::hours;
 using std::chrono::minutes;
@@ -334,5 +334,5 @@ TEST(EstimateLimits, AreWhatHappensUnderCaps) { CheckAgainstLife(Bounds::kCaps);
 TEST(EstimateLimits, AreWhatHappensUnderCapsInsideOthers) { CheckAgainstLife(Bounds::kNestedCaps); }
 TEST(EstimateLimits, AreWhatHappensUnderBoundsOfTeams) { CheckAgainstLife(Bounds::kTeams); }
 
-}  // namespace
+}  // namespace estimate_limits_test
 }  // namespace divvy::core

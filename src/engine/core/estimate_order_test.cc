@@ -16,7 +16,7 @@
 #include "engine/core/test_world.h"
 
 namespace divvy::core {
-namespace {
+namespace estimate_order_test {
 
 using std::chrono::minutes;
 
@@ -178,5 +178,5 @@ TEST(EstimateOrder, HoldsWhereALineGetsTooLongToBePlaced) {
   EXPECT_GT(typical(kJobs - 1) - typical(kMostStepped), minutes(600 / 4 * 40));
 }
 
-}  // namespace
+}  // namespace estimate_order_test
 }  // namespace divvy::core

@@ -6,7 +6,7 @@
 #include "engine/core/test_world.h"
 
 namespace divvy::core {
-namespace {
+namespace estimate_test {
 
 using std::chrono::hours;
 using std::chrono::minutes;
@@ -136,5 +136,5 @@ TEST(Estimate, WaitsForACap) {
   EXPECT_EQ(start.basis, "when enough of those end that its caps and limits count");
 }
 
-}  // namespace
+}  // namespace estimate_test
 }  // namespace divvy::core

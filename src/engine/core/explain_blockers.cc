@@ -47,9 +47,9 @@ GpuMask GpusFor(const Node& node, const Shape& shape) {
 
 constexpr const char* kKeptAhead = ", and what is left is kept for a job ahead";
 
-class Finder {
+class BlockerFinder {
  public:
-  Finder(View& view, const Names& names, Time begin)
+  BlockerFinder(View& view, const Names& names, Time begin)
       : view_(view),
         state_(view.state()),
         ask_(view.seeker().ask),
@@ -556,7 +556,7 @@ class Finder {
 }  // namespace
 
 std::vector<Blocker> FindBlockers(View& view, const Names& names, Time begin) {
-  return Finder(view, names, begin).All();
+  return BlockerFinder(view, names, begin).All();
 }
 
 }  // namespace divvy::core

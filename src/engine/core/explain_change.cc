@@ -57,7 +57,7 @@ class Search {
   bool HasOneGroup() const { return seeker_.ask.groups.size() == 1; }
 
   std::optional<NodeIndex> Helps(const Change& change) const {
-    const Trial trial = TryChange(cluster_, seeker_, change, now_);
+    const ChangeTrial trial = TryChange(cluster_, seeker_, change, now_);
     return trial.starts ? std::optional(trial.node) : std::nullopt;
   }
 
@@ -381,7 +381,7 @@ std::optional<Change> FindChange(const Cluster& cluster, const Seeker& seeker, T
   return Search(cluster, seeker, now, names).Find();
 }
 
-Trial TryChange(const Cluster& cluster, const Seeker& seeker, const Change& change, Time now) {
+ChangeTrial TryChange(const Cluster& cluster, const Seeker& seeker, const Change& change, Time now) {
   // A view lifts holds while it looks and puts them back.
   auto& state = const_cast<Cluster::State&>(cluster.state());
   const std::optional<NodeIndex> node = WouldStartWith(state, seeker, change, now);

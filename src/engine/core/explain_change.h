@@ -32,12 +32,12 @@ std::optional<Change> FindChange(const Cluster& cluster, const Seeker& seeker, T
 std::optional<NodeIndex> WouldStartWith(Cluster::State& state, const Seeker& seeker, const Change& change, Time now);
 
 /// What would become of the job at once.
-struct Trial {
+struct ChangeTrial {
   bool starts = false;
   NodeIndex node = 0;         // Of its first task, as a view of the cluster has it.
   std::vector<Piece> pieces;  // As a copy of the cluster decides; empty where it was too large to copy.
 };
 /// Requires: `seeker` waits in line. The cluster is the same before and after.
-Trial TryChange(const Cluster& cluster, const Seeker& seeker, const Change& change, Time now);
+ChangeTrial TryChange(const Cluster& cluster, const Seeker& seeker, const Change& change, Time now);
 
 }  // namespace divvy::core

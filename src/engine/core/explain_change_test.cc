@@ -5,7 +5,7 @@
 #include "engine/core/explain_test_world.h"
 
 namespace divvy::core {
-namespace {
+namespace explain_change_test {
 
 using std::chrono::hours;
 using std::chrono::minutes;
@@ -109,5 +109,5 @@ TEST(Change, StartsTheJob) {
   EXPECT_GE(kinds.size(), 7u);
 }
 
-}  // namespace
+}  // namespace explain_change_test
 }  // namespace divvy::core

@@ -33,9 +33,9 @@ GpuMask Fitting(const NodeState& state, const Shape& shape) {
   return mask;
 }
 
-class Finder {
+class ReservationFinder {
  public:
-  explicit Finder(const View& view)
+  explicit ReservationFinder(const View& view)
       : view_(view), state_(view.state()), ask_(view.seeker().ask), shape_(ask_.groups.front().alternatives.front()) {}
 
   std::vector<Blocker> All() {
@@ -143,6 +143,6 @@ class Finder {
 
 }  // namespace
 
-std::vector<Blocker> FindReservations(const View& view) { return Finder(view).All(); }
+std::vector<Blocker> FindReservations(const View& view) { return ReservationFinder(view).All(); }
 
 }  // namespace divvy::core

@@ -9,7 +9,7 @@
 #include "engine/core/explain_view.h"
 
 namespace divvy::core {
-namespace {
+namespace explain_test {
 
 using std::chrono::hours;
 using std::chrono::minutes;
@@ -351,5 +351,5 @@ TEST_P(RandomExplained, NobodyWaitsWithoutABlocker) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomExplained, testing::Range(0, 4));
 
-}  // namespace
+}  // namespace explain_test
 }  // namespace divvy::core

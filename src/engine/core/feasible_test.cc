@@ -7,7 +7,7 @@
 #include "engine/core/explain_test_world.h"
 
 namespace divvy::core {
-namespace {
+namespace feasible_test {
 
 std::string Refusal(const Cluster& cluster, const Ask& ask, const Names& names = {}) {
   const Status status = Feasible(cluster, ask, names);
@@ -155,5 +155,5 @@ TEST(Feasible, AgreesWithWhatStartsWhenNothingElseRuns) {
   EXPECT_GT(refused, 300);
 }
 
-}  // namespace
+}  // namespace feasible_test
 }  // namespace divvy::core

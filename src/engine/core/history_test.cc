@@ -19,7 +19,7 @@
 #include "engine/core/test_world.h"
 
 namespace divvy::core {
-namespace {
+namespace history_test {
 
 using std::chrono::minutes;
 
@@ -489,5 +489,5 @@ TEST(History, TheSameTwiceGivesTheSamePlans) {
   }
 }
 
-}  // namespace
+}  // namespace history_test
 }  // namespace divvy::core

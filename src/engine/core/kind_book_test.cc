@@ -8,7 +8,7 @@
 #include "engine/gpu_type.h"
 
 namespace divvy::core {
-namespace {
+namespace kind_book_test {
 
 NodeTraits Traits(std::string name, std::vector<std::string> features, std::vector<GpuTraits> gpus) {
   return {std::move(name), {}, std::move(features), std::move(gpus)};
@@ -463,5 +463,5 @@ TEST(SetKinds, AJobStartsOnANodeThatIsGivenItsFeature) {
   EXPECT_EQ(world.cluster.Decide(At(3)).starts.front().pieces.front().node, 2u);
 }
 
-}  // namespace
+}  // namespace kind_book_test
 }  // namespace divvy::core

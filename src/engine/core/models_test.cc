@@ -8,7 +8,7 @@
 #include "engine/core/test_world.h"
 
 namespace divvy::core {
-namespace {
+namespace models_test {
 
 constexpr int kModels = 2;
 
@@ -138,5 +138,5 @@ TEST(Models, ASingleTaskTakesAnyMixAndThenGrowsNoFurther) {
   EXPECT_EQ(cluster.Decide(At(3)).growths.size(), 1U);
 }
 
-}  // namespace
+}  // namespace models_test
 }  // namespace divvy::core

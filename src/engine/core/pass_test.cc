@@ -6,7 +6,7 @@
 #include "engine/core/test_world.h"
 
 namespace divvy::core {
-namespace {
+namespace pass_test {
 
 using std::chrono::hours;
 using std::chrono::minutes;
@@ -163,5 +163,5 @@ TEST(Pass, AnElasticJobTakesWhatNobodyWaitsFor) {
   EXPECT_EQ(cluster.CheckInvariants(), "");
 }
 
-}  // namespace
+}  // namespace pass_test
 }  // namespace divvy::core

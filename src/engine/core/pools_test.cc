@@ -8,7 +8,7 @@
 #include "engine/core/test_world.h"
 
 namespace divvy::core {
-namespace {
+namespace pools_test {
 
 using std::chrono::hours;
 using std::chrono::minutes;
@@ -236,5 +236,5 @@ TEST(Pools, ThatShareNothingAreAsTwoClusters) {
   }
 }
 
-}  // namespace
+}  // namespace pools_test
 }  // namespace divvy::core

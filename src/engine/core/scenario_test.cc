@@ -48,7 +48,7 @@
 #include "engine/phrases.h"
 
 namespace divvy::core {
-namespace {
+namespace scenario_test {
 
 class Scenario {
  public:
@@ -341,5 +341,5 @@ TEST_P(ClusterScenarios, Holds) {
 
 INSTANTIATE_TEST_SUITE_P(, ClusterScenarios, ::testing::ValuesIn(ScenarioFiles("cluster")), ScenarioName);
 
-}  // namespace
+}  // namespace scenario_test
 }  // namespace divvy::core

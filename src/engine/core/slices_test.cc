@@ -9,7 +9,7 @@
 #include "engine/core/feasible.h"
 
 namespace divvy::core {
-namespace {
+namespace slices_test {
 
 using placement::MigProfile;
 using std::chrono::hours;
@@ -175,5 +175,5 @@ TEST(SliceHistory, EverybodyHasABlockerAndTheChangeStartsIt) {
   EXPECT_GT(changes, 20);
 }
 
-}  // namespace
+}  // namespace slices_test
 }  // namespace divvy::core

@@ -9,7 +9,7 @@
 #include "engine/core/test_world.h"
 
 namespace divvy::core {
-namespace {
+namespace speeds_test {
 
 using std::chrono::hours;
 
@@ -163,5 +163,5 @@ TEST(FairAtSpeeds, WhatIsHeldIsNeverWorthMoreAndWhatIsGivenBackIsWorthAsMuchAsWa
   EXPECT_TRUE(has_changed) << "speeds decide nothing";
 }
 
-}  // namespace
+}  // namespace speeds_test
 }  // namespace divvy::core

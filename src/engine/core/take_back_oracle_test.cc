@@ -8,7 +8,7 @@
 #include "engine/core/take_back_test_world.h"
 
 namespace divvy::core {
-namespace {
+namespace take_back_oracle_test {
 
 struct Placed {
   std::uint64_t id = 0;
@@ -194,5 +194,5 @@ TEST_P(Oracle, AllThatIsTakenBetweenTeamsComesToRest) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Oracle, testing::Range<std::uint64_t>(1, 7));
 
-}  // namespace
+}  // namespace take_back_oracle_test
 }  // namespace divvy::core

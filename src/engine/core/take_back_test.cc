@@ -5,7 +5,7 @@
 #include "engine/core/take_back_test_world.h"
 
 namespace divvy::core {
-namespace {
+namespace take_back_test {
 
 using Ids = std::vector<std::uint64_t>;
 
@@ -248,5 +248,5 @@ TEST(MoveJobs, AMovedJobThatEndsByItselfLeavesNothingHeld) {
   EXPECT_EQ(world.cluster.CheckInvariants(), "");
 }
 
-}  // namespace
+}  // namespace take_back_test
 }  // namespace divvy::core

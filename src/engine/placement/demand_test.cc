@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy::placement {
-namespace {
+namespace demand_test {
 
 Shape Cpu(int cpu_milli, int memory_mib = 0) {
   Shape shape;
@@ -52,5 +52,5 @@ TEST(RunningDemand, ForgetsWhatIsLongGoneAndStaysInRange) {
   EXPECT_EQ(demand[0].weight, 1 << 20);
 }
 
-}  // namespace
+}  // namespace demand_test
 }  // namespace divvy::placement

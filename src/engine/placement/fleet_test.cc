@@ -12,7 +12,7 @@
 #include "engine/placement/test_random.h"
 
 namespace divvy::placement {
-namespace {
+namespace fleet_test {
 
 constexpr int kModels = 3;
 
@@ -220,5 +220,5 @@ TEST(SimplePolicies, DifferAsTheirNamesSay) {
   EXPECT_EQ(MakeScorer("no-such-policy", {}, 0, {kGpuParts}), nullptr);
 }
 
-}  // namespace
+}  // namespace fleet_test
 }  // namespace divvy::placement

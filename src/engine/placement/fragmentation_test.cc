@@ -5,7 +5,7 @@
 #include "engine/placement/test_random.h"
 
 namespace divvy::placement {
-namespace {
+namespace fragmentation_test {
 
 /// The definition, request by request.
 std::int64_t FragmentByDefinition(const NodeState& node, const Demand& typical) {
@@ -54,5 +54,5 @@ TEST(Fragmentation, CpuOnlyRequestsMakeEveryGpuAFragmentByTheirPart) {
   EXPECT_EQ(fragmentation.Fragment(MakeNode(8000, 1000, 1, 0)), kGpuParts);
 }
 
-}  // namespace
+}  // namespace fragmentation_test
 }  // namespace divvy::placement

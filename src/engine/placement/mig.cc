@@ -28,7 +28,7 @@ constexpr std::array<Geometry, kMigProfiles> kGeometry = {{
 const Geometry& Of(MigProfile profile) { return kGeometry[static_cast<std::size_t>(profile)]; }
 
 // Larger profiles first.
-std::array<int, kMigProfiles> Rooms(const MigCut& cut) {
+std::array<int, kMigProfiles> RoomAfter(const MigCut& cut) {
   std::array<int, kMigProfiles> rooms{};
   for (int i = 0; i < kMigProfiles; ++i) {
     rooms[static_cast<std::size_t>(i)] = MigRoom(cut, static_cast<MigProfile>(kMigProfiles - 1 - i));
@@ -135,7 +135,7 @@ std::optional<int> ChooseMigStart(const MigCut& cut, MigProfile profile) {
     if (!MigFitsAt(cut, profile, start)) continue;
     MigCut after = cut;
     MigTake(after, profile, start);
-    const std::array<int, kMigProfiles> rooms = Rooms(after);
+    const std::array<int, kMigProfiles> rooms = RoomAfter(after);
     if (best && rooms < best_rooms) continue;
     best = start;
     best_rooms = rooms;

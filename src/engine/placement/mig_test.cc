@@ -7,7 +7,7 @@
 #include <string>
 
 namespace divvy::placement {
-namespace {
+namespace mig_test {
 
 using enum MigProfile;
 using List = std::vector<MigProfile>;
@@ -142,5 +142,5 @@ TEST(Mig, ArrangesWhateverCanBeArrangedAndNothingElse) {
   }
 }
 
-}  // namespace
+}  // namespace mig_test
 }  // namespace divvy::placement

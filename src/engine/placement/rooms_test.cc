@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace divvy::placement {
-namespace {
+namespace rooms_test {
 
 TEST(Rooms, NeverPassOverANodeThatHasRoom) {
   std::mt19937 random(7);
@@ -55,5 +55,5 @@ TEST(Rooms, ABlockWithoutEnoughWholeGpusOnOneNodeIsPassedOver) {
   EXPECT_TRUE(rooms.MayFit(0, nodes, one));
 }
 
-}  // namespace
+}  // namespace rooms_test
 }  // namespace divvy::placement

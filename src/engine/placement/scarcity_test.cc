@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy::placement {
-namespace {
+namespace scarcity_test {
 
 WeightedShape Whole(ModelSet models, std::int64_t weight, int cpu_milli = 0) {
   Shape shape;
@@ -65,5 +65,5 @@ TEST(CpuPerGpu, IsTheMeanOverGpusAndLeavesCpuOnlyRequestsOut) {
   EXPECT_EQ(CpuMilliPerGpu({{cpu, 7}}), 0);
 }
 
-}  // namespace
+}  // namespace scarcity_test
 }  // namespace divvy::placement

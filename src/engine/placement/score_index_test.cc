@@ -7,7 +7,7 @@
 #include "engine/placement/test_random.h"
 
 namespace divvy::placement {
-namespace {
+namespace score_index_test {
 
 TEST(ScoreIndex, FindsTheFirstOfTheBestWhateverChanges) {
   for (const std::size_t nodes : {1u, 31u, 32u, 33u, 1000u, 1025u, 3000u}) {
@@ -41,5 +41,5 @@ TEST(ScoreIndex, MadeAtOnceIsAsMadeOneByOne) {
   }
 }
 
-}  // namespace
+}  // namespace score_index_test
 }  // namespace divvy::placement

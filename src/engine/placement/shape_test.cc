@@ -5,7 +5,7 @@
 #include "engine/placement/test_random.h"
 
 namespace divvy::placement {
-namespace {
+namespace shape_test {
 
 Shape Gpus(int count, int parts = kGpuParts) {
   Shape shape;
@@ -79,5 +79,5 @@ TEST(Kind, SharesAndCountsAreKindsOfTheirOwn) {
   EXPECT_EQ(KindOf(Gpus(8)), 5);
 }
 
-}  // namespace
+}  // namespace shape_test
 }  // namespace divvy::placement

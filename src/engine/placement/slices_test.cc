@@ -8,7 +8,7 @@
 #include "engine/placement/test_random.h"
 
 namespace divvy::placement {
-namespace {
+namespace slices_test {
 
 using enum MigProfile;
 
@@ -185,5 +185,5 @@ TEST(Slices, KeepTheLargestPossibleThatAnyPlaceWould) {
   }
 }
 
-}  // namespace
+}  // namespace slices_test
 }  // namespace divvy::placement

@@ -5,7 +5,7 @@
 #include "engine/placement/test_random.h"
 
 namespace divvy::placement {
-namespace {
+namespace waste_test {
 
 WeightedShape Share(int parts, std::int64_t weight) {
   Shape shape;
@@ -77,5 +77,5 @@ TEST(WastePrice, WithoutSharesNothingIsLost) {
   EXPECT_EQ(price.gpus_needed(), 0);
 }
 
-}  // namespace
+}  // namespace waste_test
 }  // namespace divvy::placement

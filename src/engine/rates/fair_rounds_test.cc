@@ -6,7 +6,7 @@
 #include <map>
 
 namespace divvy::rates {
-namespace {
+namespace fair_rounds_test {
 
 constexpr std::array<std::size_t, 1> kOneType = {0};
 
@@ -82,5 +82,5 @@ TEST(FairRounds, WhoHasLeftIsNotPicked) {
   EXPECT_EQ(Play(rounds, 4)[1], 4);
 }
 
-}  // namespace
+}  // namespace fair_rounds_test
 }  // namespace divvy::rates

@@ -10,7 +10,7 @@
 #include "engine/rates/price_game.h"
 
 namespace divvy::rates {
-namespace {
+namespace max_min_test {
 
 class TestRandom {
  public:
@@ -251,5 +251,5 @@ TEST(PriceGame, MixesTwoDemandsSoThatNoTypeIsFull) {
   EXPECT_NEAR(game.price[0], 0.5, 1e-9);
 }
 
-}  // namespace
+}  // namespace max_min_test
 }  // namespace divvy::rates

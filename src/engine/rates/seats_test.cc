@@ -6,7 +6,7 @@
 #include <cstdint>
 
 namespace divvy::rates {
-namespace {
+namespace seats_test {
 
 class TestRandom {
  public:
@@ -192,5 +192,5 @@ TEST(ProgressWeight, GrowsWhileAJobWaitsAndFallsWhileItRuns) {
   EXPECT_DOUBLE_EQ(ProgressWeight(7200, 7200, 3600), 1);
 }
 
-}  // namespace
+}  // namespace seats_test
 }  // namespace divvy::rates

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy::rates {
-namespace {
+namespace slack_test {
 
 using Jobs = std::vector<SlackJob>;
 using Running = std::vector<std::size_t>;
@@ -48,5 +48,5 @@ TEST(Slack, AGangThatDoesNotFitIsPassedOverAndNobodyIsCutInTwo) {
 
 TEST(Slack, NoJobsRunNobody) { EXPECT_TRUE(PickByLeastSlack({}, 0, 8, {}).empty()); }
 
-}  // namespace
+}  // namespace slack_test
 }  // namespace divvy::rates

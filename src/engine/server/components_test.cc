@@ -7,7 +7,7 @@
 #include "engine/server/test_world.h"
 
 namespace divvy {
-namespace {
+namespace components_test {
 
 using namespace std::chrono_literals;
 
@@ -351,5 +351,5 @@ TEST(Components, TakeBackWhatAllOfThemNeedAndAreTakenBackAsAWhole) {
   EXPECT_EQ(On(starts[0], 1), (Places{{2, 1}}));
 }
 
-}  // namespace
+}  // namespace components_test
 }  // namespace divvy

@@ -23,8 +23,6 @@ GpuSet GpusOf(const std::vector<core::Piece>& pieces) {
   return GpuSet::FromBits(bits);
 }
 
-core::GpuMask MaskOf(GpuSet gpus) { return static_cast<core::GpuMask>(gpus.bits()); }
-
 /// Rounds of giving back and growing in one decision; who gave back does not grow, so a few are enough.
 constexpr int kMostRounds = 8;
 

@@ -7,7 +7,7 @@
 #include "engine/server/test_world.h"
 
 namespace divvy {
-namespace {
+namespace idle_gpus_test {
 
 using namespace std::chrono_literals;
 
@@ -107,5 +107,5 @@ TEST(IdleTexts, AreMadeOnceForAllThatAskForTheSame) {
   EXPECT_NE(&texts.OfNodes(entry(2, 4, "")), &texts.OfNodes(entry(2, 4, "h100")));
 }
 
-}  // namespace
+}  // namespace idle_gpus_test
 }  // namespace divvy

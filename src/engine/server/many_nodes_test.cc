@@ -6,7 +6,7 @@
 #include "engine/server/test_world.h"
 
 namespace divvy {
-namespace {
+namespace many_nodes_test {
 
 using namespace std::chrono_literals;
 
@@ -355,5 +355,5 @@ TEST(WhichMachines, ALabelThatChangesMovesNobodyAndCountsFromThenOn) {
             1U);
 }
 
-}  // namespace
+}  // namespace many_nodes_test
 }  // namespace divvy

@@ -11,7 +11,7 @@
 #include "engine/server/test_world.h"
 
 namespace divvy {
-namespace {
+namespace oracle_test {
 
 constexpr Duration kHour = std::chrono::hours(1);
 
@@ -416,5 +416,5 @@ TEST(Oracle, AgreesOnSampledClustersOfTwoKindsOfGpus) {
 
 TEST(Oracle, AgreesOnSampledClustersWithACapOnGpus) { CheckSample(Capped); }
 
-}  // namespace
+}  // namespace oracle_test
 }  // namespace divvy

@@ -8,7 +8,7 @@
 namespace divvy {
 namespace {
 
-constexpr GpuShare kWholeGpu{GpuShare::kWhole};
+constexpr GpuShare kFullShare{GpuShare::kWhole};
 
 /// Changed on a copy, which is kept where all of it succeeds.
 class Paper {
@@ -28,7 +28,7 @@ class Paper {
     const bool is_there = node_->present().Contains(gpu);
     return is_there && !node_->owners[gpu].is_set() && !cut_.Contains(gpu) && !node_->capacity.gpus[gpu].is_only_sliced;
   }
-  bool is_shared(GpuIndex gpu) const { return !node_->owners[gpu].is_set() && room_[gpu] < kWholeGpu; }
+  bool is_shared(GpuIndex gpu) const { return !node_->owners[gpu].is_set() && room_[gpu] < kFullShare; }
 
   std::vector<std::size_t> On(GpuIndex gpu) const {
     std::vector<std::size_t> on;
@@ -47,7 +47,7 @@ class Paper {
       if (!tenants_[i].stays.empty()) return false;
       ours = ours + tenants_[i].share;
     }
-    return kWholeGpu - room_[gpu] == ours;
+    return kFullShare - room_[gpu] == ours;
   }
 
   std::optional<GpuIndex> PlaceFor(std::size_t tenant, GpuIndex from, bool takes_free) const {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace divvy {
-namespace {
+namespace paper_test {
 
 constexpr GpuShare kHalf(5'000);
 constexpr GpuShare kQuarter(2'500);
@@ -95,5 +95,5 @@ TEST(Paper, AnotherGpuIsASharedOneFirst) {
   EXPECT_EQ(OtherGpuFor(NodeWith(tenants), 3, GpuSet::Of({3}), GpuSet(), kQuarter), std::nullopt);
 }
 
-}  // namespace
+}  // namespace paper_test
 }  // namespace divvy

@@ -4,7 +4,7 @@
 #include "engine/server/test_world.h"
 
 namespace divvy {
-namespace {
+namespace portions_test {
 
 /// Starts what fits now: job -> GPUs.
 std::map<JobId, GpuSet> Start(World& world) {
@@ -187,5 +187,5 @@ TEST(Portions, GoOnlyWhereTheyAreEnoughForAContext) {
   EXPECT_EQ(started.at(JobId(1)), GpuSet::Of({1})) << "a hundredth of the L4 is 242 MiB";
 }
 
-}  // namespace
+}  // namespace portions_test
 }  // namespace divvy

@@ -10,7 +10,7 @@
 #include "engine/server/test_world.h"
 
 namespace divvy {
-namespace {
+namespace properties_test {
 
 constexpr Duration kMinute = std::chrono::minutes(1);
 
@@ -328,5 +328,5 @@ TEST(Properties, TheLargestJobStartsWithinOneGenerationOfBeingOldest) {
   }
 }
 
-}  // namespace
+}  // namespace properties_test
 }  // namespace divvy

@@ -33,7 +33,7 @@
 #include "model/job_record.h"
 
 namespace divvy {
-namespace {
+namespace scenario_test {
 
 struct Words {
   std::vector<std::string> plain;
@@ -365,5 +365,5 @@ TEST_P(Scenarios, Holds) {
 
 INSTANTIATE_TEST_SUITE_P(, Scenarios, ::testing::ValuesIn(ScenarioFiles("server")), ScenarioName);
 
-}  // namespace
+}  // namespace scenario_test
 }  // namespace divvy

@@ -28,8 +28,6 @@ constexpr double kPartsOfMilli = placement::kGpuParts / 1000.0;
 /// Classes that the core may know beside those that jobs are in now.
 constexpr std::size_t kClassesKept = 4'096;
 
-core::GpuMask MaskOf(GpuSet gpus) { return static_cast<core::GpuMask>(gpus.bits()); }
-
 }  // namespace
 
 Server::Server(Duration usage_half_life) : usage_half_life_(usage_half_life), core_(RulesOf(Policy())) {

@@ -6,7 +6,7 @@
 #include "engine/server/test_world.h"
 
 namespace divvy {
-namespace {
+namespace server_test {
 
 TEST(Server, AnArrayOfAMillionIsOneEntry) {
   World world;
@@ -432,5 +432,5 @@ TEST(Server, AnElasticJobLeavesWhatAPromiseNeedsOfTheirTeam) {
   EXPECT_EQ(started.front().gpus.size(), 1) << "with two the team would have no room for job 2 in an hour";
 }
 
-}  // namespace
+}  // namespace server_test
 }  // namespace divvy

@@ -6,7 +6,7 @@
 #include "engine/server/test_world.h"
 
 namespace divvy {
-namespace {
+namespace slices_test {
 
 /// As the driver names them on a GPU of this memory.
 std::vector<SliceProfile> ProfilesOf(Bytes memory) {
@@ -230,5 +230,5 @@ TEST(ServerSlices, AMachineWithAnotherDriverAddsWhatItsGpusCanBeCutInto) {
   }
 }
 
-}  // namespace
+}  // namespace slices_test
 }  // namespace divvy
