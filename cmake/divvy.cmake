@@ -11,6 +11,8 @@ target_compile_options(divvy_flags INTERFACE
   -Wno-missing-field-initializers
   # Decisions are the same bytes on every machine: none fuses a multiplication with an addition.
   -ffp-contract=off
+  # What ccache asks of g++ where headers are precompiled.
+  $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
   # g++ collects its garbage after a gigabyte, which most files never reach: a tenth of the time.
   $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=1000000>)
 target_include_directories(divvy_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
