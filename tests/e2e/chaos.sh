@@ -5,9 +5,10 @@
 #   daemon, launcher, a supervisor, all supervisors, all guards, "the rest" (daemon, launcher and supervisors at once),
 #   and in a second part "all": the rest and the guards, which belong to the jobs.
 #
-# At the end: every acknowledged job is known and has its own exit code (in the second part it may be "lost" instead, never a wrong
-# one), ran exactly as often as it should, no GPU had two owners at any time, and no id was given out twice. Each job appends a line
-# to one file when it starts and one when it ends, so the order of the lines is the truth, whatever divvy believes.
+# At the end: every acknowledged job is known and has its own exit code, ran exactly as often as it should, no GPU had two
+# owners at any time, and no id was given out twice. A job may be "lost" instead if every process was killed that could have
+# seen its end: the supervisor and the guard above it that it found when it started (docs/supervisor.md). Each job
+# appends a line to one file when it starts and one when it ends, so the order of the lines is the truth, whatever divvy believes.
 #
 #   KILLS=6 SEED=1 chaos.sh      DIVVY_LONG=1: 200 kills.
 . "$(dirname "$0")/lib.sh"
@@ -23,9 +24,23 @@ fail() {
 
 cat >job <<'EOS'
 #!/bin/sh
-# TOKEN CODE SLEEP FAILURES: fails so often before it ends with CODE.
+# TOKEN CODE SLEEP FAILURES: fails so often before it ends with CODE. `watchers` are the processes that can see its end: its supervisor
+# and the guard above it, or the guard alone where that has taken over. A parent that cannot be read any more was just killed.
+while :; do
+  read -r _ _ _ pid _ <"/proc/$$/stat"
+  read -r _ name _ above _ <"/proc/$pid/stat" && break
+done 2>/dev/null
+case $name in
+  "(job-guard)") watchers=$pid ;;
+  "(divvy-job-"*)
+    watchers=$pid name=
+    read -r _ name _ <"/proc/$above/stat" || true
+    [ "$name" != "(job-guard)" ] || watchers=$watchers,$above
+    ;;
+  *) watchers=- ;;
+esac 2>/dev/null
 me="$1 ${DIVVY_ARRAY_ID:-$DIVVY_JOB_ID}${DIVVY_ARRAY_INDEX:+_$DIVVY_ARRAY_INDEX} $DIVVY_JOB_ID ${CUDA_VISIBLE_DEVICES:--}"
-echo "+ $me" >>"$DIVVY_HOME/stamps"
+echo "+ $me $watchers" >>"$DIVVY_HOME/stamps"
 [ "$3" = 0 ] || sleep "$3"
 echo "- $me" >>"$DIVVY_HOME/stamps"
 [ "$DIVVY_RESTARTS" -ge "$4" ] || exit 99
@@ -92,6 +107,7 @@ strike() {
   esac
   [ -z "$with_daemon" ] || pids="$daemon $pids"
   kill -9 $(shuf -e $pids --random-source=<(yes $RANDOM)) 2>/dev/null || true
+  echo x $pids >>stamps
   echo "$1: $(wc -w <<<"$pids")" >>strikes
   [ -n "$with_daemon" ] || return 0
   chance 400
@@ -134,10 +150,35 @@ divvy queue --all --csv --no-header -o id,state,exit --limit 0 | tr ',' ' ' >kno
 
 # Each wrong is one line; nothing is said of what is right.
 awk '
-  function wrong(text) { print text; count++ }
+  function wrong(text) { print text; wrongs++ }
+  # Whether none was left that could see the end of its last run.
+  function could_be_lost(job,    pids, count, i) {
+    if (!(job in watchers)) return 0
+    count = split(watchers[job], pids, ",")
+    for (i = 1; i <= count; i++) if (pids[i] != "-" && !((job, pids[i]) in unseen)) return 0
+    return 1
+  }
   FILENAME == "known" { state[$1] = $2; code[$1] = $3; next }
+  # A strike. A job that it met may write its first line only afterwards; much later its pid may be that of another process.
+  FILENAME == "stamps" && $1 == "x" {
+    strikes++
+    for (i = 2; i <= NF; i++) {
+      struck[$i] = strikes
+      if ($i in watched) unseen[watched[$i], $i] = 1
+    }
+    next
+  }
   FILENAME == "stamps" {
     job = $3
+    if ($1 == "+") {
+      watchers[job] = $6
+      count = split($6, pids, ",")
+      for (i = 1; i <= count; i++) {
+        watched[pids[i]] = job
+        delete unseen[job, pids[i]]
+        if ((pids[i] in struck) && strikes - struck[pids[i]] <= 1) unseen[job, pids[i]] = 1
+      }
+    }
     if (($4 in token) && token[$4] != $2) wrong("id " $4 " was given to " token[$4] " and to " $2)
     token[$4] = $2
     if ($1 == "+") starts[job]++; else ends[job]++
@@ -154,14 +195,14 @@ awk '
     if (seen[$1]++) wrong("id " $1 " was given out twice")
     acknowledged++
     if (!($1 in state)) { wrong("acknowledged job " $1 " is unknown"); next }
-    if (state[$1] == "lost" && FILENAME ~ /^second/) { lost++; next }
+    if (state[$1] == "lost" && could_be_lost($1)) { lost++; next }
     if (state[$1] == "lost" || code[$1] != $2) wrong("job " $1 " is " state[$1] " with " code[$1] ", should have ended with " $2)
     if (starts[$1] != $3 || ends[$1] != $3) wrong("job " $1 " began " starts[$1] + 0 " times and ended " ends[$1] + 0 " times, should be " $3)
   }
   END {
     for (job in starts) if (starts[job] > 3 || ends[job] != starts[job]) wrong("job " job " began " starts[job] " times and ended " ends[job] + 0 " times")
-    printf "chaos: %d acknowledged, %d of them lost with their guards, %d wrong\n", acknowledged, lost, count
-    exit count > 0
+    printf "chaos: %d acknowledged, %d of them lost with their guards, %d wrong\n", acknowledged, lost, wrongs
+    exit wrongs > 0
   }' known stamps first.acknowledged second.acknowledged >verdict || {
   fail "the above"
 }
