@@ -6,7 +6,6 @@
 . "$(dirname "$0")/podman_lib.sh"
 export LC_ALL=C
 image=localhost/divvy-e2e-shares-$$:1
-skip() { echo "podman was not tried: $*"; exit 77; }
 why=$(why_no_podman)
 [ -z "$why" ] || skip "$why"
 burn=$(command -v divvy-burn) || fail "divvy-burn lies beside divvy"

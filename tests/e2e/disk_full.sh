@@ -15,7 +15,7 @@ if [ -z "${DIVVY_SMALL_DISK:-}" ]; then
     user=(unshare -U "--map-user=$(id -u)" "--map-group=$(id -g)")
   fi
   if ! "${namespace[@]}" sh -c "$mount" sh ${user[@]+"${user[@]}"} true 2>"$DIVVY_SMALL_DISK.out"; then
-    echo "disk_full: skipped, no small file system can be mounted here: $(cat "$DIVVY_SMALL_DISK.out")"
+    echo "skipped: no small file system can be mounted here: $(cat "$DIVVY_SMALL_DISK.out")"
     exit 77
   fi
   "${namespace[@]}" sh -c "$mount" sh ${user[@]+"${user[@]}"} "$0" || exit $?

@@ -2,6 +2,7 @@
 # Steps of a job that runs on another machine, from a login node: srun --jobid with its streams, signals, exit codes and a terminal,
 # also in a job that has started no step itself; scancel JOB.STEP.
 . "$(dirname "$0")/lib.sh"
+stays="sleep $((100000 + $$))" # Of this test alone, so that it can be found.
 
 printf '[controller]\nlost_after = "3s"\n' >divvy.toml
 up_listening
@@ -53,11 +54,11 @@ kill -TERM $runner
 wait $runner && code=0 || code=$?
 expect 9 $code "the exit code of what caught a signal"
 grep -q caught trapped || fail "it did not hear it: $(cat trapped)"
-srun --jobid="$id" --overlap -n1 sleep 87321 </dev/null &
+srun --jobid="$id" --overlap -n1 $stays </dev/null &
 runner=$!
-wait_for "a step that stays" pgrep -f "^sleep 87321"
+wait_for "a step that stays" pgrep -f "^$stays"
 kill -9 $runner
-wait_for "its end" sh -c '! pgrep -f "^sleep 87321"'
+wait_for "its end" sh -c "! pgrep -f '^$stays'"
 wait $runner 2>/dev/null || true
 
 # scancel of one step, by number and with a signal of one's own; the job goes on.
@@ -69,7 +70,7 @@ step=$(divvy show "$id" --json | grep -o '"number":[0-9]*,' | tail -n 1 | tr -dc
 scancel -s USR1 "$id.$step" || fail "scancel -s: $?"
 wait $runner && code=0 || code=$?
 expect 3 $code "the exit code of the step that was signalled: $(cat signalled)"
-srun --jobid="$id" --overlap -n1 sh -c 'echo ready; sleep 87321' >ended 2>/dev/null </dev/null &
+srun --jobid="$id" --overlap -n1 sh -c "echo ready; $stays" >ended 2>/dev/null </dev/null &
 runner=$!
 wait_for "another" grep -q ready ended
 scancel "$id.$((step + 1))" || fail "scancel of a step: $?"
@@ -96,7 +97,7 @@ here=$(divvy submit --quiet --gpus 1 --gpu-type h100 -- sh -c "until [ -e $machi
 wait_for "its start" state_is "$here" running
 expect "$here" "$(login srun --jobid="$here" -n1 sh -c 'echo $DIVVY_JOB_ID' </dev/null)" "a step on the controller's own machine"
 
-login srun --jobid="$here" -n1 sh -c 'echo ready; sleep 87321' >there 2>/dev/null </dev/null &
+login srun --jobid="$here" -n1 sh -c "echo ready; $stays" >there 2>/dev/null </dev/null &
 runner=$!
 wait_for "it" grep -q ready there
 login scancel "$here.1" || fail "scancel of a step from a login node: $?"
@@ -182,7 +183,7 @@ divvy wait "$parts" >/dev/null 2>&1 || fail "it ended otherwise: $(field "$parts
 expect "4:0 2:0 6:0" "$(codes)" "its steps after its end: $(divvy show "$parts")"
 
 # Its machine is cut off: the caller hears of it, and is not left hanging. One that is away is named.
-srun --jobid="$id" --overlap -n1 sh -c 'echo ready; sleep 87321' >cut 2>told </dev/null &
+srun --jobid="$id" --overlap -n1 sh -c "echo ready; $stays" >cut 2>told </dev/null &
 runner=$!
 wait_for "it" grep -q ready cut
 kill_agent n1
@@ -190,7 +191,7 @@ on n1 agent --detach --quiet || fail "n1 did not come again"
 wait $runner && code=0 || code=$?
 expect 1 $code "the end of a step whose way was cut"
 grep -q "the session with node n1 is over" told || fail "it says: $(cat told)"
-wait_for "the end of its task" sh -c '! pgrep -f "^sleep 87321"'
+wait_for "the end of its task" sh -c "! pgrep -f '^$stays'"
 kill_agent n1
 wait_for "n1 to be away" sh -c 'divvy nodes --csv | grep -E "^n1,(away|lost)"'
 srun --jobid="$id" --overlap -n1 true </dev/null 2>told && fail "a step on a machine that is away" || true

@@ -4,7 +4,7 @@
 set -eu
 if [ -z "${DIVVY_SMALL_DISK:-}" ]; then
   if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
-    echo "full_node: skipped, mounting takes root"
+    echo "skipped: mounting takes root and a mount namespace (unshare -m)"
     exit 77
   fi
   DIVVY_SMALL_DISK=$(mktemp -d)

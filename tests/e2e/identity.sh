@@ -9,7 +9,7 @@ if [ -z "${DIVVY_MACHINE:-}" ]; then
   export DIVVY_MACHINE
   trap 'rm -rf "$DIVVY_MACHINE"' EXIT
   if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
-    echo "identity: skipped, it takes root and a mount namespace"
+    echo "skipped: it takes root and a mount namespace (unshare -m)"
     exit 77
   fi
   chmod 755 "$DIVVY_MACHINE"

@@ -2,19 +2,13 @@
 # Jobs that try other jobs' GPUs: refused and counted by a cgroup, refused by mounts with and without root, and told by status and show.
 # The GPUs are emulated; their device files are harmless devices: GPU 0 is another /dev/zero, GPU 1 another /dev/full.
 . "$(dirname "$0")/lib.sh"
-if [ "$(id -u)" != 0 ]; then
-  echo "isolation: skipped, device files are made by root"
-  exit 77
-fi
+[ "$(id -u)" = 0 ] || skip "device files are made by root"
 chmod 755 "$DIVVY_HOME"
 devices=$DIVVY_HOME/devices
 mkdir "$devices"
 mknod -m 666 "$devices/gpu0" c 1 5
 mknod -m 666 "$devices/gpu1" c 1 7
-if ! head -c 1 "$devices/gpu0" >/dev/null 2>&1; then
-  echo "isolation: skipped, devices do not open in $devices (nodev)"
-  exit 77
-fi
+head -c 1 "$devices/gpu0" >/dev/null 2>&1 || skip "devices do not open in $devices (nodev)"
 # configure DEVICES [LINE...]: a daemon with this way of closing them.
 configure() {
   divvy down >/dev/null 2>&1 || true

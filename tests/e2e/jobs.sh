@@ -56,15 +56,15 @@ expect "train-1e-3-0 train-1e-3-1 train-1e-4-0 train-1e-4-1" \
 
 timed=$(divvy submit --quiet --time 1s --grace 1s -- sleep 60)
 wait_for "the job past its limit" state_is "$timed" timed_out
-orphan=$(divvy submit --quiet --gpus 1 -- sh -c 'setsid sleep 87654 & exit 5')
+orphan=$(divvy submit --quiet --gpus 1 -- sh -c 'setsid sleep 1000 & echo $! >left; exit 5')
 wait_for "the job that leaves a process behind" state_is "$orphan" failed
 expect 5 "$(field "$orphan" exit_code)" "its exit code"
-pgrep -f 'sleep 87654' >/dev/null && fail "what the job left behind still runs"
+[ ! -e "/proc/$(cat left)" ] || fail "what the job left behind still runs"
 
 # An element of an array waits for those before it: one after the other here.
 array=$(divvy submit --quiet --array '0-5%1' --time 10m -- sleep 600)
 wait_for "its first element" state_is "${array}_0" running
-divvy why "${array}_3" | grep -qE "; 2 elements of its array go before it; it should start in [0-9]+ (s|min)" || fail "why says of its fourth: $(divvy why "${array}_3")"
-divvy why "$array" | grep -qE "the next one should start in [0-9]+ (s|min)" || fail "why says of the array: $(divvy why "$array")"
+divvy why "${array}_3" | grep -qE "; 2 elements of its array go before it; it should start in [0-9.]+ (ms|s|min)" || fail "why says of its fourth: $(divvy why "${array}_3")"
+divvy why "$array" | grep -qE "the next one should start in [0-9.]+ (ms|s|min)" || fail "why says of the array: $(divvy why "$array")"
 divvy cancel "$array" >/dev/null
 echo "jobs: all as they should be"

@@ -239,6 +239,7 @@ wait_for "what was cancelled there" state_is "$alone" cancelled
 wait_for "the gang in the queue" state_is "$id" queued
 free_of_n1() { [ "$(divvy gpus --csv | grep '^n1,' | grep -c ',free,')" = 4 ]; }
 wait_for "the GPUs of its other machine" free_of_n1
-divvy show "$id" | grep -q 'queued again: node n2 is gone for good' || fail "show says: $(divvy show "$id")"
+history_says() { divvy show "$id" | grep -q "$1"; } # It is read from the store, a moment after the job's state is known.
+wait_for "the reason in its history" history_says 'queued again: node n2 is gone for good'
 divvy cancel "$id" >/dev/null
 divvy down >/dev/null

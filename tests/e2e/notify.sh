@@ -3,7 +3,7 @@
 # jobs that leave their GPUs idle are warned twice before they are stopped.
 receiver="$(cd "$(dirname "$0")" && pwd)/receiver.py"
 . "$(dirname "$0")/lib.sh"
-command -v python3 >/dev/null || exit 77
+command -v python3 >/dev/null || skip "python3 is not installed (apt-get install python3)"
 receiver_pid=
 end_receiver() {
   [ -z "$receiver_pid" ] || kill "$receiver_pid" 2>/dev/null || true

@@ -74,7 +74,7 @@ expect 1 "$(sacct --json -j "$killed" | grep -c "\"job_id\":$killed,.*\"current\
 expect 1 "$(squeue --json --states=all -j "$killed" | grep -c "\"job_id\":$killed,.*\"current_working_directory\":\"$PWD\"")" "squeue --json"
 
 # What a portal and a notebook server ask.
-running=$(sbatch --parsable -J note --gres=gpu:2 -t 30 -c 1 --mem=1G -o %x-%5j.out --wrap 'env >env.txt; sleep 300')
+running=$(sbatch --parsable -J note --gres=gpu:2 -t 30 -c 1 --mem=1G -o %x-%5j.out --wrap 'env >env && mv env env.txt; sleep 300')
 wait_for "the job" sacct_is "$running" RUNNING
 wait_for "its environment" test -s env.txt
 expect "RUNNING $host" "$(squeue -h -j "$running" -o '%T %B')" "squeue"
@@ -378,10 +378,12 @@ touch like
 wait_for "all of these" queue_is_empty
 
 # Over by a time, or not started at all.
+later=$(sbatch --parsable --deadline=now+1hour -H --wrap true)
+says " Deadline=20" "$(scontrol show job "$later")" "a deadline"
+says "leaves the queue in" "$(divvy why "$later")" "why of what has to be over by a time"
+scancel "$later"
 runs=$(sbatch --parsable --deadline=now+3 --wrap 'exec sleep 600')
 waits=$(sbatch --parsable --deadline=now+3 -H --wrap true)
-says " Deadline=20" "$(scontrol show job "$waits")" "a deadline"
-says "leaves the queue in" "$(divvy why "$waits")" "why of what has to be over by a time"
 wait_for "their end" queue_is_empty
 expect "$runs|DEADLINE $waits|DEADLINE" "$(sacct -X -n -P -j "$runs,$waits" -o jobid,state | xargs)" "sacct of what is over by its deadline"
 expect "$runs $waits" "$(sacct -X -n -P -s DEADLINE -o jobid | sort -n | xargs)" "sacct -s DEADLINE"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Tasks and steps inside a job: distinct GPUs, the line for them, exit codes, who may start one, and what each kill leads to.
 . "$(dirname "$0")/lib.sh"
+stays="sleep $((100000 + $$))" # Of this test alone, so that it can be found.
 export LC_ALL=C
 mkdir bin && divvy shims bin >/dev/null && PATH=$PWD/bin:$PATH
 # Jobs write where they are told, also those of another user.
@@ -213,14 +214,14 @@ own=$(divvy submit --quiet --private-tmp -- sh -c 'touch /tmp/mine; until [ -e g
 wait_for "a job with a /tmp of its own" state_is "$own" running
 wait_for "its file" sh -c "srun --jobid=$own -n1 test -e /tmp/mine"
 [ ! -e /tmp/mine ] || fail "its /tmp is everybody's"
-srun --jobid="$own" -n1 sleep 87123 2>/dev/null &
+srun --jobid="$own" -n1 $stays 2>/dev/null &
 sleeper=$!
-wait_for "a step that stays" pgrep -f "^sleep 87123"
+wait_for "a step that stays" pgrep -f "^$stays"
 touch go; wait_for "the job's end" state_is "$job" succeeded
 wait_for "the end of the job without steps" state_is "$quiet" succeeded
 wait_for "the end of the job with a /tmp of its own" state_is "$own" succeeded
 wait $sleeper && fail "a step outlived its job" || true
-! pgrep -f "sleep 87123" >/dev/null || fail "a step's task outlived its job"
+! pgrep -f "$stays" >/dev/null || fail "a step's task outlived its job"
 code=0; srun --jobid="$quiet" -n1 true 2>refusal || code=$?
 grep -q "job $quiet has ended" refusal || fail "srun --jobid of an ended job says: $(cat refusal)"
 rm -f go ups

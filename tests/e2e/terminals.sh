@@ -2,7 +2,7 @@
 # A job's terminal outlives who looks at it: a viewer that is killed, hung up or cut off by a restart of a daemon or an agent has left,
 # ends nobody's input and reads nothing any more; it joins again, and its own terminal is given back meanwhile.
 . "$(dirname "$0")/lib.sh"
-command -v script >/dev/null || { echo "terminals: needs script(1)"; exit 77; }
+command -v script >/dev/null || skip "script is not installed (apt-get install bsdutils)"
 
 port=
 printf '[controller]\nlost_after = "3s"\n' >divvy.toml

@@ -2,7 +2,7 @@
 # divvy top as people have it: on a terminal, with keys, in a window that changes its size; and its curves begin with what was before.
 . "$(dirname "$0")/lib.sh"
 here=$(cd "$(dirname "$0")" && pwd)
-command -v python3 >/dev/null || { echo "top: needs python3"; exit 77; }
+command -v python3 >/dev/null || skip "python3 is not installed (apt-get install python3)"
 export LC_ALL=C.UTF-8
 divvy up --quiet --emulate 16xH100-80GB
 divvy submit --quiet --gpus 16 --name train -- sh -c 'echo begun; while [ ! -e go ]; do sleep 0.05; done' >/dev/null

@@ -2,7 +2,7 @@
 # A controller and an agent of two releases, both ways round, and the agent upgraded under a running job. DIVVY_OLD is the other
 # release's executable; skipped (77) without it.
 if [ -z "${DIVVY_OLD:-}" ]; then
-  echo "versions: skipped; set DIVVY_OLD to the executable of another release"
+  echo "skipped: no other release to test with; DIVVY_OLD names its executable (scripts/test-versions builds one)"
   exit 77
 fi
 . "$(dirname "$0")/lib.sh"

@@ -3,7 +3,7 @@
 # another machine is warned, told of and stopped as one here; and warnings survive kill -9 of the daemon.
 receiver="$(cd "$(dirname "$0")" && pwd)/receiver.py"
 . "$(dirname "$0")/lib.sh"
-command -v python3 >/dev/null || exit 77
+command -v python3 >/dev/null || skip "python3 is not installed (apt-get install python3)"
 command -v divvy-burn >/dev/null || fail "divvy-burn lies beside divvy"
 cat >divvy.toml <<'TOML'
 [waste]
