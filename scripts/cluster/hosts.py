@@ -40,7 +40,9 @@ class Host:
         self.at("ip", "link", "set", "eth0", "up")
 
     def words(self, *words):
-        return ["ip", "netns", "exec", self.space, "env", "-u", "SLURM_JOB_ID", f"DIVVY_HOME={self.folder}", *words]
+        """With a host name of its own: MPI names its shared files after it, and two hosts must not share them."""
+        return ["ip", "netns", "exec", self.space, "unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', self.name,
+                "env", "-u", "SLURM_JOB_ID", f"DIVVY_HOME={self.folder}", *words]
 
     def at(self, *words, **more):
         return run(*self.words(*words), **more)
