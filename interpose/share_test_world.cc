@@ -54,8 +54,8 @@ std::vector<std::uint64_t> Numbers(const std::string& answer) {
 
 World::World(const std::string& spec) {
   signal(SIGPIPE, SIG_IGN);  // A program that died is seen by its silence.
-  char name[] = "/tmp/divvy-share-test.XXXXXX";
-  folder_ = mkdtemp(name);
+  std::string name = testing::TempDir() + "divvy-share-test.XXXXXX";
+  folder_ = mkdtemp(name.data());
   const auto gpus = ParseGpuDescription(spec);
   EXPECT_TRUE(gpus);
   EXPECT_TRUE(WriteEmulation(*gpus, folder_));

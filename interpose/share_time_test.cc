@@ -10,6 +10,8 @@
 namespace divvy::interpose {
 namespace share_time_test {
 
+constexpr const char* kAnHour = "3600000000000";  // A kernel that does not end while a test waits for an answer.
+
 class ShareTime : public ::testing::Test {
  protected:
   void Begin(const std::string& kernel_ns = "1000") {
@@ -77,24 +79,19 @@ TEST_F(ShareTime, ADrainSpoilsNoCapture) {
   }
 }
 
-// 100 launches of 1 ms at once are 100 ms that a drain would have to wait for; in a turn they are not launched so far
+// 100 launches of 1 ms at once are 100 ms that a drain would have to wait for. In a turn they are not launched so far
 // ahead.
 TEST_F(ShareTime, InATurnLittleIsInFlight) {
   Begin("1000000");
   keeper_.SetGate(share::kTurn);
   const auto start = std::chrono::steady_clock::now();
   ASSERT_EQ(program_.Do("launch 100"), "0");
-  const auto in_turn = std::chrono::steady_clock::now() - start;
-  EXPECT_GT(in_turn, std::chrono::milliseconds(80));
-  keeper_.SetGate(share::kOpen);
-  auto least = std::chrono::steady_clock::duration::max();
-  for (int round = 0; round < 5; ++round) {  // A busy machine may be slow once.
-    const auto again = std::chrono::steady_clock::now();
-    ASSERT_EQ(program_.Do("launch 100"), "0");
-    least = std::min(least, std::chrono::steady_clock::now() - again);
-    ASSERT_EQ(program_.Do("sync"), "0");
-  }
-  EXPECT_LT(least, in_turn);
+  EXPECT_GT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(80));
+}
+
+TEST_F(ShareTime, LaunchesBehindAnOpenGateDoNotWaitForTheDevice) {
+  Begin(kAnHour);
+  EXPECT_EQ(program_.Do("launch 100"), "0");
 }
 
 // As a kernel that waits for a flag which the program sets after the launch.
@@ -127,13 +124,10 @@ TEST_F(ShareTime, WhatADrainWaitsForMayNeedOtherThreadsAndMemory) {
 
 // What it launched may wait for what it launches next, as with NCCL.
 TEST_F(ShareTime, WorkThatOthersAreAwaitedByIsNotWaitedForWithoutEnd) {
-  Begin("4000000000");
+  Begin(kAnHour);
   keeper_.SetGate(share::kTurn);
   keeper_.page().processes[0].flags |= share::kCollectives;
-  const auto start = std::chrono::steady_clock::now();
-  ASSERT_EQ(program_.Do("launch 1"), "0");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(3500));
-  EXPECT_EQ(program_.Do("sync"), "0");
+  EXPECT_EQ(program_.Do("launch 1"), "0");
 }
 
 TEST_F(ShareTime, WhoHasNothingToDoYieldsItsTurn) {

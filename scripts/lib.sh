@@ -17,6 +17,7 @@ build_packages=(
   libexpected-dev                        # base/result.h.
   libgtest-dev                           # Tests; CMake asks for it even when none is built.
 )
+e2e_packages=(bsdutils curl openssl python3)  # Of tests/e2e; the tests that want one that is missing are skipped.
 container_packages=(podman runc uidmap busybox-static)  # For tests/e2e/containers.sh, which goes on without.
 cluster_packages=(python3 iproute2 iptables openmpi-bin)  # For scripts/test-cluster; e2e.cluster is skipped without.
 lint_packages=(clang-format-14)

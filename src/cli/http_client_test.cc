@@ -17,8 +17,8 @@ namespace http_client_test {
 class ScriptedServer {
  public:
   explicit ScriptedServer(std::vector<std::string> answers) {
-    char pattern[] = "/tmp/divvy-client-XXXXXX";
-    directory_ = ::mkdtemp(pattern);
+    std::string pattern = testing::TempDir() + "divvy-client-XXXXXX";
+    directory_ = ::mkdtemp(pattern.data());
     path = directory_ + "/socket";
     sockaddr_un address{};
     address.sun_family = AF_UNIX;

@@ -3,13 +3,23 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <string>
 #include <thread>
 
 namespace divvy::cli {
 namespace patience_test {
+
+bool Eventually(const std::function<bool()>& is_so) {
+  for (const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30); !is_so();) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
 
 TEST(Patience, SaysThatItIsUnderWayAndTakesItBack) {
   int ends[2];
@@ -35,19 +45,37 @@ TEST(Patience, WhoBeganLastSpeaksAndMakesWayForALine) {
   char* text = nullptr;
   std::size_t size = 0;
   std::FILE* const to = ::open_memstream(&text, &size);
+  const auto written = [&] {
+    ::flockfile(to);
+    std::fflush(to);
+    std::string said(text, size);
+    ::funlockfile(to);
+    return said;
+  };
   {
-    const Patience outer("reading", to, std::chrono::milliseconds(300));
-    std::optional<Patience> inner(std::in_place, "moving", to, std::chrono::milliseconds(5));
-    std::this_thread::sleep_for(std::chrono::milliseconds(700));
-    Patience::ClearLine();
-    std::fputs("a note", to);
+    const Patience outer("reading", to, std::chrono::milliseconds(1));
+    EXPECT_TRUE(Eventually([&] { return written().find("reading") != std::string::npos; }));
+    std::optional<Patience> inner(std::in_place, "moving", to, std::chrono::milliseconds(1));
+    // The outer one may have begun a line when the inner one came; after that it is silent.
+    const auto has_said = [&](std::size_t from, int lines) {
+      for (const std::string said = written(); lines > 0 && from != std::string::npos; --lines)
+        from = said.find("moving", from + 1);
+      return from != std::string::npos;
+    };
+    EXPECT_TRUE(Eventually([&] { return has_said(0, 20); }));
+    const std::size_t silent_from = written().size();
+    EXPECT_TRUE(Eventually([&] { return has_said(silent_from, 20); }));
+    EXPECT_EQ(written().find("reading", silent_from), std::string::npos);
+    // A line of its own may come between.
+    EXPECT_TRUE(Eventually([&] {
+      Patience::ClearLine();
+      std::fputs("a note", to);
+      return written().find("\r\033[Ka note") != std::string::npos;
+    }));
     inner.reset();
   }
   std::fclose(to);
-  const std::string said(text, size);
   std::free(text);
-  EXPECT_NE(said.find("\r\033[Ka note"), std::string::npos) << said;
-  EXPECT_EQ(said.substr(0, said.find("a note")).find("reading"), std::string::npos) << said;
 }
 
 TEST(Patience, WhatIsQuickIsSilent) {

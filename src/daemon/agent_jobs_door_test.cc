@@ -61,7 +61,7 @@ class JobsDoor : public testing::Test {
   /// The loop does what there is to do, and messages are carried both ways.
   template <typename Condition>
   bool TurnUntil(Condition condition) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!condition()) {
       if (std::chrono::steady_clock::now() > deadline) return false;
       loop_.restart();

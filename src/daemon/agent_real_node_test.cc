@@ -27,7 +27,7 @@ using Words = std::vector<std::string>;
 class RealNode : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = "/tmp/divvy-agent-XXXXXX";
+    std::string name = testing::TempDir() + "divvy-agent-XXXXXX";
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
     controller_key_ = *MakeTlsIdentity("controller", clock_.Now());
@@ -122,7 +122,7 @@ class RealNode : public testing::Test {
   }
   template <typename Condition>
   bool TurnUntil(Condition condition) {
-    const auto deadline = std::chrono::steady_clock::now() + 10s;
+    const auto deadline = std::chrono::steady_clock::now() + 30s;
     while (!condition()) {
       if (std::chrono::steady_clock::now() > deadline) return false;
       loop_.restart();
@@ -175,6 +175,18 @@ TEST_F(RealNode, RunsWhatItIsOrderedAndTellsHowItEnded) {
   EXPECT_EQ(line, "job 5");
   // Its record goes when that is durable.
   EXPECT_TRUE(TurnUntil([this] { return !std::filesystem::exists(folder_ + "/runs/5"); }));
+}
+
+TEST_F(RealNode, TheStartOfARunIsReportedOnceHoweverOftenItsSupervisorRepeatsIt) {
+  ASSERT_TRUE(Hears("accounted n1"));
+  Launch(6, "until [ -e go ]; do sleep 0.01; done; exit 3");
+  ASSERT_TRUE(Hears("started n1 6.1"));
+  bool has_asked_often = false;  // The node asks each supervisor every 100 ms whether it is alive.
+  After(500ms, [&] { has_asked_often = true; });
+  EXPECT_TRUE(TurnUntil([&] { return has_asked_often; }));
+  std::ofstream(folder_ + "/go") << "go";
+  EXPECT_TRUE(Hears("exited n1 6.1 code=3"));
+  EXPECT_EQ(std::ranges::count(fleet_.said, "started n1 6.1"), 1);
 }
 
 TEST_F(RealNode, ACutInTheMiddleOfARunIsNoMatterToIt) {

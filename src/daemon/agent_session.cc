@@ -410,6 +410,8 @@ void AgentSession::OnStarted(JobId job, std::uint32_t attempt, Time at) {
   const auto believed = believed_.find(job);
   if (believed != believed_.end() && believed->second.record.attempt == attempt) {
     JobRecord& record = believed->second.record;
+    // Supervisors repeat it whenever they are asked whether they are alive.
+    if (record.started == at && record.state != JobState::kStarting) return;
     record.started = at;
     if (record.state == JobState::kStarting) record.state = JobState::kRunning;
   }

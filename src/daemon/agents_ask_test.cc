@@ -127,7 +127,7 @@ class NoLaunches final : public Launcher {
 class AnswerOfFiles : public testing::Test {
  protected:
   AnswerOfFiles() {
-    std::string name = "/tmp/divvy-answers-XXXXXX";
+    std::string name = testing::TempDir() + "divvy-answers-XXXXXX";
     EXPECT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
     ::chmod(name.c_str(), 0755);

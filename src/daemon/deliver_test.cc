@@ -24,7 +24,7 @@ using wire::DeliveryResult;
 class DeliverTest : public testing::Test {
  protected:
   DeliverTest() {
-    std::string pattern = "/tmp/divvy-deliver-XXXXXX";
+    std::string pattern = testing::TempDir() + "divvy-deliver-XXXXXX";
     folder_ = ::mkdtemp(pattern.data());
     ::chmod(folder_.c_str(), 0777);
     order_.channel = "command";

@@ -45,7 +45,7 @@ class NodesDoor : public testing::Test {
   }
   template <typename Condition>
   bool TurnUntil(Condition condition) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!condition()) {
       if (std::chrono::steady_clock::now() > deadline) return false;
       loop_.restart();
@@ -94,7 +94,7 @@ TEST_F(NodesDoor, AMachineAndAUserHaveSoManyAndOthersGoOn) {
 
 TEST_F(NodesDoor, WhoDoesNotSayWhatTheyWantIsCutOff) {
   HttpServerOptions options;
-  options.remote_request_time = std::chrono::milliseconds(20);
+  options.remote_request_time = std::chrono::seconds(1);
   Serve(options);
   const Descriptor asked = Give("n1", 1000);
   EXPECT_TRUE(Ask(asked).ends_with("/yes"));

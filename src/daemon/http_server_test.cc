@@ -87,8 +87,8 @@ HttpResponse Text(std::string body) { return {.content_type = "text/plain", .bod
 class HttpServerTest : public testing::Test {
  protected:
   HttpServerTest() {
-    char pattern[] = "/tmp/divvy-http-XXXXXX";
-    directory_ = ::mkdtemp(pattern);
+    std::string pattern = testing::TempDir() + "divvy-http-XXXXXX";
+    directory_ = ::mkdtemp(pattern.data());
     options_.path = directory_ + "/socket";
   }
   ~HttpServerTest() override {

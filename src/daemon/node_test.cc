@@ -77,8 +77,8 @@ class KeptFacts final : public ControllerPort {
 class GangNode : public testing::Test {
  protected:
   GangNode() {
-    char pattern[] = "/tmp/divvy-node-test.XXXXXX";
-    folder_ = ::mkdtemp(pattern);
+    std::string pattern = testing::TempDir() + "divvy-node-test.XXXXXX";
+    folder_ = ::mkdtemp(pattern.data());
     std::filesystem::create_directory(folder_ + "/runs");
     EXPECT_TRUE(MakeStepFolder(folder_ + "/runs", ::geteuid(), ::getegid()));
     StartNode();

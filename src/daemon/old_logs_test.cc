@@ -16,8 +16,8 @@ namespace old_logs_test {
 class World {
  public:
   World() {
-    char path[] = "/tmp/divvy-logs-XXXXXX";
-    directory_ = ::mkdtemp(path);
+    std::string path = testing::TempDir() + "divvy-logs-XXXXXX";
+    directory_ = ::mkdtemp(path.data());
   }
   ~World() { std::filesystem::remove_all(directory_); }
 

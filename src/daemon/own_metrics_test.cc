@@ -23,8 +23,8 @@ std::string Shown(const std::vector<samples::Reading>& readings) {
 class OwnMetricsTest : public testing::Test {
  protected:
   OwnMetricsTest() {
-    char name[] = "/tmp/divvy-own-test.XXXXXX";
-    folder_ = ::mkdtemp(name);
+    std::string name = testing::TempDir() + "divvy-own-test.XXXXXX";
+    folder_ = ::mkdtemp(name.data());
     Look({});  // So that jobs are not taken for older than we are.
   }
   ~OwnMetricsTest() override { std::filesystem::remove_all(folder_); }

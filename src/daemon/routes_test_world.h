@@ -83,8 +83,8 @@ class Client {
 class World {
  public:
   World() : controller_(Policy(), Limits(), 1), node_(NodeOptions(), launcher_, {}) {
-    char path[] = "/tmp/divvy-routes-XXXXXX";
-    directory_ = ::mkdtemp(path);
+    std::string path = testing::TempDir() + "divvy-routes-XXXXXX";
+    directory_ = ::mkdtemp(path.data());
     NodeCapacity capacity;
     capacity.cpus = 8;
     controller_.SetCapacity(capacity);
@@ -136,7 +136,7 @@ class World {
   }
   template <typename Condition>
   bool TurnUntil(Condition condition) {
-    const auto deadline = std::chrono::steady_clock::now() + 10s;
+    const auto deadline = std::chrono::steady_clock::now() + 30s;
     while (!condition()) {
       if (std::chrono::steady_clock::now() > deadline) return false;
       loop_.restart();

@@ -50,8 +50,8 @@ inline JobId StartJob(Controller& controller, JobSpec spec, const Caller& caller
 class SampleBookOnDisk : public testing::Test {
  protected:
   SampleBookOnDisk() {
-    char name[] = "/tmp/divvy-samples-test.XXXXXX";
-    folder_ = ::mkdtemp(name);
+    std::string name = testing::TempDir() + "divvy-samples-test.XXXXXX";
+    folder_ = ::mkdtemp(name.data());
     OpenSamples();
   }
   ~SampleBookOnDisk() override {

@@ -9,8 +9,8 @@ namespace host_memory_test {
 
 struct Host {
   Host() {
-    char name[] = "/tmp/host-XXXXXX";
-    directory = ::mkdtemp(name);
+    std::string name = testing::TempDir() + "host-XXXXXX";
+    directory = ::mkdtemp(name.data());
   }
   ~Host() { std::filesystem::remove_all(directory); }
   void Write(const std::string& path, const std::string& text) const {

@@ -111,8 +111,8 @@ TEST(HostileTenant, WhoSaysMuchAndReadsNothingIsDropped) {
 }
 
 TEST(HostileTenant, InOneTurnOfTheLoopSoManyWordsOfATenantAreHeardAndNoMore) {
-  char name[] = "/tmp/keeper-XXXXXX";
-  const std::string directory = ::mkdtemp(name);
+  std::string name = testing::TempDir() + "keeper-XXXXXX";
+  const std::string directory = ::mkdtemp(name.data());
   FolderRemover remover;
   const std::unique_ptr<EventLoop> loop = *EventLoop::Make();
   std::vector<TenantDevice> devices(1);

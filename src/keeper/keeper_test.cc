@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdio>
-
 #include "keeper/keeper_test_world.h"
 
 namespace divvy::keeper {
@@ -227,7 +224,8 @@ TEST(Keeper, ResizesALiveTenant) {
   EXPECT_FALSE(process.Allocate(1));
 }
 
-TEST(Keeper, TheGateOpensSoonAfterItsNeighbourYields) {
+// While the neighbour wants its turns as well, the gate has turns and never stands open.
+TEST(Keeper, TheGateStandsOpenOnceItsNeighbourYields) {
   KeeperWorld world(1);
   FakeProcess one(world.Add(KeeperWorld::Terms(1, 0, 0.5, kGiB, kGiB)).folder);
   FakeProcess other(world.Add(KeeperWorld::Terms(2, 0, 0.5, kGiB, kGiB)).folder);
@@ -235,23 +233,16 @@ TEST(Keeper, TheGateOpensSoonAfterItsNeighbourYields) {
   const auto may_go = [](const FakeProcess& process) {
     return process.Gate() == share::kOpen || process.Gate() == share::kTurn;
   };
-  std::vector<std::int64_t> waits;
   for (int round = 0; round < 200; ++round) {
     FakeProcess& leaves = round % 2 == 0 ? one : other;
     FakeProcess& comes = round % 2 == 0 ? other : one;
     leaves.Say(share::Word::kAsk);
     ASSERT_TRUE(Eventually([&] { return may_go(leaves); })) << round;
-    const auto began = std::chrono::steady_clock::now();
     comes.Say(share::Word::kAsk);
     leaves.Say(share::Word::kYield);
-    while (!may_go(comes) && std::chrono::steady_clock::now() - began < 2s) {
-    }
-    waits.push_back((std::chrono::steady_clock::now() - began).count());
+    ASSERT_TRUE(Eventually([&] { return comes.Gate() == share::kOpen; })) << round;
     comes.Say(share::Word::kYield);
   }
-  std::sort(waits.begin(), waits.end());
-  std::printf("from kAsk and kYield to the gate: median %.0f us\n", static_cast<double>(waits[100]) / 1e3);
-  EXPECT_LT(waits[100], 5'000'000);
 }
 
 // Neither gives its turn away: what is shown is what they had, not what they might have had.

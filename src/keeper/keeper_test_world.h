@@ -348,8 +348,8 @@ class KeeperWorld {
   explicit KeeperWorld(int gpus = 2, bool has_driver = false, Duration lingering = 30s, std::int64_t residual = 0,
                        std::string nvml = "")
       : gpus_(gpus), has_driver_(has_driver), lingers_(lingering), residual_(residual), nvml_(std::move(nvml)) {
-    char name[] = "/tmp/keeper-XXXXXX";
-    directory = ::mkdtemp(name);
+    std::string name = testing::TempDir() + "keeper-XXXXXX";
+    directory = ::mkdtemp(name.data());
     Start();
   }
   ~KeeperWorld() {

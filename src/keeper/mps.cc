@@ -170,6 +170,8 @@ void MpsServers::OnEnded(GpuIndex gpu) {
   server.life.Reset();
   server.pid = 0;
   const bool was_start = std::exchange(server.state, State::kDown) == State::kStarting;
+  // Asked to end once. Should the server still be there, the next client is served by it.
+  if (!was_start && server.clients.empty()) return;
   const bool is_good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (was_start && is_good) server.state = State::kUp;
   if (was_start && !is_good) {

@@ -13,8 +13,8 @@ namespace divvy::keeper {
 class KeptSlices : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/keeper-gpus-XXXXXX";
-    gpus_ = ::mkdtemp(name);
+    std::string name = testing::TempDir() + "keeper-gpus-XXXXXX";
+    gpus_ = ::mkdtemp(name.data());
     link_ = gpus_ + "-driver";
     auto library = WriteEmulation(ParseGpuDescription("2xH100-80GB").value(), gpus_);
     ASSERT_TRUE(library);

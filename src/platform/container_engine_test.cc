@@ -13,8 +13,8 @@ namespace container_engine_test {
 class ContainerEngine : public testing::Test {
  protected:
   ContainerEngine() {
-    char name[] = "/tmp/divvy-engine-XXXXXX";
-    folder_ = ::mkdtemp(name);
+    std::string name = testing::TempDir() + "divvy-engine-XXXXXX";
+    folder_ = ::mkdtemp(name.data());
   }
   ~ContainerEngine() override { std::filesystem::remove_all(folder_); }
   void Install(const std::string& name) {

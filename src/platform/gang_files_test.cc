@@ -20,7 +20,7 @@ namespace gang_files_test {
 class GangFilesTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "divvy-gang-XXXXXX").string();
+    std::string name = testing::TempDir() + "divvy-gang-XXXXXX";
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
     ASSERT_TRUE(MakeStepFolder(folder_, ::geteuid(), ::getegid()));

@@ -24,7 +24,7 @@
 
 namespace divvy {
 
-constexpr auto kPatience = std::chrono::seconds(10);
+constexpr auto kPatience = std::chrono::seconds(30);
 constexpr std::int64_t kNobody = 65534;
 
 /// True as soon as `holds`; false when it did not within the patience.
@@ -48,8 +48,8 @@ inline bool IsRoot() { return ::geteuid() == 0; }
 class LaunchTest : public ::testing::Test {
  protected:
   LaunchTest() {
-    char pattern[] = "/tmp/divvy-launch-test.XXXXXX";
-    home_ = ::mkdtemp(pattern);
+    std::string pattern = testing::TempDir() + "divvy-launch-test.XXXXXX";
+    home_ = ::mkdtemp(pattern.data());
     ::chmod(home_.c_str(), 0755);
     // What the jobs write into; anybody's, so that another user's job can.
     ::mkdir(In("work").c_str(), 0777);

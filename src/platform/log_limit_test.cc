@@ -53,8 +53,8 @@ class LogLimitTest : public testing::Test {
   }
 
   static std::string MakeFolder() {
-    char path[] = "/tmp/divvy-limit-XXXXXX";
-    return ::mkdtemp(path);
+    std::string path = testing::TempDir() + "divvy-limit-XXXXXX";
+    return ::mkdtemp(path.data());
   }
 
   std::string folder_ = MakeFolder();

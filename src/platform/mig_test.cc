@@ -17,8 +17,8 @@ namespace mig_test {
 class EmulatedMig : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/mig-XXXXXX";
-    directory_ = ::mkdtemp(name);
+    std::string name = testing::TempDir() + "mig-XXXXXX";
+    directory_ = ::mkdtemp(name.data());
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
 

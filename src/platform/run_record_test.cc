@@ -76,8 +76,8 @@ TEST(RunRecord, LineFeedsInAValueCannotForgeLines) {
 }
 
 TEST(RunRecord, ScanFindsRecordsAndTellsTheirStates) {
-  char pattern[] = "/tmp/divvy-record-test.XXXXXX";
-  const std::string folder = ::mkdtemp(pattern);
+  std::string pattern = testing::TempDir() + "divvy-record-test.XXXXXX";
+  const std::string folder = ::mkdtemp(pattern.data());
   const auto write = [&](const std::string& name, const std::string& text) {
     std::ofstream(folder + "/" + name) << text;
   };

@@ -15,8 +15,8 @@ namespace share_library_test {
 class ShareLibrary : public ::testing::Test {
  protected:
   ShareLibrary() {
-    char name[] = "/tmp/divvy-share-library-test.XXXXXX";
-    folder_ = mkdtemp(name);
+    std::string name = testing::TempDir() + "divvy-share-library-test.XXXXXX";
+    folder_ = mkdtemp(name.data());
   }
   ~ShareLibrary() override { std::filesystem::remove_all(folder_); }
 

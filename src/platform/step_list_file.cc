@@ -72,6 +72,11 @@ StepListFile::Outcome StepListFile::Lock() {
   return ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0 ? Outcome::kLocked : Outcome::kTaken;
 }
 
+bool StepListFile::Exists() const {
+  struct stat about = {};
+  return ::fstat(file_.get(), &about) != 0 || about.st_nlink > 0;
+}
+
 StepNumber StepListFile::TakeOver() {
   std::vector<StepLine> steps = ReadStepList(ReadFrom(file_.get()));
   size_ = static_cast<std::size_t>(std::max<off_t>(::lseek(file_.get(), 0, SEEK_END), 0));

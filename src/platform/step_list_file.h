@@ -29,6 +29,8 @@ class StepListFile {
   enum class Outcome { kLocked, kTaken, kFailed };
   /// Opens and locks it for as long as this lives; kTaken when another has it, kFailed when it cannot be made.
   Outcome Lock();
+  /// False once the file was removed, which is how a job's agent says that the job is over. Requires: locked.
+  bool Exists() const;
   /// The number of the next step. What an earlier step process did not see the end of has ended with it. Requires:
   /// locked.
   StepNumber TakeOver();

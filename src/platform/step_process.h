@@ -60,6 +60,8 @@ class StepServer {
   bool Listen();
   bool ListenHere();
   bool IsDone();
+  /// Nothing can reach this process any more; its tasks end with it.
+  bool IsOrphaned() const { return spreads() && !list_.Exists(); }
   void Turn();
   int TimeoutOf(Duration due) const;
   void ReadSignals();

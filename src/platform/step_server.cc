@@ -40,7 +40,7 @@ int StepServer::Run() {
   if (spreads()) static_cast<void>(Secured(server_end_));
   ::prctl(PR_SET_NAME, "divvy-steps");
   idle_since_ = MonotonicNow();
-  while (!IsDone()) Turn();
+  while (!IsDone() && !IsOrphaned()) Turn();
   return 0;
 }
 
@@ -108,7 +108,7 @@ void StepServer::Turn() {
   const std::size_t clients_end = polled_.size();
   if (spreads()) {
     AddMachinePolls();
-    due = std::min(due, MachinesDue());
+    due = std::min({due, MachinesDue(), MonotonicNow() + options_.look_every});
   }
   const int ready = ::poll(polled_.data(), polled_.size(), TimeoutOf(due));
   if (ready > 0) {

@@ -79,7 +79,7 @@ Result<StepPlan> PlanOf(StepCall& call) {
 class StepServerTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "divvy-steps-XXXXXX").string();
+    std::string name = testing::TempDir() + "divvy-steps-XXXXXX";
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
     Serve();

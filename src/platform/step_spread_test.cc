@@ -124,7 +124,7 @@ Result<StepPlan> PlanOf(const Machine& machine, StepCall& call) {
 class StepSpreadTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "divvy-spread-XXXXXX").string();
+    std::string name = testing::TempDir() + "divvy-spread-XXXXXX";
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
     for (std::size_t machine = 0; machine < servers_.size(); ++machine) Serve(machine, kKey);
@@ -155,6 +155,7 @@ class StepSpreadTest : public testing::Test {
       options.key = key;
       options.listen = {"127.0.0.1", 0};
       options.version = version;
+      options.look_every = std::chrono::milliseconds(10);
       options.on_listening = [&](std::uint16_t port) {
         std::ofstream(folder_ / ("port" + std::to_string(machine))) << port << "\n";
         static_cast<void>(!::write(ready[1], "y", 1));
@@ -252,6 +253,19 @@ TEST_F(StepSpreadTest, TheListSaysOnWhichMachinesAStepRunsAndWithWhichGpus) {
   EXPECT_EQ(steps[1].gpus, "");
   EXPECT_EQ(steps[1].machines, (std::vector<StepMachine>{{1, 1, GpuSet::Of({2})}, {2, 1, GpuSet::Of({4})}}));
   EXPECT_EQ(steps[2].machines, (std::vector<StepMachine>{{0, 1, GpuSet::Of({0, 1})}}));
+}
+
+TEST_F(StepSpreadTest, EndsWithItsTasksWhenItsListIsRemoved) {
+  const pid_t caller = Call("out", "", "block 0:1,1:1", Staying());
+  AwaitText("out", "up0");
+  AwaitText("out", "up1");
+  for (std::size_t machine = 0; machine < servers_.size(); ++machine) {
+    std::filesystem::remove(file(machine));
+    ::waitpid(std::exchange(servers_[machine], -1), nullptr, 0);
+  }
+  AwaitGone(0);
+  AwaitGone(1);
+  End(caller);
 }
 
 TEST_F(StepSpreadTest, ACallBeforeTheWordToGoWaitsForIt) {

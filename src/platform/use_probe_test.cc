@@ -24,8 +24,8 @@ double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 class UseOfEmulatedGpus : public testing::Test {
  protected:
   UseOfEmulatedGpus() {
-    char name[] = "/tmp/divvy-use-test.XXXXXX";
-    directory_ = ::mkdtemp(name);
+    std::string name = testing::TempDir() + "divvy-use-test.XXXXXX";
+    directory_ = ::mkdtemp(name.data());
     const auto library = WriteEmulation(*ParseGpuDescription("2xH100-80GB"), directory_);
     EXPECT_TRUE(library);
     probe_ = OpenUseProbe(true, *library, EmulatedWorldPath(directory_));
@@ -250,14 +250,15 @@ TEST(ProcessMeter, CountsTheTimeOfProcessesThatComeAndGo) {
   }
   double cores = 0;
   double own = 0;  // Of the child alone.
-  for (double last = Now(); (cores < 0.2 || own < 0.1) && Now() < begin + 30; last = Now()) {
+  // However little of a busy machine it gets.
+  for (double last = Now(); (cores == 0 || own == 0) && Now() < begin + 30; last = Now()) {
     while (Now() < last + 0.2) ::sched_yield();
     cores = std::max(cores, meter.Look({target}, Now())[5].cpu_cores.value_or(0));
     if (const auto use = meter.UseOf(child)) own = use->cpu_cores.value_or(0);
   }
   EXPECT_EQ(meter.JobOf(child), 5U);
-  EXPECT_GT(cores, 0.2);
-  EXPECT_GT(own, 0.1);
+  EXPECT_GT(cores, 0);
+  EXPECT_GT(own, 0);
   EXPECT_GT(meter.UseOf(child)->memory_bytes, 0);
   EXPECT_EQ(meter.UseOf(1), std::nullopt) << "it is no target's";
   ::kill(child, SIGKILL);

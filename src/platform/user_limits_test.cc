@@ -76,7 +76,7 @@ TEST(UserLimits, AHardLimitIsNeverTheSubmittersToSay) {
 }
 
 TEST(UserLimits, FilesOfTheFolderComeAfterTheFileAndAreReadAgain) {
-  std::string folder = (std::filesystem::temp_directory_path() / "divvy-limits-XXXXXX").string();
+  std::string folder = testing::TempDir() + "divvy-limits-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   std::filesystem::create_directory(folder + "/d");
   std::ofstream(folder + "/limits.conf") << "* hard nofile 1\n";

@@ -202,7 +202,7 @@ TEST(WebPost, TrustsNoCertificateButThoseOfKnownAuthorities) {
 }
 
 TEST(WebPost, AnAuthorityOfOnesOwnMayBeNamedForItsHostAlone) {
-  std::string path = "/tmp/divvy-authority-XXXXXX";
+  std::string path = testing::TempDir() + "divvy-authority-XXXXXX";
   const int fd = ::mkstemp(path.data());
   ASSERT_GE(fd, 0);
   {

@@ -118,7 +118,7 @@ void Compare(const Workload& workload, const Published& published) {
 TEST(HouseRules, AgreeWithPublishedRunsToTheSecond) {
   const char* const folder = std::getenv("DIVVY_TRACES");
   if (folder == nullptr || !std::filesystem::exists(std::string(folder) + "/helios"))
-    GTEST_SKIP() << "set DIVVY_TRACES to the folder of the traces";
+    GTEST_SKIP() << "no published traces: DIVVY_TRACES names their folder (scripts/traces helios says where they are)";
   const std::string traces = folder;
   const auto slice = ReadWorkload("helios", {traces + "/helios/venus_2vc_sept_full_duration.csv.gz"}).value();
   EXPECT_EQ(slice.jobs.size(), 1867u);

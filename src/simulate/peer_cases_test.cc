@@ -135,7 +135,7 @@ TEST_F(PeerCases, ThoseThatAreAtHandAllPassOrDeviateForAReason) {
   for (const char* name : {"kai_integration.json", "kai_single_action.json"}) {
     if (std::filesystem::exists(folder / name)) files.push_back((folder / name).string());
   }
-  if (files.empty()) GTEST_SKIP() << "there are no peer cases beside the sources";
+  if (files.empty()) GTEST_SKIP() << "no peer cases in " << folder.lexically_normal() << " (docs/peer-cases.md)";
   const auto report = RunPeerFiles(files);
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_TRUE(report->failed.empty()) << PeerReportText(*report);

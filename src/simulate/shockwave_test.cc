@@ -2,9 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
-#include <fstream>
+#include "simulate/test_files.h"
 
 namespace divvy::simulate {
 namespace shockwave_test {
@@ -33,14 +31,12 @@ ShockwaveOptions Small(ShockwavePolicy policy, int gpus) {
   return options;
 }
 
-std::string Write(const std::string& text) {
-  // A name of its own: the tests of one program run beside one another, each in its own process.
-  const std::string path = ::testing::TempDir() + "shockwave_test." + std::to_string(::getpid()) + ".tsv";
-  std::ofstream(path) << text;
-  return path;
-}
+class ShockwaveTrace : public TestFiles {
+ protected:
+  std::string Write(const std::string& text) const { return File("trace.tsv", text); }
+};
 
-TEST(ShockwaveTrace, IsReadLineByLine) {
+TEST_F(ShockwaveTrace, IsReadLineByLine) {
   const auto jobs = ReadShockwaveTrace(
       Write("LM (batch size 10)\tlanguage_modeling\t--steps\t1\t134583\t1\tgns\t1\t-1.000000\t1418\t0\n"
             "ResNet-18 (batch size 32)\timage\t--num_steps\t1\t143450\t2\taccordion\t1\t-1.0\t3338\t55\n"));
@@ -54,7 +50,7 @@ TEST(ShockwaveTrace, IsReadLineByLine) {
   EXPECT_EQ(KindAt((*jobs)[1], 64), (JobKind{"ResNet-18 (batch size 64)", 2}));
 }
 
-TEST(ShockwaveTrace, ALineThatIsNotAJobIsNamedWithItsNumber) {
+TEST_F(ShockwaveTrace, ALineThatIsNotAJobIsNamedWithItsNumber) {
   const std::string good = "LM (batch size 10)\tx\ty\t1\t100\t1\tgns\t1\t-1\t14\t10\n";
   for (const char* bad : {"LM\tx\ty\t1\t100\t1\tgns\t1\t-1\t14\t10\n", "LM (batch size 10)\tx\n",
                           "LM (batch size 10)\tx\ty\t1\t100\t1\tfast\t1\t-1\t14\t10\n",

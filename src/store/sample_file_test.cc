@@ -12,8 +12,8 @@ namespace sample_file_test {
 class SampleFileTest : public testing::Test {
  protected:
   SampleFileTest() {
-    char name[] = "/tmp/divvy-samples-test.XXXXXX";
-    folder_ = ::mkdtemp(name);
+    std::string name = testing::TempDir() + "divvy-samples-test.XXXXXX";
+    folder_ = ::mkdtemp(name.data());
     Open();
   }
   ~SampleFileTest() override { std::filesystem::remove_all(folder_); }

@@ -345,8 +345,11 @@ std::string ReplayJson(const std::string& format, const std::string& path) {
 }
 
 TEST_F(Answers, Replays) {
-  Tell(ReplayJson("helios", WriteFile("helios.csv", HeliosTrace(600))));
-  Tell(ReplayJson("philly", WriteFile("philly.csv", PhillyTrace(600))));
+  for (const auto& [format, text] : {std::pair("helios", HeliosTrace(600)), std::pair("philly", PhillyTrace(600))}) {
+    const std::string path = WriteFile(std::string(format) + ".csv", text);
+    Tell(ReplayJson(format, path));
+    std::remove(path.c_str());
+  }
 }
 
 /// Steps per second of every model that is drawn, alone and with another, on as many GPUs as jobs have.

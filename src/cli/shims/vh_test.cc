@@ -163,7 +163,7 @@ TEST(Ignore, FollowsGit) {
 class SnapshotTest : public ::testing::Test {
  protected:
   SnapshotTest() {
-    std::string pattern = (fs::temp_directory_path() / "divvy-snapshot-XXXXXX").string();
+    std::string pattern = testing::TempDir() + "divvy-snapshot-XXXXXX";
     root_ = ::mkdtemp(pattern.data());
   }
   ~SnapshotTest() override { fs::remove_all(root_); }
