@@ -145,9 +145,9 @@ class Controller::WaitGraph {
         if (is_met && links.needs_any) return {};
         continue;
       }
-      const Met met = controller_.IsMet(record, dependency);
-      if (met == Met::kYes && links.needs_any) return {};
-      if (met != Met::kNotYet) continue;
+      const DependencyStatus status = controller_.StatusOf(record, dependency);
+      if (status == DependencyStatus::kSatisfied && links.needs_any) return {};
+      if (status != DependencyStatus::kPending) continue;
       if (const auto target = TargetOf(dependency)) links.to.push_back(*target);
     }
     return links;

@@ -5,6 +5,7 @@
 #include "control/controller_test_world.h"
 #include "control/record_parts.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace divvy {
@@ -164,6 +165,63 @@ TEST(Controller, AJobWhoseTargetIsInNoHistoryAnyMoreSaysSo) {
             "without)");
 }
 
+// What the store holds after a restart, when retention has removed the target.
+TEST(Controller, ASatisfiedDependencyOutlivesItsTargetsRow) {
+  World world(2);
+  const JobId first = world.Submit(1);
+  const JobId job = world.Submit(1, 0, {{DependencyKind::kAfterOk, first, std::nullopt, Duration(0)}});
+  ASSERT_TRUE(world.controller_.Hold(job, world.ada_, world.now_));
+  world.Turn();
+  world.Exit(first, 0);
+  const Effects effects = world.Turn();
+  const auto row = std::ranges::find(effects.batch.updates, job, &JobRecord::id);
+  ASSERT_NE(row, effects.batch.updates.end()) << "it is in the batch that has the end of its target";
+  World again(2);
+  again.controller_.Load({*row}, {}, job.value() + 1, 2, World::NoHistory());
+  ASSERT_TRUE(again.controller_.Release(job, kNoTime, again.ada_, again.now_));
+  EXPECT_EQ(World::Launched(again.Turn()), std::vector<JobId>{job});
+}
+
+TEST(Controller, AnImpossibleDependencyOutlivesItsTargetsRow) {
+  World world(2);
+  const JobId first = world.Submit(1), second = world.Submit(1);
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.needs_any_dependency = true;
+  spec.dependencies = {{DependencyKind::kAfterOk, first, std::nullopt, Duration(0)},
+                       {DependencyKind::kAfterOk, second, std::nullopt, Duration(0)}};
+  const JobId job = world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory())->id;
+  world.Turn();
+  world.Exit(first, 3);
+  world.Turn();
+  World again(2);
+  again.controller_.Load({*world.controller_.Find(second), *world.controller_.Find(job)}, {}, job.value() + 1, 3,
+                         World::NoHistory());
+  again.Exit(second, 1);
+  EXPECT_EQ(EndedRecord(again.Turn(), job).state, JobState::kCancelled);
+}
+
+TEST(Controller, AJobThatDependsOnAWithdrawnSubmissionDependsOnACancelledJob) {
+  for (const DependencyKind kind : {DependencyKind::kAfterOk, DependencyKind::kAfterAny}) {
+    World world(1);
+    world.Submit(1);
+    const JobId job = world.Submit(0, 0, {});
+    ASSERT_TRUE(world.controller_.Hold(job, world.ada_, world.now_));
+    world.Turn();
+    const JobId refused = world.Submit(1);
+    JobChanges changes;
+    changes.dependencies.emplace();
+    changes.dependencies->all = {{kind, refused, std::nullopt, Duration(0)}};
+    ASSERT_TRUE(world.controller_.Update(job, changes, world.ada_, world.now_, World::NoHistory()));
+    ASSERT_TRUE(world.controller_.Release(job, kNoTime, world.ada_, world.now_));
+    EXPECT_TRUE(World::Launched(world.Turn()).empty());
+    world.controller_.Withdraw({refused}, world.now_);
+    const Effects effects = world.Turn();
+    if (kind == DependencyKind::kAfterOk) EXPECT_EQ(World::EndOf(effects, job), JobState::kCancelled);
+    else EXPECT_EQ(World::Launched(effects), std::vector<JobId>{job});
+  }
+}
+
 TEST(Controller, AnEndedJobThatMayNotRunSoLongAnyMoreIsNotQueuedAgain) {
   Limits limits;
   limits.max_time_limit = std::chrono::hours(1);
@@ -251,7 +309,7 @@ TEST(Controller, AWithdrawnSubmissionLeavesNothingBehind) {
   World world(2);
   const JobId array = world.Submit(1, 10);
   world.Turn();
-  world.controller_.Withdraw(array);
+  world.controller_.Withdraw({array}, world.now_);
   EXPECT_EQ(world.controller_.CheckInvariants(), "");
   EXPECT_TRUE(world.controller_.live().empty());
   EXPECT_EQ(world.controller_.cluster().free().size(), 2);
@@ -262,7 +320,7 @@ TEST(Controller, AWithdrawnArrayTakesElementsWithItThatWereToldApartOutOfOrder) 
   const JobId array = world.Submit(1, 10);
   ASSERT_TRUE(world.controller_.Hold(ElementId(array, 7), world.ada_, world.now_));
   world.Turn();
-  world.controller_.Withdraw(array);
+  world.controller_.Withdraw({array}, world.now_);
   EXPECT_EQ(world.controller_.CheckInvariants(), "");
   EXPECT_TRUE(world.controller_.live().empty());
   EXPECT_EQ(world.controller_.cluster().free().size(), 2);

@@ -183,6 +183,21 @@ TEST(Core, OnAFullDiskASubmissionIsRefusedAndLeavesNothing) {
   EXPECT_EQ(world.launched_, (std::set{before, after}));
 }
 
+TEST(Core, ARefusedSubmissionIsNeverDurable) {
+  World world(1);
+  world.Submit(1);
+  world.Turn();
+  const JobId second = world.Submit(1), third = world.Submit(1);  // The third looks for what the second left.
+  world.FinishCommit();
+  EXPECT_TRUE(world.commits_.empty()) << "the answer to the second belongs into its commit";
+  world.Turn();
+  world.FinishCommit(false);
+  for (const JobId job : {second, third}) {
+    EXPECT_NE(world.AnswerOf("submit " + ToString(job)).find("no new work is taken"), std::string::npos);
+    EXPECT_EQ(world.Stored(job), std::nullopt);
+  }
+}
+
 // What is refused may be spoken of by turns behind the commit that failed: started, changed, cancelled.
 TEST(Core, OnAFullDiskWhatFollowedFromARefusedSubmissionGoesAsWell) {
   World world(2);

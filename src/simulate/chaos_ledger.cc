@@ -57,9 +57,11 @@ void ChaosLedger::Answered(const std::vector<Fact>& facts) {
   }
 }
 
-void ChaosLedger::Refused(const std::vector<Fact>& facts) {
+void ChaosLedger::Refused(const std::vector<Fact>& facts, Store& store) {
   for (const Fact& fact : facts) {
-    if (fact.kind == FactKind::kSubmitted) ForgetJob(fact.job);
+    if (fact.kind != FactKind::kSubmitted) continue;
+    if (store.Find(fact.job)) trace_.Break("job " + ToString(fact.job) + " was refused and is in the store");
+    ForgetJob(fact.job);
   }
 }
 
