@@ -164,7 +164,7 @@ void Core::Withdraw(std::deque<Turn>& turns, const Error& error) {
   std::vector<JobId> ids;
   for (const auto& [id, elements] : withdrawn) ids.push_back(id);
   controller_.Withdraw(ids, clock_.Now());
-  Touch();  // Jobs that depend on them may start or end now.
+  if (!ids.empty()) Touch();  // Jobs that depend on them may start or end now.
   for (auto& pending : refused) pending.answer(LimitExceeded("no new work is taken: " + error.message));
   // Whoever waits for such a job has guessed its id; it will never end.
   for (auto at = waiters_.begin(); at != waiters_.end();) {

@@ -237,7 +237,7 @@ void ChaosDaemon::Withdraw(std::deque<Turn>& turns) {
     ids.push_back(id);
   }
   controller_.Withdraw(ids, Now());
-  Touch();  // Jobs that depend on them may start or end now.
+  if (!ids.empty()) Touch();  // Jobs that depend on them may start or end now.
   for (const auto& pending : refused) parts_.ledger.Refused(pending.facts, parts_.store);
 }
 
