@@ -99,9 +99,10 @@ class World : public OrderPort {
   void Settle() {
     for (Turn(); !commits_.empty(); Turn()) FinishCommit();
   }
-  /// The pause before the next try passes.
+  /// The pause before the next try passes, and the loop does what became due.
   void Wait() {
     for (auto& task : std::exchange(later_, {})) task();
+    Turn();
   }
   std::optional<JobState> Stored(JobId job) const {
     const auto record = store_->Find(job);
