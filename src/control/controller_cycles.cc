@@ -1,5 +1,5 @@
-// Jobs that would wait for each other for ever. Dependencies name jobs that are there already, so only a change of
-// dependencies or of a name (singletons) can close a circle.
+// Jobs that would wait for each other for ever. Dependencies name jobs that are there already, so a circle is closed
+// only by a change of dependencies or of a name (singletons), or when an alternative to it has become impossible.
 //
 // What waits is a graph with two kinds of node: one that needs all it points to, and one that is content with any. A
 // node is free when it points to nothing, or enough of what it points to is free; what never becomes free, starting

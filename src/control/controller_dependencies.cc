@@ -294,7 +294,13 @@ void Controller::ResolveDependents(const JobRecord& changed, Time now) {
     if (at == live_.end()) continue;
     JobRecord& record = at->second;
     if (record.state != JobState::kQueued && record.state != JobState::kHeld) continue;
-    if (const Hope hope = HopeOf(record); hope.is_lost && !record.keeps_waiting) {
+    Hope hope = HopeOf(record);
+    // With one alternative gone, what is left of "any of them" may be jobs that wait for this one.
+    if (!hope.is_lost && !hope.why.empty()) {
+      const std::string cycle = FindCycle({}, id);
+      if (!cycle.empty()) hope = {true, hope.why + ", and it would wait for itself: " + cycle};
+    }
+    if (hope.is_lost && !record.keeps_waiting) {
       record.array_cancelled += static_cast<std::uint32_t>(record.array_waiting.size());
       record.array_waiting = IndexRanges();
       if (record.array_cancelled < record.array_count) {

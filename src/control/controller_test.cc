@@ -201,6 +201,28 @@ TEST(Controller, AnImpossibleDependencyOutlivesItsTargetsRow) {
   EXPECT_EQ(EndedRecord(again.Turn(), job).state, JobState::kCancelled);
 }
 
+TEST(Controller, AJobIsCancelledWhenTheAlternativeToWaitingForItselfIsGone) {
+  World world(1);
+  const JobId other = world.Submit(1), first = world.Submit(0, 0, {});
+  ASSERT_TRUE(world.controller_.Hold(first, world.ada_, world.now_));
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.needs_any_dependency = true;
+  spec.dependencies = {{DependencyKind::kAfterOk, other, std::nullopt, Duration(0)},
+                       {DependencyKind::kAfterAny, first, std::nullopt, Duration(0)}};
+  const JobId second = world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory())->id;
+  JobChanges changes;
+  changes.dependencies.emplace();
+  changes.dependencies->all = {{DependencyKind::kAfterAny, second, std::nullopt, Duration(0)}};
+  ASSERT_TRUE(world.controller_.Update(first, changes, world.ada_, world.now_, World::NoHistory()));
+  ASSERT_TRUE(world.controller_.Release(first, kNoTime, world.ada_, world.now_));
+  world.Turn();
+  world.Exit(other, 1);
+  const Effects effects = world.Turn();
+  EXPECT_EQ(World::EndOf(effects, second), JobState::kCancelled);
+  EXPECT_EQ(World::Launched(effects), std::vector<JobId>{first});
+}
+
 TEST(Controller, AJobThatDependsOnAWithdrawnSubmissionDependsOnACancelledJob) {
   for (const DependencyKind kind : {DependencyKind::kAfterOk, DependencyKind::kAfterAny}) {
     World world(1);
