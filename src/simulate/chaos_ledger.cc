@@ -80,6 +80,8 @@ std::optional<std::int64_t> ChaosLedger::ValueIn(const Controller& controller, c
   if (record == nullptr) return std::nullopt;
   if (kind == FactKind::kPriority) return record->priority;
   if (kind == FactKind::kTimeLimit) return record->time_limit.count();
+  // An array whose elements have all left it has nothing to hold: it was cancelled, or its dependency is impossible.
+  if (kind == FactKind::kHeld && record->array_count > 0 && record->array_waiting.empty()) return std::nullopt;
   if (kind == FactKind::kHeld) return record->is_held ? 1 : 0;
   return std::nullopt;
 }
