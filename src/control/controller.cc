@@ -145,7 +145,8 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
   LoadTeams();
   for (auto& [id, record] : live_) {
     if (record.array_at_once > 0) cluster_.SetGroupLimit(ArrayGroupName(id), record.array_at_once);
-    if (Status known = LearnOutcomes(record.dependencies, outcome); !known) continue;  // Its target was pruned: unmet.
+    // A target that was pruned before the dependency was decided leaves it pending.
+    static_cast<void>(LearnOutcomes(record.dependencies, outcome));
   }
   for (auto& [id, record] : live_) {
     if (IsActive(record.state)) {
@@ -158,7 +159,9 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
     IndexDependencies(record, true);
   }
   for (auto& [id, record] : live_) {
-    if (record.state == JobState::kQueued || record.state == JobState::kHeld) PutWaiting(record);
+    if (record.state != JobState::kQueued && record.state != JobState::kHeld) continue;
+    if (SettleDependencies(record)) Persist(record);
+    PutWaiting(record);
   }
   LoadTeamUsage();
   RefreshAvailability();
@@ -227,22 +230,25 @@ Status Controller::CheckRoom(std::uint64_t jobs) const {
                        " jobs; wait, cancel some, or raise max_queued under [queue]");
 }
 
-void Controller::Withdraw(JobId id) {
+void Controller::RemoveSubmission(JobId id, std::vector<JobRecord>& removed) {
   const auto at = live_.find(id);
   if (at == live_.end()) return;
   JobRecord& record = at->second;
-  IndexDependencies(record, false);
   const std::uint64_t jobs = std::max<std::uint64_t>(1, record.array_count);
   // The elements of an array that were about to start, or were told apart for another reason, go with it.
   const JobId end = ElementId(id, record.array_count);
   for (auto element = std::next(at); element != live_.end() && element->first < end;) {
     if (IsActive(element->second.state)) cluster_.Finish(element->first);
     if (cluster_.waiting(element->first) != nullptr) cluster_.Remove(element->first);
+    IndexDependencies(element->second, false);
+    removed.push_back(std::move(element->second));
     element = live_.erase(element);
   }
   if (IsActive(record.state) && record.array_count == 0) cluster_.Finish(id);
   if (cluster_.waiting(id) != nullptr) cluster_.Remove(id);
   run_times_.Forget(id);
+  IndexDependencies(record, false);
+  removed.push_back(std::move(record));
   live_.erase(at);
   jobs_total_ -= jobs;
   needs_plan_ = true;

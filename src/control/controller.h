@@ -96,8 +96,8 @@ class Controller {
   };
   Result<Forecast> Foresee(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
                            const FindOutcome& outcome);
-  /// Undoes a submission that could not be made durable: as if it had never been. Only before its effects were sent.
-  void Withdraw(JobId id);
+  /// Undoes submissions that could not be made durable, before any of their effects were sent.
+  void Withdraw(const std::vector<JobId>& ids, Time now);
 
   // Each says what was done ("cancelled", "stopping: SIGTERM now, SIGKILL after 30 s") or why not.
   Result<std::string> Cancel(JobId id, int signal, Duration grace, const std::string& reason, const Caller& caller,
@@ -341,6 +341,8 @@ class Controller {
   JobRecord* SplitElement(JobRecord& array, std::uint32_t ordinal);
   JobRecord NewElement(const JobRecord& array, std::uint32_t ordinal) const;
   void TakeBackFromArray(const JobRecord& element, std::optional<JobRecord> array);
+  /// Removes a live job and its elements from memory and appends them to `removed`.
+  void RemoveSubmission(JobId id, std::vector<JobRecord>& removed);
   Status CheckRoom(std::uint64_t jobs) const;  ///< For so many jobs more in the queue.
   Forecast ForecastOf(JobId waiting, Time now) const;
   void PutWaiting(const JobRecord& record);
@@ -350,12 +352,14 @@ class Controller {
   bool IsAskedFor(const JobRecord& record) const;
   /// The target of a dependency: live, or how it ended; null while an array's element has no record of its own.
   const JobRecord* Target(const Dependency& dependency) const;
-  enum class Met { kYes, kNotYet, kImpossible };
   /// One that waits with its array is named by array and index: it may never get a record under its own id.
   void NameElements(std::vector<Dependency>& dependencies) const;
   bool WasCancelledWaiting(const Dependency& dependency) const;
   bool IsForgotten(const Dependency& dependency) const;  ///< Nobody knows any more what became of its target.
-  Met IsMet(const JobRecord& record, const Dependency& dependency) const;
+  DependencyStatus StatusOf(const JobRecord& record, const Dependency& dependency) const;
+  std::string WhyImpossible(const Dependency& dependency) const;
+  /// Stores in `record` what is known of its targets now; true if that has changed.
+  bool SettleDependencies(JobRecord& record) const;
   /// Whether the dependencies can still be met, and else why not.
   struct Hope {
     bool is_lost = false;

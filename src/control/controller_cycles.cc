@@ -1,5 +1,5 @@
-// Jobs that would wait for each other for ever. Dependencies name jobs that are there already, so only a change of
-// dependencies or of a name (singletons) can close a circle.
+// Jobs that would wait for each other for ever. Dependencies name jobs that are there already, so a circle is closed
+// only by a change of dependencies or of a name (singletons), or when an alternative to it has become impossible.
 //
 // What waits is a graph with two kinds of node: one that needs all it points to, and one that is content with any. A
 // node is free when it points to nothing, or enough of what it points to is free; what never becomes free, starting
@@ -145,9 +145,9 @@ class Controller::WaitGraph {
         if (is_met && links.needs_any) return {};
         continue;
       }
-      const Met met = controller_.IsMet(record, dependency);
-      if (met == Met::kYes && links.needs_any) return {};
-      if (met != Met::kNotYet) continue;
+      const DependencyStatus status = controller_.StatusOf(record, dependency);
+      if (status == DependencyStatus::kSatisfied && links.needs_any) return {};
+      if (status != DependencyStatus::kPending) continue;
       if (const auto target = TargetOf(dependency)) links.to.push_back(*target);
     }
     return links;

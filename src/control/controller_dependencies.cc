@@ -1,5 +1,6 @@
 // Who waits for whom: dependencies between jobs, arrays and their elements, and singletons.
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "control/controller.h"
@@ -15,9 +16,12 @@ bool HasSingleton(const JobRecord& record) {
                              [](const Dependency& d) { return d.kind == DependencyKind::kSingleton; });
 }
 
+std::string DescribeTarget(const Dependency& dependency) {
+  return "job " + ToString(dependency.job) + (dependency.element ? "_" + std::to_string(*dependency.element) : "");
+}
+
 std::string Describe(const Dependency& dependency) {
-  const std::string job =
-      "job " + ToString(dependency.job) + (dependency.element ? "_" + std::to_string(*dependency.element) : "");
+  const std::string job = DescribeTarget(dependency);
   switch (dependency.kind) {
     case DependencyKind::kAfter:
       return job + " to start";
@@ -33,6 +37,23 @@ std::string Describe(const Dependency& dependency) {
   return job;
 }
 
+/// Why a dependency is impossible whose target has no record.
+std::string DescribeImpossible(const Dependency& dependency) {
+  const std::string job = DescribeTarget(dependency);
+  switch (dependency.kind) {
+    case DependencyKind::kAfter:
+      return job + " never started";
+    case DependencyKind::kAfterOk:
+      return job + " did not succeed";
+    case DependencyKind::kAfterNotOk:
+      return job + " succeeded";
+    case DependencyKind::kAfterAny:
+    case DependencyKind::kSingleton:
+      break;
+  }
+  return job + " never ended";
+}
+
 std::string DescribeEnd(const JobRecord& record) {
   std::string text = "job " + DisplayId(record) + " " + std::string(Name(record.state));
   if (record.state == JobState::kFailed && record.exit && record.exit->is_known)
@@ -44,7 +65,7 @@ std::string DescribeEnd(const JobRecord& record) {
 
 Status Controller::LearnOutcomes(const std::vector<Dependency>& dependencies, const FindOutcome& outcome) {
   for (const Dependency& dependency : dependencies) {
-    if (dependency.kind == DependencyKind::kSingleton) continue;
+    if (dependency.kind == DependencyKind::kSingleton || dependency.status == DependencyStatus::kSatisfied) continue;
     const JobRecord* target = Find(dependency.job);
     if (target == nullptr && ArrayOf(dependency.job) != nullptr) continue;  // An element by its own id.
     if (target == nullptr) {
@@ -55,6 +76,7 @@ Status Controller::LearnOutcomes(const std::vector<Dependency>& dependencies, co
         target = &outcomes_.emplace(dependency.job, *std::move(ended)).first->second;
       }
     }
+    if (target == nullptr && dependency.status == DependencyStatus::kImpossible) continue;
     if (target == nullptr) return NotFound("dependency on job " + ToString(dependency.job) + ": there is no such job");
     if (!dependency.element) continue;
     const auto ordinal = ElementOrdinal(*target, *dependency.element);
@@ -111,53 +133,69 @@ bool Controller::WasCancelledWaiting(const Dependency& dependency) const {
   return ordinal && !array->array_waiting.Contains(*ordinal);
 }
 
-Controller::Met Controller::IsMet(const JobRecord& record, const Dependency& dependency) const {
+// What is impossible may become possible: the target may be queued again after its end.
+DependencyStatus Controller::StatusOf(const JobRecord& record, const Dependency& dependency) const {
+  if (dependency.status == DependencyStatus::kSatisfied) return dependency.status;
   if (dependency.kind == DependencyKind::kSingleton) {
     const bool has_earlier =
         std::ranges::any_of(live_, [&](const auto& entry) { return IsEarlierNamesake(entry.second, record); });
-    return has_earlier ? Met::kNotYet : Met::kYes;
+    return has_earlier ? DependencyStatus::kPending : DependencyStatus::kSatisfied;
   }
   const JobRecord* target = Target(dependency);
   if (target == nullptr) {
-    if (!WasCancelledWaiting(dependency)) return Met::kNotYet;
+    if (dependency.status == DependencyStatus::kImpossible || !WasCancelledWaiting(dependency))
+      return dependency.status;
     const bool asks_for_end_only =
         dependency.kind == DependencyKind::kAfterAny || dependency.kind == DependencyKind::kAfterNotOk;
-    return asks_for_end_only ? Met::kYes : Met::kImpossible;
+    return asks_for_end_only ? DependencyStatus::kSatisfied : DependencyStatus::kImpossible;
   }
   switch (dependency.kind) {
     case DependencyKind::kAfter: {
       // An array has started when all of its elements have, or never will; its own start is that of the first.
       const bool is_whole = target->array_waiting.empty() || IsFinal(target->state);
-      if (target->started != kNoTime && is_whole) return Met::kYes;
-      return IsFinal(target->state) ? Met::kImpossible : Met::kNotYet;
+      if (target->started != kNoTime && is_whole) return DependencyStatus::kSatisfied;
+      return IsFinal(target->state) ? DependencyStatus::kImpossible : DependencyStatus::kPending;
     }
     case DependencyKind::kAfterOk:
-      if (!IsFinal(target->state)) return Met::kNotYet;
-      return target->state == JobState::kSucceeded ? Met::kYes : Met::kImpossible;
+      if (!IsFinal(target->state)) return DependencyStatus::kPending;
+      return target->state == JobState::kSucceeded ? DependencyStatus::kSatisfied : DependencyStatus::kImpossible;
     case DependencyKind::kAfterNotOk:
-      if (!IsFinal(target->state)) return Met::kNotYet;
-      return target->state == JobState::kSucceeded ? Met::kImpossible : Met::kYes;
+      if (!IsFinal(target->state)) return DependencyStatus::kPending;
+      return target->state == JobState::kSucceeded ? DependencyStatus::kImpossible : DependencyStatus::kSatisfied;
     case DependencyKind::kAfterAny:
     case DependencyKind::kSingleton:
       break;
   }
-  return IsFinal(target->state) ? Met::kYes : Met::kNotYet;
+  return IsFinal(target->state) ? DependencyStatus::kSatisfied : DependencyStatus::kPending;
+}
+
+std::string Controller::WhyImpossible(const Dependency& dependency) const {
+  const JobRecord* target = Target(dependency);
+  return target != nullptr ? DescribeEnd(*target) : DescribeImpossible(dependency);
+}
+
+bool Controller::SettleDependencies(JobRecord& record) const {
+  bool has_changed = false;
+  for (Dependency& dependency : record.dependencies) {
+    if (dependency.kind == DependencyKind::kSingleton) continue;
+    const DependencyStatus status = StatusOf(record, dependency);
+    has_changed |= status != std::exchange(dependency.status, status);
+  }
+  return has_changed;
 }
 
 std::vector<std::string> Controller::UnmetDependencies(const JobRecord& record) const {
   std::vector<std::string> unmet;
   for (const Dependency& dependency : record.dependencies) {
-    const Met met = IsMet(record, dependency);
-    if (met == Met::kYes && record.needs_any_dependency) return {};
-    if (met == Met::kNotYet) {
+    const DependencyStatus status = StatusOf(record, dependency);
+    if (status == DependencyStatus::kSatisfied && record.needs_any_dependency) return {};
+    if (status == DependencyStatus::kPending) {
       const std::string forgotten = ", which is in no history any more (divvy update " + DisplayId(record) +
                                     " --dependency \"\" starts it without)";
       unmet.push_back(Describe(dependency) + (IsForgotten(dependency) ? forgotten : ""));
     }
-    if (met == Met::kImpossible) {
-      const JobRecord* target = Target(dependency);
-      unmet.push_back(Describe(dependency) +
-                      " (never: " + (target != nullptr ? DescribeEnd(*target) : "it was cancelled") + ")");
+    if (status == DependencyStatus::kImpossible) {
+      unmet.push_back(Describe(dependency) + " (never: " + WhyImpossible(dependency) + ")");
     }
   }
   return unmet;
@@ -217,13 +255,25 @@ Controller::Hope Controller::HopeOf(const JobRecord& record) const {
   Hope hope;
   std::size_t never = 0;
   for (const Dependency& dependency : record.dependencies) {
-    if (IsMet(record, dependency) != Met::kImpossible) continue;
+    if (StatusOf(record, dependency) != DependencyStatus::kImpossible) continue;
     ++never;
-    if (const JobRecord* target = Target(dependency)) hope.why = DescribeEnd(*target);
-    else hope.why = "job " + ToString(dependency.job) + "_" + std::to_string(*dependency.element) + " cancelled";
+    hope.why = WhyImpossible(dependency);
   }
   hope.is_lost = never > 0 && (!record.needs_any_dependency || never == record.dependencies.size());
   return hope;
+}
+
+// For the jobs that depend on them they were cancelled.
+void Controller::Withdraw(const std::vector<JobId>& ids, Time now) {
+  std::vector<JobRecord> withdrawn;
+  for (const JobId id : ids) RemoveSubmission(id, withdrawn);
+  for (JobRecord& record : withdrawn) {
+    record.state = JobState::kCancelled;
+    record.started = kNoTime;
+    record.array_waiting = IndexRanges();
+    if (IsAskedFor(record)) outcomes_.insert_or_assign(record.id, record);
+  }
+  for (const JobRecord& record : withdrawn) ResolveDependents(record, now);
 }
 
 void Controller::ResolveDependents(const JobRecord& changed, Time now) {
@@ -244,7 +294,13 @@ void Controller::ResolveDependents(const JobRecord& changed, Time now) {
     if (at == live_.end()) continue;
     JobRecord& record = at->second;
     if (record.state != JobState::kQueued && record.state != JobState::kHeld) continue;
-    if (const Hope hope = HopeOf(record); hope.is_lost && !record.keeps_waiting) {
+    Hope hope = HopeOf(record);
+    // With one alternative gone, what is left of "any of them" may be jobs that wait for this one.
+    if (!hope.is_lost && !hope.why.empty()) {
+      const std::string cycle = FindCycle({}, id);
+      if (!cycle.empty()) hope = {true, hope.why + ", and it would wait for itself: " + cycle};
+    }
+    if (hope.is_lost && !record.keeps_waiting) {
       record.array_cancelled += static_cast<std::uint32_t>(record.array_waiting.size());
       record.array_waiting = IndexRanges();
       if (record.array_cancelled < record.array_count) {
@@ -260,9 +316,10 @@ void Controller::ResolveDependents(const JobRecord& changed, Time now) {
       Finish(record, JobState::kCancelled, "its dependency can never be met: " + hope.why, now);
       continue;
     }
+    bool has_changed = SettleDependencies(record);
     Time begin = record.begin;
     for (const Dependency& dependency : record.dependencies) {
-      if (dependency.delay == Duration(0) || IsMet(record, dependency) != Met::kYes) continue;
+      if (dependency.delay == Duration(0) || StatusOf(record, dependency) != DependencyStatus::kSatisfied) continue;
       const JobRecord* target = Target(dependency);
       if (target == nullptr) continue;
       Time started = target->started;
@@ -276,10 +333,8 @@ void Controller::ResolveDependents(const JobRecord& changed, Time now) {
       }
       begin = std::max(begin, AddSaturating(started, dependency.delay));
     }
-    if (begin != record.begin) {
-      record.begin = begin;
-      Persist(record);
-    }
+    has_changed |= begin != std::exchange(record.begin, begin);
+    if (has_changed) Persist(record);
     PutWaiting(record);
   }
 }

@@ -94,7 +94,7 @@ Result<Controller::Forecast> Controller::Foresee(JobSpec spec, std::uint64_t ele
   const auto submitted = Submit(std::move(spec), elements, caller, now, outcome);
   Result<Forecast> forecast = submitted ? Result<Forecast>(ForecastOf(submitted->id, now)) : submitted.error();
   if (submitted) {
-    Withdraw(submitted->id);
+    Withdraw({submitted->id}, now);
     ForgetOutcomes(dependencies);
     cluster_.SetGroupLimit(ArrayGroupName(submitted->id), 0);
     if (!group.empty()) {

@@ -4,8 +4,10 @@
 
 #include "control/controller_test_world.h"
 #include "control/record_parts.h"
+#include "engine/server/explain.h"
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 
 namespace divvy {
@@ -152,6 +154,34 @@ TEST(Controller, AJobThatHasEndedIsQueuedAgainUnderItsOwnId) {
   EXPECT_EQ(World::EndOf(world.Turn(), job), JobState::kSucceeded);
 }
 
+TEST(Controller, ListingsNameMissingCpusAndNotTheGpusThatAreFree) {
+  World world(8);
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.request.cpus = 8;
+  ASSERT_TRUE(world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory()));
+  spec.request.gpus = 1;
+  spec.request.cpus = 1;
+  const auto waits = world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory());
+  ASSERT_TRUE(waits);
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{JobId(1)});
+  EXPECT_EQ(world.controller_.WaitingReason(*world.controller_.Find(waits->id)), "needs 1 CPU, 0 of 8 are free");
+}
+
+TEST(Controller, AJobThatDependsOnOneWithATimeLimitIsToldWhenThatEnds) {
+  World world(2);
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.request.gpus = 1;
+  spec.time_limit = std::chrono::hours(1);
+  ASSERT_TRUE(world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory()));
+  const JobId job = world.Submit(1, 0, {{DependencyKind::kAfterOk, JobId(1), std::nullopt, Duration(0)}});
+  world.Turn();
+  const Explanation why = Explain(world.controller_.cluster(), job, world.now_);
+  EXPECT_EQ(why.predicted_start, world.now_ + std::chrono::hours(1));
+  EXPECT_EQ(why.prediction_basis, "after job 1, which ends in 1 h at the latest");
+}
+
 TEST(Controller, AJobWhoseTargetIsInNoHistoryAnyMoreSaysSo) {
   World world(1);
   const JobId first = world.Submit(1);
@@ -163,6 +193,85 @@ TEST(Controller, AJobWhoseTargetIsInNoHistoryAnyMoreSaysSo) {
   EXPECT_EQ(again.controller_.WaitingReason(waiting),
             "waits for job 1 to succeed, which is in no history any more (divvy update 2 --dependency \"\" starts it "
             "without)");
+}
+
+// What the store holds after a restart, when retention has removed the target.
+TEST(Controller, ASatisfiedDependencyOutlivesItsTargetsRow) {
+  World world(2);
+  const JobId first = world.Submit(1);
+  const JobId job = world.Submit(1, 0, {{DependencyKind::kAfterOk, first, std::nullopt, Duration(0)}});
+  ASSERT_TRUE(world.controller_.Hold(job, world.ada_, world.now_));
+  world.Turn();
+  world.Exit(first, 0);
+  const Effects effects = world.Turn();
+  const auto row = std::ranges::find(effects.batch.updates, job, &JobRecord::id);
+  ASSERT_NE(row, effects.batch.updates.end()) << "it is in the batch that has the end of its target";
+  World again(2);
+  again.controller_.Load({*row}, {}, job.value() + 1, 2, World::NoHistory());
+  ASSERT_TRUE(again.controller_.Release(job, kNoTime, again.ada_, again.now_));
+  EXPECT_EQ(World::Launched(again.Turn()), std::vector<JobId>{job});
+}
+
+TEST(Controller, AnImpossibleDependencyOutlivesItsTargetsRow) {
+  World world(2);
+  const JobId first = world.Submit(1), second = world.Submit(1);
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.needs_any_dependency = true;
+  spec.dependencies = {{DependencyKind::kAfterOk, first, std::nullopt, Duration(0)},
+                       {DependencyKind::kAfterOk, second, std::nullopt, Duration(0)}};
+  const JobId job = world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory())->id;
+  world.Turn();
+  world.Exit(first, 3);
+  world.Turn();
+  World again(2);
+  again.controller_.Load({*world.controller_.Find(second), *world.controller_.Find(job)}, {}, job.value() + 1, 3,
+                         World::NoHistory());
+  again.Exit(second, 1);
+  EXPECT_EQ(EndedRecord(again.Turn(), job).state, JobState::kCancelled);
+}
+
+TEST(Controller, AJobIsCancelledWhenTheAlternativeToWaitingForItselfIsGone) {
+  World world(1);
+  const JobId other = world.Submit(1), first = world.Submit(0, 0, {});
+  ASSERT_TRUE(world.controller_.Hold(first, world.ada_, world.now_));
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.needs_any_dependency = true;
+  spec.dependencies = {{DependencyKind::kAfterOk, other, std::nullopt, Duration(0)},
+                       {DependencyKind::kAfterAny, first, std::nullopt, Duration(0)}};
+  const JobId second = world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory())->id;
+  JobChanges changes;
+  changes.dependencies.emplace();
+  changes.dependencies->all = {{DependencyKind::kAfterAny, second, std::nullopt, Duration(0)}};
+  ASSERT_TRUE(world.controller_.Update(first, changes, world.ada_, world.now_, World::NoHistory()));
+  ASSERT_TRUE(world.controller_.Release(first, kNoTime, world.ada_, world.now_));
+  world.Turn();
+  world.Exit(other, 1);
+  const Effects effects = world.Turn();
+  EXPECT_EQ(World::EndOf(effects, second), JobState::kCancelled);
+  EXPECT_EQ(World::Launched(effects), std::vector<JobId>{first});
+}
+
+TEST(Controller, AJobThatDependsOnAWithdrawnSubmissionDependsOnACancelledJob) {
+  for (const DependencyKind kind : {DependencyKind::kAfterOk, DependencyKind::kAfterAny}) {
+    World world(1);
+    world.Submit(1);
+    const JobId job = world.Submit(0, 0, {});
+    ASSERT_TRUE(world.controller_.Hold(job, world.ada_, world.now_));
+    world.Turn();
+    const JobId refused = world.Submit(1);
+    JobChanges changes;
+    changes.dependencies.emplace();
+    changes.dependencies->all = {{kind, refused, std::nullopt, Duration(0)}};
+    ASSERT_TRUE(world.controller_.Update(job, changes, world.ada_, world.now_, World::NoHistory()));
+    ASSERT_TRUE(world.controller_.Release(job, kNoTime, world.ada_, world.now_));
+    EXPECT_TRUE(World::Launched(world.Turn()).empty());
+    world.controller_.Withdraw({refused}, world.now_);
+    const Effects effects = world.Turn();
+    if (kind == DependencyKind::kAfterOk) EXPECT_EQ(World::EndOf(effects, job), JobState::kCancelled);
+    else EXPECT_EQ(World::Launched(effects), std::vector<JobId>{job});
+  }
 }
 
 TEST(Controller, AnEndedJobThatMayNotRunSoLongAnyMoreIsNotQueuedAgain) {
@@ -252,7 +361,7 @@ TEST(Controller, AWithdrawnSubmissionLeavesNothingBehind) {
   World world(2);
   const JobId array = world.Submit(1, 10);
   world.Turn();
-  world.controller_.Withdraw(array);
+  world.controller_.Withdraw({array}, world.now_);
   EXPECT_EQ(world.controller_.CheckInvariants(), "");
   EXPECT_TRUE(world.controller_.live().empty());
   EXPECT_EQ(world.controller_.cluster().free().size(), 2);
@@ -263,7 +372,7 @@ TEST(Controller, AWithdrawnArrayTakesElementsWithItThatWereToldApartOutOfOrder) 
   const JobId array = world.Submit(1, 10);
   ASSERT_TRUE(world.controller_.Hold(ElementId(array, 7), world.ada_, world.now_));
   world.Turn();
-  world.controller_.Withdraw(array);
+  world.controller_.Withdraw({array}, world.now_);
   EXPECT_EQ(world.controller_.CheckInvariants(), "");
   EXPECT_TRUE(world.controller_.live().empty());
   EXPECT_EQ(world.controller_.cluster().free().size(), 2);

@@ -44,17 +44,13 @@ void Core::EndTurn() {
   controller_.Decide(began);
   decisions_.Add(clock_.Now() - began);
   Gather();
-  if (!answers_.empty()) {
-    if (gathered_.empty()) gathered_.emplace_back();
-    std::ranges::move(std::exchange(answers_, {}), std::back_inserter(gathered_.back().answers));
-  }
   if (!is_committing_) StartCommit();
   ArmWakeup();
 }
 
 void Core::Gather() {
-  Turn turn{controller_.TakeEffects(), {}};
-  if (turn.effects.empty()) return;
+  Turn turn{controller_.TakeEffects(), std::exchange(answers_, {})};
+  if (turn.effects.empty() && turn.answers.empty()) return;
   if (ports_.complete) ports_.complete(turn.effects);
   for (const auto& [id, spec] : turn.effects.batch.spec_updates) RememberSpec(id, spec);
   gathered_.push_back(std::move(turn));
@@ -70,8 +66,10 @@ void Core::ArmWakeup() {
   });
 }
 
+// While a turn is due, the answers to what has been gathered may be missing. They belong into the same commit: a
+// submission that is refused must not be durable.
 void Core::StartCommit() {
-  if (gathered_.empty()) return;
+  if (is_turn_due_ || gathered_.empty()) return;
   std::vector<Batch> batches;
   committing_.clear();
   for (Turn& turn : gathered_) {
@@ -118,7 +116,6 @@ void Core::OnDiskFull(const Error& error) {
   std::deque<Turn> turns(std::make_move_iterator(committing_.begin()), std::make_move_iterator(committing_.end()));
   committing_.clear();
   std::ranges::move(gathered_, std::back_inserter(turns));
-  turns.push_back({Effects(), std::exchange(answers_, {})});
   Withdraw(turns, error);
   SendStops(turns);
   std::erase_if(turns, [](const Turn& turn) { return turn.effects.empty() && turn.answers.empty(); });
@@ -164,7 +161,10 @@ void Core::Withdraw(std::deque<Turn>& turns, const Error& error) {
     }
     std::erase_if(turn.answers, [](const auto& pending) { return pending.may_be_refused; });
   }
-  for (const auto& [id, elements] : withdrawn) controller_.Withdraw(id);
+  std::vector<JobId> ids;
+  for (const auto& [id, elements] : withdrawn) ids.push_back(id);
+  controller_.Withdraw(ids, clock_.Now());
+  if (!ids.empty()) Touch();  // Jobs that depend on them may start or end now.
   for (auto& pending : refused) pending.answer(LimitExceeded("no new work is taken: " + error.message));
   // Whoever waits for such a job has guessed its id; it will never end.
   for (auto at = waiters_.begin(); at != waiters_.end();) {

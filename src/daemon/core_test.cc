@@ -99,9 +99,10 @@ class World : public OrderPort {
   void Settle() {
     for (Turn(); !commits_.empty(); Turn()) FinishCommit();
   }
-  /// The pause before the next try passes.
+  /// The pause before the next try passes, and the loop does what became due.
   void Wait() {
     for (auto& task : std::exchange(later_, {})) task();
+    Turn();
   }
   std::optional<JobState> Stored(JobId job) const {
     const auto record = store_->Find(job);
@@ -181,6 +182,21 @@ TEST(Core, OnAFullDiskASubmissionIsRefusedAndLeavesNothing) {
   world.Settle();
   EXPECT_EQ(world.AnswerOf("submit 3"), "yes");
   EXPECT_EQ(world.launched_, (std::set{before, after}));
+}
+
+TEST(Core, ARefusedSubmissionIsNeverDurable) {
+  World world(1);
+  world.Submit(1);
+  world.Turn();
+  const JobId second = world.Submit(1), third = world.Submit(1);  // The third looks for what the second left.
+  world.FinishCommit();
+  EXPECT_TRUE(world.commits_.empty()) << "the answer to the second belongs into its commit";
+  world.Turn();
+  world.FinishCommit(false);
+  for (const JobId job : {second, third}) {
+    EXPECT_NE(world.AnswerOf("submit " + ToString(job)).find("no new work is taken"), std::string::npos);
+    EXPECT_EQ(world.Stored(job), std::nullopt);
+  }
 }
 
 // What is refused may be spoken of by turns behind the commit that failed: started, changed, cancelled.

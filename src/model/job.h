@@ -152,6 +152,7 @@ struct Request {
 Request ComponentOf(const Request& request, std::size_t component);
 
 enum class DependencyKind { kAfter, kAfterOk, kAfterNotOk, kAfterAny, kSingleton };
+enum class DependencyStatus { kPending, kSatisfied, kImpossible };
 
 struct Dependency {
   DependencyKind kind = DependencyKind::kAfterOk;
@@ -159,6 +160,9 @@ struct Dependency {
   /// One element of the array `job`; nothing: the job, or the whole array.
   std::optional<std::uint32_t> element;
   Duration delay{0};  // kAfter only: so long after its start.
+  /// Records only: stored with the event that decided it, so the target's row may be pruned afterwards. Always kPending
+  /// for kSingleton.
+  DependencyStatus status = DependencyStatus::kPending;
 
   friend bool operator==(const Dependency&, const Dependency&) = default;
 };

@@ -149,6 +149,7 @@ void ChaosClients::Cancel(ChaosDaemon& daemon, JobId id, const Caller& caller) {
       FactsOfAll(daemon.controller(), FactKind::kCancelled, id, [](const JobRecord&) { return std::int64_t{0}; });
   if (facts.empty()) facts.push_back({FactKind::kCancelled, id, 0, 0});
   for (Fact& fact : facts) fact.value = 1;
+  const auto before = Find(daemon.controller(), id);
   const Duration grace = Happens(30) ? Seconds(0) : Duration(-1);
   if (!daemon.controller().Cancel(id, 0, grace, "", caller, daemon.Now())) return;
   parts_.trace.Note("cancelled: job", id);
@@ -156,7 +157,7 @@ void ChaosClients::Cancel(ChaosDaemon& daemon, JobId id, const Caller& caller) {
   std::erase_if(facts, [&](const Fact& fact) { return fact.job != id && daemon.controller().Find(id) == nullptr; });
   parts_.ledger.Applied(facts);
   if (const JobRecord* array = daemon.controller().Find(id); array != nullptr && array->array_count > 0) {
-    const Fact released{FactKind::kHeld, id, 0, 0};
+    const Fact released{FactKind::kHeld, id, before->is_held ? 1 : 0, 0};
     parts_.ledger.Applied({released});
     facts.push_back(released);
   }

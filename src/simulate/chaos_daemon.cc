@@ -100,16 +100,12 @@ void ChaosDaemon::EndTurn() {
   is_turn_due_ = false;
   controller_.Decide(Now());
   Gather();
-  if (!answers_.empty()) {
-    if (gathered_.empty()) gathered_.emplace_back();
-    std::ranges::move(std::exchange(answers_, {}), std::back_inserter(gathered_.back().answers));
-  }
   if (!is_committing_) StartCommit();
 }
 
 void ChaosDaemon::Gather() {
-  Turn turn{controller_.TakeEffects(), {}};
-  if (turn.effects.empty()) return;
+  Turn turn{controller_.TakeEffects(), std::exchange(answers_, {})};
+  if (turn.effects.empty() && turn.answers.empty()) return;
   for (const Order& order : turn.effects.orders) {
     if (const auto* launch = std::get_if<LaunchOrder>(&order))
       parts_.ledger.OnStartDecided(launch->record, controller_, Now());
@@ -130,7 +126,7 @@ Time ChaosDaemon::next_wakeup() const {
 }
 
 void ChaosDaemon::StartCommit() {
-  if (gathered_.empty()) return;
+  if (is_turn_due_ || gathered_.empty()) return;
   committing_.clear();
   bool is_empty = true;
   for (Turn& turn : gathered_) {
@@ -192,7 +188,6 @@ void ChaosDaemon::OnDiskFull() {
   std::deque<Turn> turns(std::make_move_iterator(committing_.begin()), std::make_move_iterator(committing_.end()));
   committing_.clear();
   std::ranges::move(gathered_, std::back_inserter(turns));
-  turns.push_back({Effects(), std::exchange(answers_, {})});
   Withdraw(turns);
   SendStops(turns);
   std::erase_if(turns, [](const Turn& turn) { return turn.effects.empty() && turn.answers.empty(); });
@@ -236,11 +231,14 @@ void ChaosDaemon::Withdraw(std::deque<Turn>& turns) {
     }
     std::erase_if(turn.answers, [](const auto& pending) { return pending.may_be_refused; });
   }
+  std::vector<JobId> ids;
   for (const auto& [id, elements] : withdrawn) {
     parts_.trace.Note("is taken back: job", id);
-    controller_.Withdraw(id);
+    ids.push_back(id);
   }
-  for (const auto& pending : refused) parts_.ledger.Refused(pending.facts);
+  controller_.Withdraw(ids, Now());
+  if (!ids.empty()) Touch();  // Jobs that depend on them may start or end now.
+  for (const auto& pending : refused) parts_.ledger.Refused(pending.facts, parts_.store);
 }
 
 void ChaosDaemon::SendStops(std::deque<Turn>& turns) {

@@ -57,9 +57,11 @@ void ChaosLedger::Answered(const std::vector<Fact>& facts) {
   }
 }
 
-void ChaosLedger::Refused(const std::vector<Fact>& facts) {
+void ChaosLedger::Refused(const std::vector<Fact>& facts, Store& store) {
   for (const Fact& fact : facts) {
-    if (fact.kind == FactKind::kSubmitted) ForgetJob(fact.job);
+    if (fact.kind != FactKind::kSubmitted) continue;
+    if (store.Find(fact.job)) trace_.Break("job " + ToString(fact.job) + " was refused and is in the store");
+    ForgetJob(fact.job);
   }
 }
 
@@ -78,6 +80,8 @@ std::optional<std::int64_t> ChaosLedger::ValueIn(const Controller& controller, c
   if (record == nullptr) return std::nullopt;
   if (kind == FactKind::kPriority) return record->priority;
   if (kind == FactKind::kTimeLimit) return record->time_limit.count();
+  // An array whose elements have all left it has nothing to hold: it was cancelled, or its dependency is impossible.
+  if (kind == FactKind::kHeld && record->array_count > 0 && record->array_waiting.empty()) return std::nullopt;
   if (kind == FactKind::kHeld) return record->is_held ? 1 : 0;
   return std::nullopt;
 }

@@ -42,7 +42,8 @@ class ChaosLedger {
   // --- Commands ---------------------------------------------------------------------------------------------------
   void Applied(const std::vector<Fact>& facts);
   void Answered(const std::vector<Fact>& facts);
-  void Refused(const std::vector<Fact>& facts);
+  /// Nothing of a refused submission may be durable.
+  void Refused(const std::vector<Fact>& facts, Store& store);
 
   // --- Facts ------------------------------------------------------------------------------------------------------
   /// The controller has decided to start it.

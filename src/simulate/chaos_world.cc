@@ -352,18 +352,10 @@ void ChaosWorld::NodeFault(std::uint64_t draw) {
   }
 }
 
-// Housekeeping forgets old jobs; none that somebody waits for, because those are younger than a month.
+// Housekeeping forgets old jobs, whether or not other jobs depend on them.
 void ChaosWorld::Prune() {
   if (!daemon_) return;
-  Time before = daemon_->Now() - std::chrono::seconds(random_.Below(600));
-  for (const auto& [id, record] : daemon_->controller().live()) {
-    for (const Dependency& dependency : record.dependencies) {
-      const auto target = store_.Find(dependency.job);
-      if (target && target->ended != kNoTime) before = std::min(before, target->ended);
-      if (target) before = std::min(before, target->submitted);
-    }
-    before = std::min(before, record.submitted);
-  }
+  const Time before = daemon_->Now() - std::chrono::seconds(random_.Below(600));
   if (store_.Prune(before)) ledger_.OnPruned(before);
   trace_.Note("old jobs are forgotten");
 }

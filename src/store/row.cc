@@ -40,6 +40,7 @@ constexpr std::int64_t Highest(Preemptible) { return static_cast<std::int64_t>(P
 
 constexpr std::array<std::string_view, 5> kDependencyNames = {"after", "after_ok", "after_not_ok", "after_any",
                                                               "singleton"};
+constexpr std::array<std::string_view, 3> kDependencyStatuses = {"", "=satisfied", "=impossible"};
 
 constexpr std::array<std::string_view, 13> kRunColumns = {
     "attempt", "state",     "waits_since", "begin_at",  "started",     "ended", "node",
@@ -331,6 +332,11 @@ std::optional<Dependency> DependencyFromText(std::string_view text) {
   out.kind = static_cast<DependencyKind>(number);
   if (colon == std::string_view::npos) return out;
   text.remove_prefix(colon + 1);
+  for (std::size_t status = 1; status < kDependencyStatuses.size(); ++status) {
+    if (!text.ends_with(kDependencyStatuses[status])) continue;
+    out.status = static_cast<DependencyStatus>(status);
+    text.remove_suffix(kDependencyStatuses[status].size());
+  }
   if (const auto plus = text.find('+'); plus != std::string_view::npos) {
     const auto delay = ParseInteger(text.substr(plus + 1));
     if (!delay) return std::nullopt;
@@ -432,6 +438,7 @@ std::string DependenciesToText(const std::vector<Dependency>& dependencies) {
     out += ':' + ToString(dependency.job);
     if (dependency.element) out += '_' + std::to_string(*dependency.element);
     if (dependency.delay != Duration(0)) out += '+' + std::to_string(dependency.delay.count());
+    out += kDependencyStatuses.at(static_cast<std::size_t>(dependency.status));
   }
   return out;
 }

@@ -231,10 +231,14 @@ ALTER TABLE jobs ADD COLUMN end_by INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE jobs ADD COLUMN full_limit INTEGER NOT NULL DEFAULT -1;
 )sql";
 
+// Older versions cannot read a status in the text of `dependencies`. The columns are the same.
+constexpr char kVersion13[] = "";
+
 constexpr std::array kMigrations = {Migration{1, kVersion1},   Migration{2, kVersion2},   Migration{3, kVersion3},
                                     Migration{4, kVersion4},   Migration{5, kVersion5},   Migration{6, kVersion6},
                                     Migration{7, kVersion7},   Migration{8, kVersion8},   Migration{9, kVersion9},
-                                    Migration{10, kVersion10}, Migration{11, kVersion11}, Migration{12, kVersion12}};
+                                    Migration{10, kVersion10}, Migration{11, kVersion11}, Migration{12, kVersion12},
+                                    Migration{13, kVersion13}};
 
 // 0 for an empty file.
 Result<std::int64_t> VersionOf(Connection& connection) {

@@ -342,13 +342,18 @@ TEST(Schema, NewerFileIsRefusedNamingBothVersions) {
 }
 
 TEST(Rows, ListsComeBackFromTheirText) {
-  const std::vector<Dependency> dependencies = {{DependencyKind::kAfter, JobId(14), 3, 60s},
-                                                {DependencyKind::kAfterOk, JobId(12), {}, 0s},
-                                                {DependencyKind::kSingleton, JobId(), {}, 0s}};
-  EXPECT_EQ(DependenciesToText(dependencies), "after:14_3+60000000000,after_ok:12,singleton");
+  const std::vector<Dependency> dependencies = {
+      {DependencyKind::kAfter, JobId(14), 3, 60s},
+      {DependencyKind::kAfterOk, JobId(12), {}, 0s},
+      {DependencyKind::kAfter, JobId(9), 2, 1s, DependencyStatus::kSatisfied},
+      {DependencyKind::kAfterOk, JobId(8), {}, 0s, DependencyStatus::kImpossible},
+      {DependencyKind::kSingleton, JobId(), {}, 0s}};
+  EXPECT_EQ(DependenciesToText(dependencies),
+            "after:14_3+60000000000,after_ok:12,after:9_2+1000000000=satisfied,after_ok:8=impossible,singleton");
   EXPECT_EQ(DependenciesFromText(DependenciesToText(dependencies)), dependencies);
   EXPECT_EQ(DependenciesToText({}), "");
-  for (const char* wrong : {"before:3", "after:x", "after:1_", "after:1_-2", "after:1+", ",", "after:"}) {
+  for (const char* wrong :
+       {"before:3", "after:x", "after:1_", "after:1_-2", "after:1+", ",", "after:", "after:1=", "after:1=open"}) {
     EXPECT_FALSE(DependenciesFromText(wrong)) << wrong;
   }
 }

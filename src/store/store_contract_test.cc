@@ -105,7 +105,7 @@ JobRecord RecordWithEverything() {
   record.group = "sweep";
   record.dialect = Dialect::kValohai;
   record.dependencies = {{DependencyKind::kAfter, JobId(3), 17, 60s},
-                         {DependencyKind::kAfterNotOk, JobId(4), {}, 0s},
+                         {DependencyKind::kAfterNotOk, JobId(4), {}, 0s, DependencyStatus::kSatisfied},
                          {DependencyKind::kSingleton, JobId(), {}, 0s}};
   record.needs_any_dependency = record.keeps_waiting = record.is_held = record.is_foreground = true;
   record.wants_pty = record.requeues_after_reboot = record.is_placement_set = true;
