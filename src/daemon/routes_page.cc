@@ -120,9 +120,9 @@ void Routes::AnswerElements(Call& call, const Found& found, wire::ElementsView v
   ports_.samples->AskReported(std::move(begun), [call = std::make_shared<Call>(std::move(call)),
                                                  view = std::move(view)](const SampleBook::Reported& reported) mutable {
     for (wire::ElementView& element : view.elements) {
-      const auto found = reported.find(element.id.value());
-      if (found == reported.end()) continue;
-      for (const auto& [name, value] : found->second) {
+      const auto values = reported.find(element.id.value());
+      if (values == reported.end()) continue;
+      for (const auto& [name, value] : values->second) {
         if (std::isfinite(value)) element.metrics.emplace(name, ShortestDecimal(static_cast<float>(value)));
       }
     }

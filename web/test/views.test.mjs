@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
-import { Daemon, enter, leave, openPage, showFreshSubmit, showView, until } from './world.mjs';
+import { Daemon, enter, home, leave, openPage, showFreshSubmit, showView, until } from './world.mjs';
 
 let daemon, browser, page;
 before(async () => {
@@ -198,7 +198,7 @@ test('submit: says where it would fit, and submits', async () => {
   await page.waitForSelector('[data-preview] dd.big:has-text("now")');
   await page.waitForSelector('[data-line=ready]');
   const line = await page.locator('[data-preview] pre').innerText();
-  assert.equal(line, `divvy submit --gpus 1 --time 2h --name from-the-page -- sh -c 'echo "two words"; sleep 1000'`);
+  assert.equal(line, `divvy submit --gpus 1 --time 2h --name from-the-page --chdir ${home} -- sh -c 'echo "two words"; sleep 1000'`);
   await page.click('[data-submit]');
   await page.waitForSelector('h1:has-text("from-the-page")');
   const job = daemon.json('queue').find((one) => one.name === 'from-the-page');
