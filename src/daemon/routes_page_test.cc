@@ -26,14 +26,14 @@ class RoutesPage : public ::testing::Test {
     return Answer(client);
   }
   JobId SubmitWith(std::int64_t uid, std::vector<std::string> captured, std::vector<std::string> asked,
-                   const char* array = "") {
+                   std::uint64_t elements = 0) {
     JobSpec spec;
-    if (*array != 0) spec.array = ArraySpec{*IndexRanges::Parse(array, "--array"), 0};
+    if (elements > 0) spec.array = ArraySpec{IndexRanges(0, static_cast<std::uint32_t>(elements - 1)), 0};
     spec.command = {"true"};
     spec.name = "x";
     spec.capture.environment = std::move(captured);
     spec.extra_environment = std::move(asked);
-    const auto result = world_.controller_.Submit(std::move(spec), 0, Caller{{uid, uid, "ada"}, false},
+    const auto result = world_.controller_.Submit(std::move(spec), elements, Caller{{uid, uid, "ada"}, false},
                                                   world_.clock_.Now(), world_.core_->Outcomes());
     world_.core_->Touch();
     return result->id;
@@ -59,7 +59,7 @@ TEST_F(RoutesPage, ElementsOfASweepHaveTheirParametersAndTheLastNumbersThatTheyR
   JobSpec spec;
   spec.command = {"true"};
   ASSERT_TRUE(dialect::ParseParameter("lr=0.1,0.2", spec));
-  const auto sweep = world_.controller_.Submit(std::move(spec), 0, Caller{{::getuid(), ::getuid(), "ada"}, false},
+  const auto sweep = world_.controller_.Submit(std::move(spec), 2, Caller{{::getuid(), ::getuid(), "ada"}, false},
                                                world_.clock_.Now(), world_.core_->Outcomes());
   ASSERT_TRUE(sweep) << sweep.error().message;
   world_.core_->Touch();
@@ -83,7 +83,7 @@ TEST_F(RoutesPage, ElementsOfASweepHaveTheirParametersAndTheLastNumbersThatTheyR
 
 TEST_F(RoutesPage, ElementsOfAnotherUsersSweepAreHidden) {
   if (::getuid() == 0) GTEST_SKIP() << "root is an administrator";
-  const auto id = SubmitWith(::getuid() + 1, {}, {}, "0-1");
+  const auto id = SubmitWith(::getuid() + 1, {}, {}, 2);
   EXPECT_TRUE(Has(Get("/v1/jobs/" + ToString(id) + "/elements"), "are visible to its owner"));
 }
 
