@@ -72,8 +72,10 @@ wire::AgainView AskedAgain(const JobRecord& record, const JobSpec& spec, Duratio
   return view;
 }
 
-wire::WordsAnswer SaidInWords(const JobSpec& spec, const dialect::Surroundings& around) {
+wire::WordsAnswer SaidInWords(JobSpec spec, const dialect::Surroundings& around) {
   wire::WordsAnswer answer;
+  // A job submitted here without a directory runs in its user's home; divvy submit runs it in the present directory.
+  if (spec.directory.empty()) spec.directory = around.home;
   JobSpec own;
   if (!spec.script.empty() && !dialect::ReadScript(spec.script, kScript, around, own)) own = JobSpec();
   const std::vector<dialect::SpecWord> beyond = dialect::WordsOf(spec, own);

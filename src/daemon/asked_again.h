@@ -11,8 +11,9 @@ namespace divvy {
 /// itself. `default_grace` is what a job without a grace was given. The captured environment stays in it.
 wire::AgainView AskedAgain(const JobRecord& record, const JobSpec& spec, Duration default_grace, Time now);
 
-/// As options of divvy submit.
-wire::WordsAnswer SaidInWords(const JobSpec& spec, const dialect::Surroundings& around);
+/// As options of divvy submit. The line names the directory in which the job would run: the home of `around` if the
+/// specification has none.
+wire::WordsAnswer SaidInWords(JobSpec spec, const dialect::Surroundings& around);
 
 /// Files that the script's lines name are not read.
 wire::ScriptAnswer ReadScriptLines(const wire::ScriptQuestion& question, dialect::Surroundings around);

@@ -79,6 +79,16 @@ TEST(AskedAgain, WordsOfAScriptKnowWhatItsOwnLinesSay) {
   EXPECT_EQ(answer.line, "divvy submit --gpus 2 script.sh");
 }
 
+TEST(AskedAgain, CommandLineNamesTheDirectoryInWhichTheJobWouldRun) {
+  JobSpec spec;
+  spec.command = {"true"};
+  dialect::Surroundings around;
+  around.home = "/home/ada";
+  EXPECT_EQ(SaidInWords(spec, around).line, "divvy submit --chdir /home/ada -- true");
+  spec.directory = "/srv";
+  EXPECT_EQ(SaidInWords(spec, around).line, "divvy submit --chdir /srv -- true");
+}
+
 TEST(AskedAgain, LinesOfAScriptAreReadAndTheirMistakesNamed) {
   const wire::ScriptAnswer good = ReadScriptLines({"#!/bin/sh\n#SBATCH --gres=gpu:3\ntrue\n", "/srv"}, {});
   EXPECT_EQ(good.spec.request.gpus, 3);

@@ -55,6 +55,7 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"GET", "/v1/jobs/*", &Routes::Show},
       {"GET", "/v1/jobs/*/log", &Routes::Log},
       {"GET", "/v1/jobs/*/environment", &Routes::Environment},
+      {"GET", "/v1/jobs/*/elements", &Routes::Elements},
       {"GET", "/v1/jobs/*/again", &Routes::Again},
       {"GET", "/v1/jobs/*/steps", &Routes::Steps},
       {"POST", "/v1/jobs/*/steps", &Routes::CallStep},
@@ -416,7 +417,8 @@ std::string Routes::OpenApiText() {
       actions);
   add("POST", "/v1/jobs/wake", "Bring it back", portion, actions);
   add("POST", "/v1/jobs/move", "Bring jobs with parts of GPUs to others, while they run", portion, actions);
-  add("GET", "/v1/jobs/{id}", "One job in full", nullptr, &TypeOf<JobInFull>());
+  add("GET", "/v1/jobs/{id}", "One job in full; with `optional=1` null for an unknown one", nullptr,
+      &TypeOf<JobInFull>());
   add("GET", "/v1/jobs/{id}/why", "What holds it back", nullptr, &TypeOf<WhyView>());
   add("POST", "/v1/jobs/{id}/steps",
       "A step of it is started from outside, or signalled (`stop=1`): with `Upgrade: divvy-step/1`, frames from then "
@@ -493,6 +495,10 @@ std::string Routes::OpenApiText() {
       &TypeOf<wire::JobWaste>());
   add("GET", "/v1/jobs/{id}/environment", "The variables that a job brings; for its owner and administrators", nullptr,
       &TypeOf<EnvironmentView>());
+  add("GET", "/v1/jobs/{id}/elements",
+      "The elements of an array or a sweep: the parameters of each and the last value of each number that it reported; "
+      "`limit`",
+      nullptr, &TypeOf<ElementsView>());
   add("POST", "/v1/valohai", "What is wrong with a valohai.yaml, its steps, and what one of them becomes",
       &TypeOf<ValohaiQuestion>(), &TypeOf<ValohaiAnswer>());
   add("GET", "/v1/jobs/{id}/again", "What a job asked for, to be submitted once more; for its owner and administrators",

@@ -40,6 +40,7 @@ struct Surroundings;
 }
 namespace wire {
 struct AgentQuestion;
+struct ElementsView;
 struct LatestAnswer;
 struct NodeRequest;
 struct WasteAnswer;
@@ -245,6 +246,7 @@ class Routes {
   void UiMe(Call& call);
   // routes_page.cc
   void Environment(Call& call);
+  void Elements(Call& call);
   void Valohai(Call& call);
   // routes_submit_page.cc
   void Again(Call& call);
@@ -290,6 +292,7 @@ class Routes {
   void ReadAsideUnless(bool is_quick, Call& call, std::function<Finish()> read);
   struct Listing;
   struct Found;
+  void AnswerElements(Call& call, const Found& found, wire::ElementsView view);
   /// `has_labels`: all labels of live jobs that are not known were read just now.
   void AnswerJobs(Call& call, const wire::JobSelector& select, bool has_labels = false);
   void AnswerNamed(Call& call, const wire::JobSelector& select);

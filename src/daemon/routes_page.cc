@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "base/text.h"
 #include "base/uuid.h"
@@ -15,6 +16,8 @@
 #include "daemon/shares_report.h"
 #include "daemon/ui_door.h"
 #include "daemon/valohai_reading.h"
+#include "daemon/views_samples.h"
+#include "dialect/job_options.h"
 #include "platform/tls.h"
 #include "wire/page_messages.h"
 
@@ -25,6 +28,8 @@ constexpr std::int64_t kUsualSteps = 200;
 constexpr std::int64_t kMostSteps = 2'000;
 constexpr std::int64_t kUsualLines = 500;
 constexpr std::int64_t kMostLines = 5'000;
+constexpr std::int64_t kUsualElements = 5'000;
+constexpr std::int64_t kMostElements = 10'000;
 constexpr std::int64_t kUsualStarts = 5'000;
 constexpr std::int64_t kMostStarts = 100'000;
 /// The loop is there for others as well.
@@ -47,6 +52,16 @@ wire::EnvironmentView EnvironmentOf(const JobSpec& spec) {
   return view;
 }
 
+wire::ElementsView ElementsOf(const JobRecord& array, const JobSpec& spec, std::int64_t limit) {
+  wire::ElementsView view;
+  const auto shown = static_cast<std::uint32_t>(std::min<std::int64_t>(array.array_count, limit));
+  view.is_cut = shown < array.array_count;
+  view.elements.reserve(shown);
+  for (std::uint32_t ordinal = 0; ordinal < shown; ++ordinal)
+    view.elements.push_back({ElementId(array.id, ordinal), dialect::ElementAt(spec, ordinal).parameters, {}});
+  return view;
+}
+
 }  // namespace
 
 // It may hold secrets, so it is shown to whom the script is.
@@ -66,6 +81,53 @@ void Routes::Environment(Call& call) {
                     }
                     return [view = EnvironmentOf(*found.spec)](Call& asked) { asked.Answer(view); };
                   });
+}
+
+// Parameters and reported numbers are visible to the same users as the job's command and output.
+void Routes::Elements(Call& call) {
+  const auto id = SelectOne(core_, call.argument, call.caller);
+  if (!id) return call.Refuse(id.error());
+  const auto limit = CountIn(call.request, "limit", kUsualElements, kMostElements);
+  if (!limit) return call.Refuse(limit.error());
+  Found found = FindHere(*id);
+  ReadAsideUnless(found.record.has_value(), call,
+                  [this, id = *id, limit = *limit, found = std::move(found)]() mutable -> Finish {
+                    if (!Complete(id, found) || found.spec == nullptr)
+                      return [](Call& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
+                    if (found.record->array_count == 0) {
+                      return [](Call& asked) {
+                        asked.Refuse(FailedPrecondition("job " + asked.argument + " is not an array or a sweep"));
+                      };
+                    }
+                    auto view = ElementsOf(*found.record, *found.spec, limit);
+                    return [this, found = std::move(found), view = std::move(view)](Call& asked) {
+                      AnswerElements(asked, found, view);
+                    };
+                  });
+}
+
+void Routes::AnswerElements(Call& call, const Found& found, wire::ElementsView view) {
+  const JobRecord& array = *found.record;
+  if (VisibleSpec(call.caller, found) == nullptr)
+    return call.Refuse(PermissionDenied("job " + call.argument + " belongs to " + array.user.name +
+                                        "; its parameters and numbers are visible to its owner, the leaders of its "
+                                        "team and administrators"));
+  if (!ports_.samples) return call.Answer(view);
+  std::set<std::uint64_t> begun;
+  for (std::uint32_t ordinal = 0; ordinal < view.elements.size(); ++ordinal) {
+    if (!array.array_waiting.Contains(ordinal)) begun.insert(view.elements[ordinal].id.value());
+  }
+  ports_.samples->AskReported(std::move(begun), [call = std::make_shared<Call>(std::move(call)),
+                                                 view = std::move(view)](const SampleBook::Reported& reported) mutable {
+    for (wire::ElementView& element : view.elements) {
+      const auto values = reported.find(element.id.value());
+      if (values == reported.end()) continue;
+      for (const auto& [name, value] : values->second) {
+        if (std::isfinite(value)) element.metrics.emplace(name, ShortestDecimal(static_cast<float>(value)));
+      }
+    }
+    call->Answer(view);
+  });
 }
 
 // What `divvy show` tells of a job everybody may read, and this is no more.

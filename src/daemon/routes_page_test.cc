@@ -1,5 +1,6 @@
 // The routes of the page beside those of the command line, over the socket.
 #include "daemon/routes_test_world.h"
+#include "dialect/job_options.h"
 
 namespace divvy {
 namespace routes_page_test {
@@ -24,13 +25,15 @@ class RoutesPage : public ::testing::Test {
     client.Post(path, body);
     return Answer(client);
   }
-  JobId SubmitWith(std::int64_t uid, std::vector<std::string> captured, std::vector<std::string> asked) {
+  JobId SubmitWith(std::int64_t uid, std::vector<std::string> captured, std::vector<std::string> asked,
+                   std::uint64_t elements = 0) {
     JobSpec spec;
+    if (elements > 0) spec.array = ArraySpec{IndexRanges(0, static_cast<std::uint32_t>(elements - 1)), 0};
     spec.command = {"true"};
     spec.name = "x";
     spec.capture.environment = std::move(captured);
     spec.extra_environment = std::move(asked);
-    const auto result = world_.controller_.Submit(std::move(spec), 0, Caller{{uid, uid, "ada"}, false},
+    const auto result = world_.controller_.Submit(std::move(spec), elements, Caller{{uid, uid, "ada"}, false},
                                                   world_.clock_.Now(), world_.core_->Outcomes());
     world_.core_->Touch();
     return result->id;
@@ -52,6 +55,38 @@ TEST_F(RoutesPage, AnEnvironmentHasWhatTheJobAskedForBeforeWhatWasThere) {
   EXPECT_TRUE(Has(Get("/v1/jobs/99/environment"), "there is no job 99"));
 }
 
+TEST_F(RoutesPage, ElementsOfASweepHaveTheirParametersAndTheLastNumbersThatTheyReported) {
+  JobSpec spec;
+  spec.command = {"true"};
+  ASSERT_TRUE(dialect::ParseParameter("lr=0.1,0.2", spec));
+  const auto sweep = world_.controller_.Submit(std::move(spec), 2, Caller{{::getuid(), ::getuid(), "ada"}, false},
+                                               world_.clock_.Now(), world_.core_->Outcomes());
+  ASSERT_TRUE(sweep) << sweep.error().message;
+  world_.core_->Touch();
+  world_.Settle();
+  const JobId first = ElementId(sweep->id, 0), second = ElementId(sweep->id, 1);
+  ASSERT_NE(world_.controller_.Find(first), nullptr);
+  samples::Snapshot seen;
+  seen.at = static_cast<samples::Second>(ToSeconds(world_.clock_.Now()));
+  seen.samples = {{{samples::Of::kNode, "n1", -1, -1, 0}, {}},
+                  {{samples::Of::kJob, "n1", -1, -1, first.value()},
+                   {{samples::Metric::kCpuCores, 1, ""}, {samples::Metric::kCpuCores, 0.25, "loss"}}}};
+  world_.samples_->Add(seen, seen.at);
+  const std::string path = "/v1/jobs/" + ToString(sweep->id) + "/elements";
+  EXPECT_TRUE(Has(Get(path), R"({"elements":[{"id":)" + ToString(first) +
+                                 R"(,"parameters":{"lr":"0.1"},"metrics":{"loss":0.25}},{"id":)" + ToString(second) +
+                                 R"(,"parameters":{"lr":"0.2"},"metrics":{}}],"is_cut":false})"));
+  EXPECT_TRUE(Has(Get(path + "?limit=1"), R"("is_cut":true)"));
+  EXPECT_TRUE(Has(Get("/v1/jobs/" + ToString(first) + "/elements"), "is not an array or a sweep"));
+  EXPECT_TRUE(Has(Get("/v1/jobs/99/elements"), "there is no job 99"));
+}
+
+TEST_F(RoutesPage, ElementsOfAnotherUsersSweepAreHidden) {
+  if (::getuid() == 0) GTEST_SKIP() << "root is an administrator";
+  const auto id = SubmitWith(::getuid() + 1, {}, {}, 2);
+  EXPECT_TRUE(Has(Get("/v1/jobs/" + ToString(id) + "/elements"), "are visible to its owner"));
+}
+
 TEST_F(RoutesPage, StartsAreToldOfAllThatWaitAsWhyTellsThem) {
   world_.Submit("runs");
   world_.Settle();
@@ -62,6 +97,13 @@ TEST_F(RoutesPage, StartsAreToldOfAllThatWaitAsWhyTellsThem) {
   EXPECT_TRUE(Has(text, R"("is_complete":true,"starts":[)"));
   EXPECT_TRUE(Has(text, R"({"id":2,"start":null,"basis":"it is held"})"));
   EXPECT_TRUE(Has(Get("/v1/starts?limit=0"), "'limit' goes from 1 to 100000"));
+}
+
+TEST_F(RoutesPage, AnUnknownJobIsNullWhereItIsOptional) {
+  EXPECT_TRUE(Has(Get("/v1/jobs/99?optional=1"), "200 OK"));
+  EXPECT_TRUE(Has(Get("/v1/jobs/99?optional=1"), "\r\n\r\nnull"));
+  EXPECT_TRUE(Has(Get("/v1/jobs/nobodys?optional=1"), "\r\n\r\nnull"));
+  EXPECT_TRUE(Has(Get("/v1/jobs/99"), "404 Not Found"));
 }
 
 TEST_F(RoutesPage, AGpuThatNoMachineHasIsRefusedAsAnyThatThisOneHasNot) {

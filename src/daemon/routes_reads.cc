@@ -345,14 +345,21 @@ divvy::Status Routes::Complete(JobId id, Found& found) {
 }
 
 void Routes::Show(Call& call) {
+  // A browser reports each 404 as an error of the page; with `optional=1` an unknown job is `null`.
+  const auto refuse = [is_optional = call.request.query.contains("optional")](Call& asked, const Error& error) {
+    if (is_optional && error.code == ErrorCode::kNotFound) asked.Send(200, "null");
+    else asked.Refuse(error);
+  };
   const auto id = SelectOne(core_, call.argument, call.caller);
-  if (!id) return call.Refuse(id.error());
+  if (!id) return refuse(call, id.error());
   Found found = FindHere(*id);
-  ReadAsideUnless(found.record.has_value(), call, [this, id = *id, found = std::move(found)]() mutable -> Finish {
-    if (!Complete(id, found)) return [](Call& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
-    if (auto history = core_.store().HistoryOf(id)) found.history = *std::move(history);
-    return [this, found = std::move(found)](Call& asked) { AnswerDetail(asked, found); };
-  });
+  ReadAsideUnless(found.record.has_value(), call,
+                  [this, refuse, id = *id, found = std::move(found)]() mutable -> Finish {
+                    if (!Complete(id, found))
+                      return [refuse](Call& asked) { refuse(asked, NotFound("there is no job " + asked.argument)); };
+                    if (auto history = core_.store().HistoryOf(id)) found.history = *std::move(history);
+                    return [this, found = std::move(found)](Call& asked) { AnswerDetail(asked, found); };
+                  });
 }
 
 // Read with the rights of the job's user, whoever asks (job_log.h).

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <cstring>
 #include <filesystem>
 
@@ -166,7 +167,9 @@ class World {
   std::unique_ptr<LocalController> port_;
   std::shared_ptr<AgentDoor> door_ = std::make_shared<AgentDoor>();
   std::shared_ptr<SampleBook> samples_ = std::make_shared<SampleBook>(
-      SampleBook::Options(), SampleBook::Ports{[](const std::function<void()>&) {}, [](const std::string&) {}});
+      SampleBook::Options(),
+      SampleBook::Ports{[this](std::function<void()> task) { boost::asio::post(loop_, std::move(task)); },
+                        [](const std::string&) {}});
   std::unique_ptr<Routes> routes_;
   std::string directory_;
   std::unique_ptr<HttpServer> server_;

@@ -174,12 +174,26 @@ void SampleBook::AskUsesOf(std::uint64_t job, std::vector<samples::Second> since
   }
   worker_->Do([this, keeper = keeper_, job, since = std::move(since), until, done = std::move(done),
                tracks = std::move(tracks), known = std::move(known)]() mutable {
-    keeper->AddTracks(job, known, tracks);
+    keeper->AddTracks(job, known, samples::IsOfUse, tracks);
     std::vector<samples::JobUse> uses(since.size());
     for (std::size_t i = 0; i < since.size(); ++i) {
       for (const samples::Block& track : tracks) samples::AddUse(track, since[i], until, uses[i]);
     }
     ports_.post([done = std::move(done), uses = std::move(uses)]() mutable { done(std::move(uses)); });
+  });
+}
+
+void SampleBook::AskReported(std::set<std::uint64_t> jobs, std::function<void(Reported)> done) {
+  Reported reported;
+  for (const auto& [subject, seen] : jobs_) {
+    if (!jobs.contains(subject.job) || seen.track.own().empty()) continue;
+    reported[subject.job].insert(seen.track.own().begin(), seen.track.own().end());
+  }
+  for (const auto& [job, values] : reported) jobs.erase(job);
+  worker_->Do([this, keeper = keeper_, jobs = std::move(jobs), done = std::move(done),
+               reported = std::move(reported)]() mutable {
+    for (const std::uint64_t job : jobs) keeper->AddReported(job, reported);
+    ports_.post([done = std::move(done), reported = std::move(reported)]() mutable { done(std::move(reported)); });
   });
 }
 

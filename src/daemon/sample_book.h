@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -103,6 +104,10 @@ class SampleBook {
   /// What one job used from each of these until before `until`.
   void AskUsesOf(std::uint64_t job, std::vector<samples::Second> since, samples::Second until,
                  std::function<void(std::vector<samples::JobUse>)> done);
+  /// By job and name: the last value of each number that a job reported. A job that reported none is left out.
+  using Reported = std::map<std::uint64_t, std::map<std::string, double>>;
+  /// Of these jobs, running or ended. `done` is called on the loop's thread, later.
+  void AskReported(std::set<std::uint64_t> jobs, std::function<void(Reported)> done);
   /// A few words on a job that has ended, in place of what was kept of it before; for as long as its samples.
   void Keep(std::uint64_t job, samples::Second ended, std::string text);
   /// Empty: nothing was kept. `done` is called on the loop's thread, later.

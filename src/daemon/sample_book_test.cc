@@ -55,6 +55,19 @@ TEST_F(SampleBookTest, KnowsWhatWasSeenLastUntilItIsOld) {
   EXPECT_EQ(samples_->GpusUsed(kStart + 60), 0);
 }
 
+TEST_F(SampleBookTest, LastReportedNumbersOutliveTheProcess) {
+  samples_->Add(SecondOf(kStart, 0.5, 17), kStart);
+  samples_->Add(SecondOf(kStart + 1, 0.5, 18), kStart + 1);
+  const auto reported = [this] {
+    return Await<SampleBook::Reported>([&](const auto& done) { samples_->AskReported({17, 19}, done); });
+  };
+  const SampleBook::Reported expected = {{17, {{"loss", 0.5}}}};
+  EXPECT_EQ(reported(), expected);
+  samples_->Close();
+  OpenSamples();
+  EXPECT_EQ(reported(), expected);
+}
+
 TEST_F(SampleBookTest, TheLastMinutesAreSecondBySecond) {
   for (int i = 0; i < 100; ++i) samples_->Add(SecondOf(kStart + i, i % 2), kStart + i);
   SampleBook::Question question;

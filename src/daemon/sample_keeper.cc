@@ -106,7 +106,7 @@ void SampleBook::Keeper::AddUses(const Stretch& of, const std::set<std::string>&
 }
 
 void SampleBook::Keeper::AddTracks(std::uint64_t job, const std::set<std::string>& known,
-                                   std::vector<samples::Block>& tracks) {
+                                   const samples::IsWanted& is_wanted, std::vector<samples::Block>& tracks) {
   SampleFile* const file = File();
   if (file == nullptr) return;
   const auto names = file->Subjects(std::string(samples::Name(samples::Of::kJob)) + "/" + std::to_string(job) + "/");
@@ -116,7 +116,19 @@ void SampleBook::Keeper::AddTracks(std::uint64_t job, const std::set<std::string
     const auto rows = file->Read(name, 0, 0, kForEver);
     if (!rows) return Fail(rows.error());
     for (const SampleBlock& row : *rows) {
-      if (auto block = samples::DecodeBlock(row.bytes, samples::IsOfUse)) tracks.push_back(*std::move(block));
+      if (auto block = samples::DecodeBlock(row.bytes, is_wanted)) tracks.push_back(*std::move(block));
+    }
+  }
+}
+
+void SampleBook::Keeper::AddReported(std::uint64_t job, Reported& reported) {
+  std::vector<samples::Block> tracks;
+  AddTracks(
+      job, {}, [](samples::Metric, std::string_view own) { return !own.empty(); }, tracks);
+  for (const samples::Block& track : tracks) {
+    for (const samples::Column& column : track.columns) {
+      const auto last = std::ranges::find_if(column.points.rbegin(), column.points.rend(), samples::IsPoint);
+      if (last != column.points.rend()) reported[job].emplace(column.name, last->mean);
     }
   }
 }

@@ -39,8 +39,11 @@ class SampleBook::Keeper {
   /// it.
   void AddUses(const Stretch& of, const std::set<std::string>& known, Uses& uses, Kept& kept);
   std::string KeptOf(std::uint64_t job);
-  /// Of one job the tracks on each machine, but those `known`.
-  void AddTracks(std::uint64_t job, const std::set<std::string>& known, std::vector<samples::Block>& tracks);
+  /// Of one job the tracks on each machine, except those `known`, with the columns that are wanted.
+  void AddTracks(std::uint64_t job, const std::set<std::string>& known, const samples::IsWanted& is_wanted,
+                 std::vector<samples::Block>& tracks);
+  /// The last value of each number that the job reported. Adds nothing if it reported none.
+  void AddReported(std::uint64_t job, Reported& reported);
   /// What was kept of a job as a whole; nothing: nothing was.
   std::optional<samples::Track> TrackOf(const samples::Subject& subject);
 

@@ -18,17 +18,9 @@ std::map<std::string, double> ValuesOf(const std::vector<samples::Reading>& read
   return values;
 }
 
-// The shortest decimal number that is this float: 0.3, not 0.30000001192092896.
-double Shortest(float value) {
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof text - 1, value).ptr;
-  *end = '\0';
-  return std::strtod(text, nullptr);
-}
-
 std::optional<double> ValueOf(const samples::Curve& curve, float value) {
   if (std::isnan(value)) return std::nullopt;
-  if (!curve.name.empty()) return Shortest(value);
+  if (!curve.name.empty()) return ShortestDecimal(value);
   // A float has seven digits; what is kept is no finer than a quantum.
   const double quantum = FactsOf(curve.metric).quantum;
   const auto exact = static_cast<double>(value);
@@ -84,6 +76,13 @@ std::vector<wire::LatestProcess> ProcessesOf(const std::vector<samples::ProcessU
 }
 
 }  // namespace
+
+double ShortestDecimal(float value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text - 1, value).ptr;
+  *end = '\0';
+  return std::strtod(text, nullptr);
+}
 
 double Rounded(samples::Metric metric, double value) {
   const double quantum = FactsOf(metric).quantum;

@@ -26,6 +26,9 @@ wire::LatestAnswer LatestViewOf(const SampleBook& book, Time now, bool has_many,
 /// `has_own`: the metrics that a job says of itself as well.
 wire::SeriesAnswer SeriesViewOf(const SampleBook::Answer& answer, bool has_many, bool has_own);
 
+/// The shortest decimal number that is this float: 0.3, not 0.30000001192092896.
+double ShortestDecimal(float value);
+
 /// As people and programs read it: no more digits than are kept.
 double Rounded(samples::Metric metric, double value);
 

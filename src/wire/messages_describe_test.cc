@@ -135,6 +135,8 @@ DIVVY_DESCRIBED(wire::JobInFull);
 DIVVY_DESCRIBED(wire::ListedJob);
 DIVVY_DESCRIBED(wire::ForecastAnswer);
 DIVVY_DESCRIBED(wire::EnvironmentView);
+DIVVY_DESCRIBED(wire::ElementView);
+DIVVY_DESCRIBED(wire::ElementsView);
 DIVVY_DESCRIBED(wire::HistoryEvent);
 DIVVY_DESCRIBED(wire::VariableView);
 DIVVY_DESCRIBED(wire::AgainView);

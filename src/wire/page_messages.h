@@ -23,6 +23,18 @@ struct EnvironmentView {
   std::vector<VariableView> variables;  // By name.
 };
 
+/// An element of an array or a sweep, whether or not it has started.
+struct ElementView {
+  JobId id;
+  std::map<std::string, std::string> parameters;  // The values that the sweep gives it.
+  std::map<std::string, double> metrics;          // The last value of each number that it reported ("loss").
+};
+/// GET /v1/jobs/ID/elements.
+struct ElementsView {
+  std::vector<ElementView> elements;  // By ordinal.
+  bool is_cut = false;                // The array has more elements than `limit`.
+};
+
 /// GET /v1/starts: when jobs that wait should start, in the order of the queue.
 struct StartView {
   JobId id;

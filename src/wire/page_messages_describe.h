@@ -10,6 +10,8 @@ namespace divvy::wire {
 
 BOOST_DESCRIBE_STRUCT(VariableView, (), (name, value, is_asked))
 BOOST_DESCRIBE_STRUCT(EnvironmentView, (), (variables))
+BOOST_DESCRIBE_STRUCT(ElementView, (), (id, parameters, metrics))
+BOOST_DESCRIBE_STRUCT(ElementsView, (), (elements, is_cut))
 BOOST_DESCRIBE_STRUCT(StartView, (), (id, start, basis))
 BOOST_DESCRIBE_STRUCT(StartsAnswer, (), (time, is_complete, starts))
 BOOST_DESCRIBE_STRUCT(TimelineLine, (), (time, text))

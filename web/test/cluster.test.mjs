@@ -29,6 +29,8 @@ test('the machines are those of divvy nodes, and their GPUs those of divvy gpus'
     assert.equal(await page.locator('[aria-label=GPUs]').getAttribute('aria-rowcount'), String(daemon.json('gpus').length + 1));
     return true;
   });
+  // The page scrolls, and not a small table within it.
+  assert.ok(await page.locator('[aria-label=GPUs]').evaluate((table) => table.scrollHeight <= table.clientHeight), 'all GPUs are shown');
 });
 
 test('drain and resume', async () => {

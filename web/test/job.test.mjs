@@ -39,6 +39,98 @@ test('array: its elements with states and links, original indices, cap, and thei
   daemon.divvy('cancel', '--all', '--grace', '0');
 });
 
+test('sweep: a column for each parameter and each reported number, sortable and in the file', async () => {
+  const id = daemon.submit('--gpus', '0', '--param', 'lr=0.1,0.002', '--param', 'optimiser=adam,sgd', '--name', 'sweep', '--', 'sh', '-c', 'echo "{\\"step\\": 7, \\"loss\\": {lr}5, \\"constructor\\": 1}"; sleep 1000');
+  await until('its elements', () => daemon.json('queue').filter((job) => job.name === 'sweep' && job.state === 'running').length === 4);
+  await show(`job/${id}`);
+  const rows = rowsOf('Elements');
+  const column = async (title) => {
+    const titles = await page.locator('[aria-label="Elements"] [role=columnheader]').allInnerTexts();
+    const at = titles.findIndex((text) => text.replace(/[↑↓]/, '').trim() === title);
+    assert.ok(at >= 0, `${title} in ${titles}`);
+    return rows.evaluateAll((all, index) => all.map((row) => row.children[index].textContent.trim()), at);
+  };
+  await until('what they reported', async () => assert.deepEqual(await column('loss'), ['0.15', '0.15', '0.0025', '0.0025']) ?? true, 60);
+  assert.deepEqual(await column('lr'), ['0.1', '0.1', '0.002', '0.002']);
+  assert.deepEqual(await column('optimiser'), ['adam', 'sgd', 'adam', 'sgd']);
+  assert.deepEqual(await column('step'), ['7', '7', '7', '7']);
+  // Numbers by their size, not by their letters.
+  await page.click('[aria-label="Elements"] [role=columnheader] button:has-text("loss")');
+  await page.click('[aria-label="Elements"] [role=columnheader] button:has-text("loss")');
+  await until('the order', async () => assert.deepEqual(await column('Element'), [`${id}_2`, `${id}_3`, `${id}_0`, `${id}_1`]) ?? true);
+  await page.fill('[aria-label="Filter Elements"]', 'sgd');
+  await until('two of them', async () => (await rows.count()) === 2);
+  // On a phone the second line has them.
+  await page.setViewportSize({ width: 390, height: 800 });
+  await page.fill('[aria-label="Filter Elements"]', '');
+  await until('the second line', async () => {
+    const text = (await rows.first().innerText()).replace(/\s+/g, ' ');
+    return ['0.002', 'adam', '0.0025'].every((piece) => text.includes(piece));
+  });
+  await page.setViewportSize({ width: 1280, height: 800 });
+  // Others see the elements, and neither what they are given nor what they report.
+  const other = await openPage(browser);
+  await other.goto(daemon.link().replace(/#.*/, ''));
+  await other.fill('#token', daemon.divvy('token', 'create', '--user', 'nobody', '--role', 'viewer').trim());
+  await other.click('button.primary');
+  await other.waitForSelector('[data-tile="Running"]');
+  await showView(other, `job/${id}`);
+  await other.waitForSelector('[aria-label="Elements"] .rows [role=row]');
+  assert.doesNotMatch(await other.locator('[aria-label="Elements"]').innerText(), /adam|loss/);
+  assert.deepEqual(other.troubles, []);
+  await other.context().close();
+  daemon.divvy('cancel', '--all', '--grace', '0');
+});
+
+test('a job with a fraction of a GPU is resized, parked, woken and moved; its buttons have one line, its log stands above its curves', async () => {
+  await until('room', () => daemon.json('queue').length === 0);
+  const id = daemon.submit('--gpus', '0.5', '--name', 'notebook', '--', 'sh', '-c', 'echo ready; sleep 1000');
+  await show(`job/${id}`);
+  await page.waitForSelector('button:text-is("Park")');
+  await page.waitForSelector('[data-metric]');
+  const tops = await page.locator('.actions > *').evaluateAll((all) => all.map((one) => one.getBoundingClientRect().top));
+  assert.ok(tops.length >= 8 && new Set(tops).size === 1, `${tops}`);
+  assert.ok(await page.evaluate(() => document.querySelector('.log').getBoundingClientRect().top < document.querySelector('[data-metric]').getBoundingClientRect().top));
+  const portion = () => daemon.json('show', id).request.portion;
+  await page.click('button:text-is("Resize")');
+  await page.click('dialog button:text-is("Resize")');
+  await page.waitForSelector('dialog >> text=Change one of the values.');
+  await page.fill('dialog label:has-text("May borrow") input', '1.5');
+  await page.click('dialog button:text-is("Resize")');
+  await page.waitForSelector('dialog >> text=/Write a fraction/');
+  await page.fill('dialog label:has-text("Fraction") input', '0.25');
+  await page.fill('dialog label:has-text("May borrow") input', '0.75');
+  await page.click('dialog button:text-is("Resize")');
+  await until('its new size', () => portion().request === 0.25 && portion().limit === 0.75);
+  const on = () => daemon.json('show', id).share.gpus[0].gpu;
+  page.expects.push(/400 .*\/v1\/jobs\/move/);
+  const target = on() === 3 ? 2 : 3;
+  await page.click('button:text-is("Move")');
+  await page.fill('dialog input', '99');
+  await page.click('dialog button:text-is("Move")');
+  await page.waitForSelector('dialog [role=alert]');
+  await page.fill('dialog input', String(target));
+  await page.click('dialog button:text-is("Move")');
+  await until('its new GPU', () => on() === target);
+  await page.click('button:text-is("Park")');
+  await page.waitForSelector('text=/its GPU memory is on the host/');
+  daemon.divvy('cancel', id, '--grace', '0');
+  // One with whole GPUs has none of these.
+  const whole = daemon.submit('--gpus', '1', '--', 'sleep', '1000');
+  await show(`job/${whole}`);
+  await page.waitForSelector('button:text-is("Pause")');
+  assert.equal(await page.locator('button:text-is("Park"), button:text-is("Resize"), button:text-is("Move")').count(), 0);
+  daemon.divvy('cancel', '--all', '--grace', '0');
+});
+
+test('an unknown job is said to be unknown, without an error in the console', async () => {
+  await page.evaluate(() => (location.hash = '#/job/4711'));
+  await page.waitForSelector('text=There is no job 4711.');
+  await page.evaluate(() => (location.hash = '#/job/nobodys'));
+  await page.waitForSelector('text=There is no job nobodys.');
+  assert.deepEqual(page.troubles, []);
+});
+
 test("timeline: in the browser's own time, with days, and whole phrases that stand out", async () => {
   const id = daemon.submit('--gpus', '0', '--retries', '1', '--retry-delay', '1s', '--name', 'tries', '--', 'sh', '-c', 'exit 4');
   await until('its end', () => daemon.json('show', id).state === 'failed');

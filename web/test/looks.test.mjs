@@ -92,6 +92,43 @@ test('a shared GPU shows its use', async () => {
   });
 });
 
+test('the reason of a job has the room that names and users leave', async () => {
+  await show('queue');
+  const cut = (column) =>
+    page.evaluate((title) => {
+      const at = [...document.querySelectorAll('[role=columnheader]')].findIndex((one) => one.textContent.trim() === title);
+      const cells = [...document.querySelectorAll('.rows [role=row]')].map((row) => row.children[at]);
+      return { widths: cells.map((one) => one.clientWidth), isCut: cells.some((one) => one.scrollWidth > one.clientWidth) };
+    }, column);
+  await page.waitForSelector('.rows [role=row]');
+  for (const width of [1280, 1920]) {
+    await page.setViewportSize({ width, height: 800 });
+    await until(`the columns at ${width}`, async () => !(await cut('Name')).isCut && !(await cut('User')).isCut && Math.min(...(await cut('Reason')).widths) >= (width === 1280 ? 200 : 500));
+  }
+  await page.setViewportSize({ width: 1280, height: 800 });
+});
+
+test('the hours of usage have names beside and above their cells, on a phone too', async () => {
+  await show('usage');
+  await page.waitForSelector('.heat tbody td');
+  for (const width of [1280, 390]) {
+    await page.setViewportSize({ width, height: 800 });
+    const over = await page.evaluate(() => {
+      const textOf = (one) => {
+        const range = document.createRange();
+        range.selectNodeContents(one);
+        return range.getBoundingClientRect();
+      };
+      const days = [...document.querySelectorAll('.heat tbody tr')].filter((row) => textOf(row.children[0]).right > row.children[1].getBoundingClientRect().left);
+      const hours = [...document.querySelectorAll('.heat thead th')].filter((one) => one.textContent);
+      const near = hours.filter((one, i) => i && textOf(hours[i - 1]).right > textOf(one).left);
+      return [...days, ...near].map((one) => one.textContent);
+    });
+    assert.deepEqual(over, [], `at ${width}`);
+  }
+  await page.setViewportSize({ width: 1280, height: 800 });
+});
+
 test('no table has to be scrolled sideways', async () => {
   for (const view of ['queue', 'nodes', 'teams', 'usage', 'notifications', 'events']) {
     await show(view);

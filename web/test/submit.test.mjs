@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
-import { Daemon, enter, leave, showFreshSubmit, showView, until } from './world.mjs';
+import { Daemon, enter, home, leave, showFreshSubmit, showView, until } from './world.mjs';
 
 let daemon, browser, page;
 before(async () => {
@@ -95,12 +95,13 @@ test('submit: signs of a shell are for a shell, visibly; the line says just what
   await page.fill('[data-field=hours]', '0.005');
   await page.fill('[data-field=command]', 'echo a && echo b > file');
   await page.waitForSelector('[data-shell] >> text=/&& > are for a shell/');
-  await until('a shell', async () => (await pre()) === "divvy submit --time 18s -- sh -c 'echo a && echo b > file'");
+  await until('a shell', async () => (await pre()) === `divvy submit --time 18s --chdir ${home} -- sh -c 'echo a && echo b > file'`);
   await page.check('[data-plain]');
-  await until('words', async () => (await pre()) === "divvy submit --time 18s -- echo a '&&' echo b '>' file");
+  await until('words', async () => (await pre()) === `divvy submit --time 18s --chdir ${home} -- echo a '&&' echo b '>' file`);
   await page.check('[data-shell] input >> nth=0');
   await until('a shell again', async () => (await pre()).includes('sh -c'));
   await page.fill('[data-field=directory]', daemon.home);
+  await until('that directory', async () => (await pre()).includes(`--chdir ${daemon.home} `));
   const id = await submitted();
   await until('its end', () => daemon.json('show', id).state === 'succeeded');
   assert.equal(daemon.json('show', id).request.time_limit_s, 18);
@@ -116,9 +117,9 @@ test("submit: a script's own lines fill the form as the command line reads them"
   assert.equal(await page.inputValue('[data-field=name]'), 'from-lines');
   await page.waitForSelector('[data-preview] >> text=/3 GPUs/');
   await page.waitForSelector('[data-line=ready]');
-  assert.equal(await page.locator('[data-preview] pre').innerText(), 'divvy submit script.sh');
+  assert.equal(await page.locator('[data-preview] pre').innerText(), `divvy submit --chdir ${home} script.sh`);
   await page.fill('[data-field=hours]', '2');
-  await until('the words that win', async () => (await page.locator('[data-line=ready]').innerText({ timeout: 500 })) === 'divvy submit --time 2h script.sh');
+  await until('the words that win', async () => (await page.locator('[data-line=ready]').innerText({ timeout: 500 })) === `divvy submit --time 2h --chdir ${home} script.sh`);
   const job = daemon.json('show', await submitted());
   assert.deepEqual([job.request.gpus, job.request.time_limit_s, job.dialect, job.qos, job.name], [3, 7200, 'slurm', 'normal', 'from-lines']);
   await showFreshSubmit(page);

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { Daemon, enter, leave, openPage, showFreshSubmit, showView, until } from './world.mjs';
+import { Daemon, enter, home, leave, openPage, showFreshSubmit, showView, until } from './world.mjs';
 
 const kYaml = `
 - step:
@@ -129,13 +129,13 @@ test('VH_GPUS among the variables asks for GPUs, where nothing else does', async
   await page.waitForSelector('[data-preview] >> text=/asks for 4 GPUs/');
   await page.waitForSelector('[data-preview] >> text=/^4 GPUs/');
   await page.waitForSelector('[data-line=ready]');
-  assert.equal(await page.locator('[data-preview] pre').innerText(), 'divvy submit --gpus 4 --env VH_GPUS=4 -- sleep 1000');
+  assert.equal(await page.locator('[data-preview] pre').innerText(), `divvy submit --gpus 4 --chdir ${home} --env VH_GPUS=4 -- sleep 1000`);
   await environment.fill('VH_GPUS=many');
   await page.waitForSelector('[data-preview] .notice.bad >> text=/VH_GPUS: a whole number/');
   await environment.fill('');
   await page.fill('[data-field=gpus]', '1');
   await environment.fill('VH_GPUS=4');
-  await until('what is said to win', async () => (await page.locator('[data-preview] pre').innerText()) === 'divvy submit --gpus 1 --env VH_GPUS=4 -- sleep 1000');
+  await until('what is said to win', async () => (await page.locator('[data-preview] pre').innerText()) === `divvy submit --gpus 1 --chdir ${home} --env VH_GPUS=4 -- sleep 1000`);
   await page.click('[data-submit]');
   await page.waitForSelector('h2:has-text("Facts")');
   assert.equal(daemon.json('queue')[0].request.gpus, 1);

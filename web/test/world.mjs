@@ -2,12 +2,14 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
-import { tmpdir } from 'node:os';
+import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { chromium } from 'playwright-core';
 
 const run = promisify(execFile);
+/** Where a job without a directory runs. */
+export const home = userInfo().homedir;
 
 export class Daemon {
   constructor(binary, emulate = '8xH100-80GB', config = '') {

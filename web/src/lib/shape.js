@@ -18,7 +18,7 @@ export function shaped(value, shape) {
 }
 export const listOf = (value, shape) => (Array.isArray(value) ? value.filter(isObject).map((one) => shaped(one, shape)) : []);
 
-const kPortion = { request: 0, memory: 0, compute: 0 };
+const kPortion = { request: 0, limit: 0, memory: 0, memory_limit: 0, compute: 0 };
 const kRequest = { gpus: 0, nodes: 1, gpus_most: 0, others: [], portion: kPortion, slice: '', gpu_type: '', gpu_memory_bytes: 0, cpus: 0, memory_bytes: 0, time_limit_s: 0, end_by: null, topology: '', constraint: '' };
 const kJob = { id: 0, display_id: '', name: '', user: '', state: '', gpus: [], seats: [], submit_time: 0, reason: '', start_reason: '', team: '', pool: '', node: '', count: 1, position: 0, dependencies: [], request: kRequest };
 const kMaybe = { start_time: null, end_time: null, eligible_time: null, exit_code: null };
@@ -27,7 +27,7 @@ const kTenant = { job: 0, display_id: '', name: '', user: '', share: '', state: 
 const kProcess = { pid: 0, user: '', command: '', memory_bytes: 0 };
 const kNode = { name: '', state: '', reason: '', gpus: 0, gpus_free: 0, jobs: 0, gpu_model: '', gpu_source: '', cpus: 0, memory_bytes: 0, address: '', labels: {}, pools: [], gpus_restricted: [], heard: null, deadline: null };
 const kStatus = { version: '', gpus: 0, gpus_free: 0, gpus_lent: 0, gpus_reserved: 0, jobs_queued: 0, jobs_held: 0, jobs_running: 0, jobs_total: 0, trouble: '', warnings: [] };
-const kTeam = { name: '', depth: 0, gpus: 0, running: 0, queued: 0, used_gpu_hours: 0, used_cost: 0, barred: '', team: '', period: '', quota: null, limit: null, share: null, budget_gpu_hours: null, most_gpus: null, most_running: null, most_queued: null };
+const kTeam = { name: '', parent: '', weight: 1, priority: 0, users: [], groups: [], leads: [], is_from_file: false, depth: 0, gpus: 0, running: 0, queued: 0, used_gpu_hours: 0, used_cost: 0, barred: '', team: '', period: '', quota: null, limit: null, share: null, budget_gpu_hours: null, most_gpus: null, most_running: null, most_queued: null };
 const kReservation = { number: 0, name: '', gpus: 0, user: '', team: '', duration_s: 0, every: '', turns: [] };
 const kHolder = { id: 0, display_id: '', name: '', user: '', node: '', gpus: [], until: null };
 const kWhy = { summary: '', position: 0, ahead_gpus: 0, predicted_start: null, prediction_basis: '', command: '', blockers: [] };
@@ -102,7 +102,8 @@ export function processesOf(id, samples, gpus) {
 }
 export const teamsOf = (value) => {
   const all = shaped(value, { are_quotas_on: false, teams: [], users: [] });
-  return { ...all, teams: unique(listOf(all.teams, kTeam), 'name'), users: unique(listOf(all.users, kTeam), 'name') };
+  const named = (team) => ({ ...team, users: texts(team.users), groups: texts(team.groups), leads: texts(team.leads) });
+  return { ...all, teams: unique(listOf(all.teams, kTeam).map(named), 'name'), users: unique(listOf(all.users, kTeam), 'name') };
 };
 export const reservationsOf = (value) =>
   unique(listOf(value, kReservation), 'number').map((one) => ({ ...one, turns: listOf(one.turns, { start: 0, end: 0, reason: '' }) }));
@@ -140,6 +141,13 @@ export const sharesOf = (value) => {
   return { ...report, rows: rows.map((row) => ({ ...row, gpus: steps(row.gpus), share: steps(row.share), quota: steps(row.quota), limit: steps(row.limit) })) };
 };
 export const environmentOf = (value) => unique(listOf(shaped(value, { variables: [] }).variables, { name: '', value: '', is_asked: false }), 'name');
+export const elementsOf = (value) => {
+  const answer = shaped(value, { elements: [], is_cut: false });
+  // Their names are chosen by users: without a prototype there is no 'constructor' in them.
+  const only = (values, fits) => Object.assign(Object.create(null), Object.fromEntries(Object.entries(values).filter(([, one]) => fits(one))));
+  const elements = listOf(answer.elements, { id: 0, parameters: {}, metrics: {} });
+  return { ...answer, elements: elements.map((one) => ({ ...one, parameters: only(one.parameters, (text) => typeof text === 'string'), metrics: only(one.metrics, Number.isFinite) })) };
+};
 const kParameter = { name: '', type: '', is_optional: false, is_multiple: false, min: null, max: null, choices: [], description: '' };
 export const valohaiOf = (value) => {
   const answer = shaped(value, { problems: [], steps: [], tasks: [], refusal: '' });
