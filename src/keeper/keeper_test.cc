@@ -174,8 +174,28 @@ TEST(Keeper, WorkThatDoesNotEndIsChargedBesideWhoeverGoesOn) {
   std::thread working([&] { other.Work(1ms, is_over); });
   const auto had = [&](std::uint64_t job) { return world.node->StateOf(job).shares.at(0).compute; };
   EXPECT_TRUE(Eventually([&] { return had(1) > GpuShare(8000) && had(2) > GpuShare(8000); }, 8s));
+  const std::vector<std::string> overruns = {"its kernels on GPU 0 overrun its turns"};
+  EXPECT_EQ(world.node->StateOf(1).words, overruns);
   is_over = true;
   hogging.join();
+  working.join();
+  EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).words.empty(); })) << "they have ended";
+}
+
+TEST(Keeper, NothingIsSaidOfNeighboursWhereThereAreNone) {
+  KeeperWorld world(1);
+  wire::KeeperAdd terms = KeeperWorld::Terms(1, 0, 0.25, kGiB, kGiB);
+  terms.share.compute_limit = GpuShare(5000);
+  FakeProcess alone(world.Add(terms).folder);
+  ASSERT_TRUE(Eventually([&] { return alone.is_up(); }));
+  std::atomic<bool> is_over{false};
+  std::thread working([&] { alone.Work(4s, is_over); });
+  ASSERT_TRUE(Eventually([&] { return alone.Gate() == share::kShut; })) << "its limit is reached";
+  ASSERT_TRUE(Eventually([&] { return alone.Gate() != share::kShut; }, 20s));
+  const wire::KeptTenant state = world.node->StateOf(1);
+  EXPECT_EQ(state.trouble, "");
+  EXPECT_TRUE(state.words.empty());
+  is_over = true;
   working.join();
 }
 
