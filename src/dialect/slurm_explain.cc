@@ -80,9 +80,8 @@ std::string ExplainOption(const Said& said, const JobSpec& spec) {
   }
   if (name == "signal") {
     const Duration before = WarnBefore(spec.time_limit, spec.warn.before);
-    const bool is_early = spec.time_limit > Duration(0) && before != spec.warn.before;
-    return SignalName(spec.warn.signal) + " " + FormatDuration(is_early ? before : spec.warn.before) +
-           " before the time limit" + (is_early ? ", when the program has had time to expect it" : "") +
+    return SignalName(spec.warn.signal) + " " + FormatDuration(before) + " before the time limit" +
+           (before != spec.warn.before ? ", when the program has had time to expect it" : "") +
            (spec.warn.batch_only ? ", to the script alone" : "");
   }
   static const std::map<std::string, std::string, std::less<>> kPlain = {

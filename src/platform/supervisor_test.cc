@@ -177,6 +177,7 @@ TEST(WarnBefore, LeavesAProgramTimeToInstallItsHandler) {
   EXPECT_EQ(WarnBefore(100s, 90s), 70s);
   EXPECT_EQ(WarnBefore(40s, 90s), 20s) << "half of a limit below a minute";
   EXPECT_EQ(WarnBefore(40s, 5s), 5s);
+  EXPECT_EQ(WarnBefore(0s, 5s), 5s) << "no limit";
 }
 
 TEST_F(Supervise, TimeLimitWarnsThenStopsThenKills) {
