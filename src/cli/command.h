@@ -36,6 +36,9 @@ struct Command {
 /// Every command, in the order of --help. cli/registry.cc lists them.
 const std::vector<Command>& Commands();
 
+/// The command that was meant by `word`, which is none: another tool's word for it, or a slip. Empty: nothing is near.
+std::string_view NearestCommand(std::string_view word);
+
 /// Prints "divvy: MESSAGE" to stderr (in red on a terminal) and gives the exit code that belongs to the error: 2 for
 /// invalid argument, 3 not found, 4 permission, 5 no daemon, 1 else.
 int Fail(const Error& error);

@@ -1,5 +1,6 @@
 // What was called: a command, or another tool by its name.
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "cli/command.h"
@@ -18,7 +19,25 @@ bool AsksForHelp(const Words& words, bool takes_command) {
   return false;
 }
 
+/// What other tools call it.
+constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
+    {"ps", "queue"},    {"list", "queue"},    {"ls", "queue"},  {"jobs", "queue"},
+    {"kill", "cancel"}, {"stop", "cancel"},   {"rm", "cancel"}, {"delete", "cancel"},
+    {"exec", "run"},    {"describe", "show"}, {"info", "show"}, {"inspect", "show"}};
+
 }  // namespace
+
+std::string_view NearestCommand(std::string_view word) {
+  for (const auto& [theirs, ours] : kElsewhere) {
+    if (theirs == word) return ours;
+  }
+  std::vector<std::string_view> known;
+  for (const Command& one : Commands()) {
+    if (!one.is_hidden) known.push_back(one.name);
+  }
+  known.insert(known.end(), ShimNames().begin(), ShimNames().end());
+  return Nearest(word, known);
+}
 
 // "divvy vh exec run ...", "divvy sbatch ...": the other tools' names work as commands too.
 int Main(const Words& words) {
@@ -36,12 +55,7 @@ int Main(const Words& words) {
     return command->run(rest);
   }
   if (const auto shim = FindShim(words[1])) return shim(rest);
-  std::vector<std::string_view> known;
-  for (const Command& one : Commands()) {
-    if (!one.is_hidden) known.push_back(one.name);
-  }
-  known.insert(known.end(), ShimNames().begin(), ShimNames().end());
-  const auto near = Nearest(words[1], known);
+  const std::string_view near = NearestCommand(words[1]);
   return Fail(InvalidArgument("there is no command '" + words[1] + "'" +
                               (near.empty() ? "" : "; did you mean divvy " + std::string(near) + "?") +
                               " (divvy help lists them)"));

@@ -103,11 +103,7 @@ int HelpMain(const Words& words) {
     return 0;
   }
   if (const auto shim = FindShim(words.front())) return shim({"--help"});
-  std::vector<std::string_view> known;
-  for (const Command& command : Commands()) {
-    if (!command.is_hidden) known.push_back(command.name);
-  }
-  const std::string_view near = Nearest(words.front(), known);
+  const std::string_view near = NearestCommand(words.front());
   return Fail(InvalidArgument("there is no command '" + words.front() + "'" +
                               (near.empty() ? "" : "; did you mean divvy help " + std::string(near) + "?") +
                               " (divvy help lists them)"));

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "base/index_ranges.h"
 #include "base/text.h"
 #include "cli/actions.h"
 #include "cli/api.h"
@@ -446,6 +447,18 @@ std::string Page(const wire::SeriesAnswer& answer, const wire::LatestAnswer& lat
   return text + left_out;
 }
 
+Status CheckGpuIsThere(Api& api, const MetricsFlags& flags) {
+  DIVVY_TRY(const std::vector<wire::GpuView> gpus, api.Gpus());
+  IndexRanges there;
+  for (const wire::GpuView& gpu : gpus) {
+    if (!flags.node.empty() && gpu.node != flags.node) continue;
+    if (std::to_string(gpu.index) == flags.gpu) return {};
+    there.Insert(static_cast<std::uint32_t>(gpu.index));
+  }
+  return NotFound("there is no GPU " + flags.gpu + (flags.node.empty() ? "" : " on " + flags.node) +
+                  (gpus.empty() ? "" : "; GPUs are " + there.ToString()));
+}
+
 /// In the place of a page without any curve.
 Result<std::string> NothingSeen(Api& api, const std::string& id, const std::vector<std::string>& metrics) {
   if (id.empty()) return "Nothing was seen in that time.\n";
@@ -557,6 +570,7 @@ int MetricsMain(const Words& words) {
       }
       DIVVY_TRY(wire::SeriesAnswer answer, wire::Decode<wire::SeriesAnswer>(json));
       DIVVY_CHECK(KeepSlice(flags.gpu, flags.slice, answer));
+      if (answer.series.empty() && !flags.gpu.empty()) DIVVY_CHECK(CheckGpuIsThere(api, flags));
       if (flags.json) {
         text += wire::Encode(answer) + "\n";
         continue;

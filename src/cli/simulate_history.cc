@@ -38,16 +38,26 @@ simulate::Workload WorkloadOf(const std::vector<wire::JobView>& jobs) {
 }
 
 simulate::TraceCluster ClusterOf(const std::vector<wire::GpuView>& gpus) {
-  simulate::TraceCluster cluster;
+  // A node that has GPUs of several models is one node for each of them.
+  std::vector<std::pair<std::pair<std::string, std::string>, int>> nodes;
   for (const wire::GpuView& gpu : gpus) {
-    auto group = std::ranges::find(cluster.groups, gpu.model, &simulate::NodeGroup::model);
+    const std::pair key(gpu.node, gpu.model);
+    auto node = std::ranges::find(nodes, key, [](const auto& one) { return one.first; });
+    if (node == nodes.end()) node = nodes.insert(nodes.end(), {key, 0});
+    node->second += 1;
+  }
+  simulate::TraceCluster cluster;
+  for (const auto& [key, count] : nodes) {
+    const auto is_alike = [&](const simulate::NodeGroup& group) {
+      return group.model == key.second && group.gpus == count;
+    };
+    auto group = std::ranges::find_if(cluster.groups, is_alike);
     if (group == cluster.groups.end()) {
-      cluster.groups.push_back({});
-      group = cluster.groups.end() - 1;
-      group->count = 1;
-      group->model = gpu.model;
+      group = cluster.groups.insert(cluster.groups.end(), simulate::NodeGroup());
+      group->gpus = count;
+      group->model = key.second;
     }
-    group->gpus += 1;
+    group->count += 1;
   }
   return cluster;
 }

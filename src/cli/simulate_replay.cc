@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/patience.h"
+#include "platform/emulation.h"
 #include "simulate/experiment.h"
 #include "simulate/report_html.h"
 #include "simulate/trace_formats.h"
@@ -38,6 +39,22 @@ Result<std::vector<PolicyChoice>> Policies(const SimulateFlags& flags) {
   return policies;
 }
 
+/// Refuses a model that neither the cluster has nor anybody sells: a slip would be a class of GPUs of its own.
+Status CheckModels(const TraceCluster& cluster, const TraceCluster& changed, std::string_view change) {
+  std::vector<std::string> known;
+  for (const simulate::NodeGroup& group : cluster.groups) {
+    if (!group.model.empty() && std::ranges::find(known, group.model) == known.end()) known.push_back(group.model);
+  }
+  for (const simulate::NodeGroup& group : changed.groups) {
+    if (group.model.empty() || std::ranges::find(known, group.model) != known.end()) continue;
+    if (ParseGpuDescription(group.model)) continue;
+    return InvalidArgument("--what-if '" + std::string(change) + "': no GPU model is called '" + group.model + "'" +
+                           (known.empty() ? "; write H100, A100-80GB or another that is sold"
+                                          : "; this cluster has " + Join(known, ", ")));
+  }
+  return {};
+}
+
 /// Every policy on every cluster with every seed. `workloads`: as it is, or one for each seed.
 Result<std::vector<PlannedRun>> Plan(const SimulateFlags& flags, const TraceCluster& cluster,
                                      const std::vector<Workload>& workloads) {
@@ -45,6 +62,7 @@ Result<std::vector<PlannedRun>> Plan(const SimulateFlags& flags, const TraceClus
   std::vector<std::pair<std::string, TraceCluster>> clusters = {{"", cluster}};
   for (const std::string& change : flags.what_if) {
     DIVVY_TRY(TraceCluster changed, simulate::WhatIf(cluster, change));
+    DIVVY_CHECK(CheckModels(cluster, changed, change));
     clusters.emplace_back(" " + change, std::move(changed));
   }
   std::vector<PlannedRun> plan;
@@ -118,6 +136,13 @@ Result<std::string> Printed(const Report& report, const SimulateFlags& flags) {
   if (!flags.listing.has_header) text.erase(0, text.find('\n') + 1);
   if (flags.listing.csv) return text;
   for (const std::string& note : report.notes) text += note + "\n";
+  const auto shows = [&](std::string_view word) {
+    return std::ranges::any_of(
+        grid.columns, [&](const simulate::GridColumn& column) { return column.title.find(word) != std::string::npos; });
+  };
+  if (!flags.listing.has_header) return text;
+  if (shows("JCT")) text += "JCT: job completion time, from submission to end\n";
+  if (shows("RHO")) text += "RHO: JCT by the time that an even share of the cluster would take; UNFAIR: jobs above 1\n";
   return text;
 }
 

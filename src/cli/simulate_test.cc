@@ -147,6 +147,7 @@ TEST_F(Replays, SayWhatIsMissing) {
   EXPECT_NE(Replay({"--from", "yesterday"}, 2).find("is no date; write 2020-09-01"), std::string::npos);
   EXPECT_NE(Replay({"--from", "2030-01-01"}, 3).find("no job in that time"), std::string::npos);
   EXPECT_NE(Replay({"--what-if", "-8"}, 2).find("has not so many GPUs"), std::string::npos);
+  EXPECT_NE(Replay({"--what-if", "+8 X99"}, 2).find("no GPU model is called 'X99'"), std::string::npos);
   EXPECT_NE(Replay({"-o", "colour"}, 2).find("columns are policy, jobs, mean jct"), std::string::npos);
 }
 
@@ -181,6 +182,24 @@ TEST(SimulateHistoryParts, EndedJobsAreTheTraceAndGpusTheCluster) {
   ASSERT_EQ(cluster.groups.size(), 1U);
   EXPECT_EQ(std::tuple(cluster.groups[0].count, cluster.groups[0].gpus, cluster.groups[0].model),
             std::tuple(1, 3, "H100"));
+}
+
+TEST(SimulateHistoryParts, NodesStayApart) {
+  std::vector<wire::GpuView> gpus;
+  const auto add = [&](const std::string& node, const std::string& model, int count) {
+    wire::GpuView gpu;
+    gpu.node = node;
+    gpu.model = model;
+    gpus.insert(gpus.end(), static_cast<std::size_t>(count), gpu);
+  };
+  add("a", "H100", 8);
+  add("b", "H100", 4);
+  add("c", "H100", 8);
+  add("d", "A100", 4);
+  std::string shown;
+  for (const simulate::NodeGroup& group : ClusterOf(gpus).groups)
+    shown += std::to_string(group.count) + "x" + std::to_string(group.gpus) + ":" + group.model + " ";
+  EXPECT_EQ(shown, "2x8:H100 1x4:H100 1x4:A100 ");
 }
 
 }  // namespace simulate_test

@@ -13,8 +13,10 @@
 #include "cli/commands.h"
 #include "cli/foreground.h"
 #include "cli/patience.h"
+#include "cli/shims/slurm_refusals.h"
 #include "cli/steps.h"
 #include "dialect/components.h"
+#include "dialect/container_options.h"
 #include "dialect/portion_options.h"
 #include "dialect/task_options.h"
 #include "dialect/valohai.h"
@@ -87,10 +89,11 @@ std::vector<Option> FlagTable(SubmitFlags& flags, bool is_run) {
   return table;
 }
 
-bool IsScriptFile(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
-  if (path.ends_with(".sh") || path.ends_with(".sbatch") || path.ends_with(".slurm")) return true;
+bool HasScriptsName(std::string_view path) {
+  return path.ends_with(".sh") || path.ends_with(".sbatch") || path.ends_with(".slurm");
+}
+
+bool BeginsWithInterpreter(const std::string& path) {
   std::FILE* file = std::fopen(path.c_str(), "re");
   if (file == nullptr) return false;
   char start[2] = {0, 0};
@@ -99,20 +102,59 @@ bool IsScriptFile(const std::string& path) {
   return has_shebang;
 }
 
-/// A script's name that is no file is a slip in nearly every case, and is said now rather than in a log later.
-Status CheckScriptIsThere(const std::string& word, const dialect::Surroundings& around) {
-  const bool is_named_so = word.ends_with(".sh") || word.ends_with(".sbatch") || word.ends_with(".slurm");
-  struct stat status {};
-  if (word.find('/') != std::string::npos && ::stat(word.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
-    return InvalidArgument("'" + word + "' is a directory; give a command or a script");
-  if (!is_named_so || ::stat(word.c_str(), &status) == 0) return {};
+bool IsOnPath(const std::string& word) {
   const char* path = std::getenv("PATH");
-  if (word.find('/') == std::string::npos && path != nullptr) {
-    for (std::string_view directory : Split(path, ':')) {
-      if (::access((std::string(directory) + "/" + word).c_str(), X_OK) == 0) return {};
-    }
+  if (path == nullptr || word.find('/') != std::string::npos) return false;
+  return std::ranges::any_of(Split(path, ':'), [&](std::string_view directory) {
+    return ::access((std::string(directory) + "/" + word).c_str(), X_OK) == 0;
+  });
+}
+
+/// What usually runs a file of that name.
+std::string_view InterpreterFor(std::string_view path) {
+  constexpr std::pair<std::string_view, std::string_view> kKnown[] = {
+      {".py", "python3"}, {".R", "Rscript"}, {".r", "Rscript"}, {".jl", "julia"},
+      {".pl", "perl"},    {".rb", "ruby"},   {".js", "node"},   {".lua", "lua"}};
+  for (const auto& [ending, program] : kKnown) {
+    if (path.ends_with(ending)) return program;
   }
-  return NotFound("there is no script '" + word + "'" + (word.front() == '/' ? "" : " in " + around.directory));
+  return "bash";
+}
+
+enum class Named { kCommand, kScript };
+
+/// What the first word of a request names. A word that nothing could run is refused now rather than in a log later.
+/// submit, run and explain all ask here.
+Result<Named> FindNamed(const std::string& word, std::string_view verb, const dialect::Surroundings& around) {
+  struct stat status {};
+  const bool is_there = ::stat(word.c_str(), &status) == 0;
+  const bool is_file = is_there && S_ISREG(status.st_mode);
+  const bool has_slash = word.find('/') != std::string::npos;
+  if (is_there && S_ISDIR(status.st_mode) && has_slash)
+    return InvalidArgument("'" + word + "' is a directory; give a command or a script");
+  if (is_file && (HasScriptsName(word) || BeginsWithInterpreter(word))) return Named::kScript;
+  if (IsOnPath(word)) return Named::kCommand;
+  if (!is_there && HasScriptsName(word))
+    return NotFound("there is no script '" + word + "'" + (word.front() == '/' ? "" : " in " + around.directory));
+  if (!is_file) return Named::kCommand;
+  const std::string command = "divvy " + std::string(verb) + " ";
+  const bool is_executable = ::access(word.c_str(), X_OK) == 0;
+  if (is_executable && has_slash) return Named::kCommand;
+  if (is_executable) {
+    return InvalidArgument("'" + word + "' is not in PATH, which alone is searched for a name without '/'; write: " +
+                           command + "./" + word);
+  }
+  return InvalidArgument("'" + word + "' has no #! line that says what runs it; write: " + command + "-- " +
+                         std::string(InterpreterFor(word)) + " " + word);
+}
+
+/// A command line in quotes is one word, and no program's name.
+Status CheckIsNoLine(const std::string& word, std::string_view verb) {
+  if (word.find(' ') == std::string::npos || word.front() == '/' || ::access(word.c_str(), F_OK) == 0 || IsOnPath(word))
+    return {};
+  const std::string command = "divvy " + std::string(verb) + " ";
+  return InvalidArgument("no program is called '" + word + "'; drop the quotes: " + command + word +
+                         "; or let a shell read it: " + command + "-- sh -c " + ShellQuote(word));
 }
 
 Result<std::string> ReadStdin() {
@@ -179,10 +221,19 @@ Result<Request> ReadRequest(const std::vector<std::string>& words, bool is_run) 
   if (rest.empty())
     return InvalidArgument(std::string("nothing to run; write: divvy ") + (is_run ? "run" : "submit") +
                            " [OPTIONS] COMMAND... (or a script, or - for standard input)");
-  if (may_be_script) DIVVY_CHECK(CheckScriptIsThere(rest.front(), around));
   JobSpec& spec = request.spec;
   const bool is_stdin = !is_run && may_be_script && rest.front() == "-";
-  if (is_stdin || (may_be_script && IsScriptFile(rest.front()))) {
+  const std::string_view verb = is_run ? "run" : "submit";
+  Named named = is_stdin ? Named::kScript : Named::kCommand;
+  DIVVY_TRY(const auto container, dialect::ContainerOf(spec, false));
+  // What a container's image has is not known here.
+  if (!is_stdin && !container) DIVVY_CHECK(CheckIsNoLine(rest.front(), verb));
+  if (!is_stdin && may_be_script) {
+    const auto found = FindNamed(rest.front(), verb, around);
+    if (!found && !container) return found.error();
+    if (found) named = *found;
+  }
+  if (named == Named::kScript) {
     std::string text;
     if (is_stdin) {
       DIVVY_TRY(text, ReadStdin());
@@ -237,13 +288,17 @@ int PrintRequest(std::string_view verb, const JobSpec& spec) {
 }
 
 /// Of a script that explains itself without a mistake: what the daemon, where there is one, has against it.
+/// In the words of the script's dialect, as its own command (sbatch) refuses it.
 Status CheckScriptIsTaken(const std::string& text, const std::string& name, const dialect::Surroundings& around) {
   JobSpec spec;
   DIVVY_CHECK(dialect::ReadScript(text, name, around, spec));
   dialect::CompleteTasks(spec);
   dialect::CompletePortion(spec);
   if (spec.directory.empty()) spec.directory = around.directory;
-  return AskWhetherTaken(std::move(spec), [](const Error&) {});
+  Status taken = AskWhetherTaken(spec, [](const Error&) {});
+  if (!taken && spec.dialect == Dialect::kSlurm)
+    taken.error().message = slurm::InSlurmsWords(taken.error().message, spec);
+  return taken;
 }
 
 }  // namespace
@@ -302,6 +357,12 @@ int ExplainMain(const std::vector<std::string>& words) {
   auto text = words[0] == "-" ? ReadStdin() : around.read_file(words[0]);
   if (!text) return Fail(text.error());
   const bool is_yaml = words[0].ends_with(".yaml") || words[0].ends_with(".yml");
+  if (words[0] != "-" && !is_yaml) {
+    const auto named = FindNamed(words[0], "submit", around);
+    if (!named) return Fail(named.error());
+    if (*named == Named::kCommand)
+      return Fail(InvalidArgument("'" + words[0] + "' is a program and not a script; divvy submit runs it as it is"));
+  }
   const dialect::ScriptExplanation explanation =
       is_yaml ? dialect::ExplainValohai(*text, words[0]) : dialect::ExplainScript(*text, words[0], around);
   std::fputs(explanation.text.c_str(), stdout);

@@ -65,7 +65,7 @@ TenantText TextOf(const wire::TenantView& tenant) {
   if (!tenant.mechanism.empty()) notes.push_back(tenant.mechanism);
   if (!tenant.note.empty()) notes.push_back(tenant.note);
   const std::string time = tenant.is_compute_known ? Percent(tenant.compute) : "-";
-  return {tenant.name + " of " + tenant.user, time + " of " + Percent(tenant.compute_request),
+  return {tenant.name + " of " + tenant.user, time + ", guaranteed " + Percent(tenant.compute_request),
           Tenths(tenant.used_bytes) + "/" + Tenths(tenant.limit_bytes) + "G", Join(notes, "; ")};
 }
 
@@ -112,7 +112,7 @@ std::vector<std::pair<std::string, std::string>> ShareFields(const wire::ShareVi
     is_guest = is_guest || one.gpu != one.paper_gpu;
   }
   fields.emplace_back("GPUs", (IsOnHost(share.state) ? "on the host; last " : "") + gpus +
-                                  (is_guest ? " (planned " + planned + ")" : ""));
+                                  (is_guest ? " (guaranteed on " + planned + ")" : ""));
   fields.emplace_back("share",
                       share.part + "; " + share.state + (share.mechanism.empty() ? "" : "; " + share.mechanism));
   for (const wire::SharedGpuView& one : share.gpus) {

@@ -13,7 +13,7 @@ namespace divvy::cli {
 
 struct TenantText {
   std::string who;     // "train of ada"
-  std::string time;    // "66% of 25%": what it had of the time, and what is its own.
+  std::string time;    // "66%, guaranteed 25%": of the GPU's time in the last second.
   std::string memory;  // "30.3/62.7G": has, and at most.
   std::string notes;   // "borrows 10.6 GiB; enforced by interposer"
 };

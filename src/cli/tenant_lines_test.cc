@@ -31,10 +31,10 @@ std::string Lines(const std::vector<wire::TenantView>& tenants, int width) {
 }
 
 TEST(TenantLines, AreOneLineWhereThereIsRoom) {
-  EXPECT_EQ(
-      Lines({Tenant("7", "train", ""), Tenant("134", "nb", "borrows 12 GiB")}, 0),
-      "      7  train  ada  running  0.25 to 0.8  66% of 25%  32.5/63G  enforced by interposer\n"
-      "    134  nb     ada  running  0.25 to 0.8  66% of 25%  32.5/63G  enforced by interposer; borrows 12 GiB\n");
+  EXPECT_EQ(Lines({Tenant("7", "train", ""), Tenant("134", "nb", "borrows 12 GiB")}, 0),
+            "      7  train  ada  running  0.25 to 0.8  66%, guaranteed 25%  32.5/63G  enforced by interposer\n"
+            "    134  nb     ada  running  0.25 to 0.8  66%, guaranteed 25%  32.5/63G  enforced by interposer; borrows "
+            "12 GiB\n");
 }
 
 TEST(TenantLines, OnANarrowTerminalJobUserAndMechanismStayReadable) {
@@ -42,8 +42,8 @@ TEST(TenantLines, OnANarrowTerminalJobUserAndMechanismStayReadable) {
       Lines({Tenant("134", "a-name-that-is-longer-than-all-the-others",
                     "borrows 12 GiB; stays on GPU 1: uses CUDA IPC with a process of another job")},
             80);
-  EXPECT_EQ(lines, "    134  a-name-that-is-longer" + std::string(IsAsciiLocale() ? ">" : "…") +
-                       "  ada  running  0.25 to 0.8  66% of 25%  32.5/63G\n"
+  EXPECT_EQ(lines, "    134  a-name-that-" + std::string(IsAsciiLocale() ? ">" : "…") +
+                       "  ada  running  0.25 to 0.8  66%, guaranteed 25%  32.5/63G\n"
                        "         enforced by interposer; borrows 12 GiB; stays on GPU 1: uses CUDA IPC\n"
                        "         with a process of another job\n");
   for (const std::string_view line : Split(lines, '\n')) EXPECT_LE(Width(line), 80U) << line;
@@ -66,14 +66,14 @@ TEST(ShareFields, SayWhereItIsAndWhatItHas) {
   using Fields = std::vector<std::pair<std::string, std::string>>;
   EXPECT_EQ(
       ShareFields(share),
-      (Fields{{"GPUs", "1 (planned 0)"},
+      (Fields{{"GPUs", "1 (guaranteed on 0)"},
               {"share", "0.25 to 0.8; idle; advisory"},
               {"has now", "32 GiB of at most 64 GiB, 20 GiB its own, 12 GiB borrowed; 50% of the time, 25% its own"},
               {"now", "borrows 12 GiB"}}));
   share.state = "parked";
-  EXPECT_EQ(ShareFields(share).front().second, "on the host; last 1 (planned 0)");
+  EXPECT_EQ(ShareFields(share).front().second, "on the host; last 1 (guaranteed on 0)");
   share.state = "waking";
-  EXPECT_EQ(ShareFields(share).front().second, "on the host; last 1 (planned 0)") << "it has no GPU yet";
+  EXPECT_EQ(ShareFields(share).front().second, "on the host; last 1 (guaranteed on 0)") << "it has no GPU yet";
 }
 
 }  // namespace tenant_lines_test

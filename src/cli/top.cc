@@ -385,7 +385,8 @@ class Top {
         return;
     }
     if (selected_.empty()) {
-      said_ = "choose a job first: Home, arrows, or the mouse";
+      const bool has_jobs = std::ranges::any_of(lines_, [](const TopLine& line) { return !line.job.empty(); });
+      said_ = has_jobs ? "this is a GPU, and the key is for jobs; Home goes to the jobs" : "there are no jobs";
       return;
     }
     OnJob(key, selected_);

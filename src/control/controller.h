@@ -202,6 +202,8 @@ class Controller {
   };
   /// By UsageBook::TeamKey and UserKey; of all that have a row, and of users with jobs.
   std::map<std::string, TeamLoad> TeamLoads(Time now) const;
+  /// What each user has used this month in each team itself, without the teams below it; "" where in none.
+  std::map<std::pair<std::string, std::string>, Used> MemberUsage(Time now) const;
 
   // --- Pools (controller_pools.cc) -----------------------------------------------------------------------------
 
@@ -277,6 +279,8 @@ class Controller {
   void OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& observations);
   /// It has prepared its part of a gang; `port`: where its step process hears the others, not 0.
   void OnPrepared(JobId job, std::uint32_t attempt, const std::string& node, std::uint16_t port, Time now);
+  /// Its start is delayed there; `why` becomes the job's reason until it starts: "waits up to 10 s for directory ...".
+  void OnDelayed(JobId job, std::uint32_t attempt, const std::string& why, const std::string& node = "");
   /// Active jobs that have a part there, which has not ended; ascending.
   std::vector<JobId> RunsOn(const std::string& node) const;
   /// As records name it: empty for the controller's own.

@@ -100,6 +100,17 @@ std::string_view MachinesEnd(Controller::Vanished how) {
 
 }  // namespace
 
+void Controller::OnDelayed(JobId job, std::uint32_t attempt, const std::string& why, const std::string& node) {
+  const auto found = live_.find(job);
+  if (found == live_.end() || found->second.attempt != attempt || found->second.state != JobState::kStarting) return;
+  JobRecord& record = found->second;
+  if (!IsOn(record, node)) return;
+  // Not persisted: the node reports it again to a controller that begins anew.
+  const std::string where = node.empty() ? "the controller's machine " : "node " + node + " ";
+  const Reason reason = record.gang.empty() ? why : where + why;
+  if (std::exchange(record.reason, reason) != reason) Announce(record);
+}
+
 void Controller::OnStarted(JobId job, std::uint32_t attempt, Time at, const std::string& node) {
   const auto found = live_.find(job);
   if (found == live_.end() || found->second.attempt != attempt || found->second.state != JobState::kStarting) return;
@@ -108,6 +119,7 @@ void Controller::OnStarted(JobId job, std::uint32_t attempt, Time at, const std:
   // Not persisted at once: a restart learns it from the run record, and a commit less per job is a fifth of its cost.
   found->second.state = JobState::kRunning;
   found->second.started = at;
+  found->second.reason = found->second.start_reason;
   if (CutToDeadline(found->second)) {
     cluster_.SetKnownEnd(job, Deadline(found->second));
     Send(found->second, TimeLimitOrder{job, Deadline(found->second), ""});
@@ -150,6 +162,8 @@ void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Ti
   }
   record.exit = exit;
   record.ended = std::max(at, record.started);
+  // It never ran, and waited for what was missing.
+  if (record.state == JobState::kStarting && !exit.failure.empty()) record.started = record.ended;
   EndRun(record, now);
 }
 

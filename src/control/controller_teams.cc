@@ -375,7 +375,9 @@ void Controller::CountUsage(const JobRecord& record, Time until) {
   if (GpuCountOf(record) == 0 || record.started == kNoTime) return;
   are_budgets_stale_ = true;
   std::vector<std::string> keys{UsageBook::UserKey(record.user.name)};
-  for (const TeamRow* row : TeamsOf(record)) keys.push_back(UsageBook::TeamKey(row->name));
+  const auto teams = TeamsOf(record);
+  for (const TeamRow* row : teams) keys.push_back(UsageBook::TeamKey(row->name));
+  keys.push_back(UsageBook::MemberKey(teams.empty() ? "" : teams.front()->name, record.user.name));
   usage_.Add(keys, StretchOf(record, until));
   for (auto& row : usage_.TakeChanges(until)) {
     // Many runs may end in one step; the last text is the one that counts.
@@ -395,6 +397,18 @@ Used Controller::UsedBy(const std::string& key, BudgetPeriod period, Time now) c
     if (is_theirs) used += UsedOf(StretchOf(*record, now), since);
   }
   return used;
+}
+
+std::map<std::pair<std::string, std::string>, Used> Controller::MemberUsage(Time now) const {
+  auto members = usage_.OfMembers(BudgetPeriod::kMonth, now);
+  const Time since = PeriodStart(BudgetPeriod::kMonth, now);
+  for (const auto& [id, job] : cluster_.running_jobs()) {
+    const JobRecord* record = Find(id);
+    if (record == nullptr || GpuCountOf(*record) == 0) continue;
+    const auto teams = TeamsOf(*record);
+    members[{teams.empty() ? "" : teams.front()->name, record->user.name}] += UsedOf(StretchOf(*record, now), since);
+  }
+  return members;
 }
 
 // Who has used up what, as of now; those whom it concerns wait, or go on. Jobs that run are left to end.

@@ -276,6 +276,10 @@ TEST_F(Teams, ARestartKnowsTeamsCapsAndWhatWasUsed) {
   EXPECT_TRUE(refused.error().message.starts_with("team vision has used its 2 GPU-hours of this month"))
       << refused.error().message;
   EXPECT_EQ(other.controller_.TeamLoads(other.now_).at("team:vision").used.gpu_hours_milli(), 2000);
+  const auto members = other.controller_.MemberUsage(other.now_);
+  ASSERT_EQ(members.size(), 1U) << "one user in one team";
+  EXPECT_EQ(members.begin()->first, std::pair(std::string("vision"), other.ada_.user.name));
+  EXPECT_EQ(members.begin()->second.gpu_hours_milli(), 2000);
 }
 
 TEST_F(Teams, AGroupCannotBeCalledLikeACapOfTeams) {

@@ -87,7 +87,8 @@ Reason StateReason(const Controller& controller, const JobRecord& record, IdleTe
   }
   if (is_stopping || has_begun) return record.reason;
   const std::string unready = may_run ? "" : UnreadyText(seats);
-  return unready.empty() ? record.reason : unready;
+  const bool is_delayed = record.reason != record.start_reason;
+  return unready.empty() || is_delayed ? record.reason : unready;
 }
 
 }  // namespace divvy

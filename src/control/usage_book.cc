@@ -72,6 +72,17 @@ Used UsageBook::Of(std::string_view key, BudgetPeriod period, Time now) const {
   return sum;
 }
 
+std::map<std::pair<std::string, std::string>, Used> UsageBook::OfMembers(BudgetPeriod period, Time now) const {
+  std::map<std::pair<std::string, std::string>, Used> members;
+  for (auto day = days_.lower_bound(DayOf(PeriodStart(period, now))); day != days_.end(); ++day) {
+    for (auto at = day->second.lower_bound("in:"); at != day->second.end() && at->first.starts_with("in:"); ++at) {
+      const std::size_t colon = at->first.rfind(':');
+      members[{at->first.substr(3, colon - 3), at->first.substr(colon + 1)}] += at->second;
+    }
+  }
+  return members;
+}
+
 bool UsageBook::LoadSetting(std::string_view key, std::string_view text) {
   if (!key.starts_with(kUsagePrefix)) return false;
   const auto day = ParseInteger(key.substr(kUsagePrefix.size()));

@@ -53,8 +53,16 @@ class UsageBook {
   static std::string TeamKey(std::string_view team) { return "team:" + std::string(team); }
   static std::string UserKey(std::string_view user) { return "user:" + std::string(user); }
 
+  /// "in:vision:ada": what ada has used in team vision itself; "in::ada": in no team. No user's name has a colon.
+  static std::string MemberKey(std::string_view team, std::string_view user) {
+    return "in:" + std::string(team) + ":" + std::string(user);
+  }
+
   void Add(const std::vector<std::string>& keys, const Stretch& stretch);
   Used Of(std::string_view key, BudgetPeriod period, Time now) const;
+
+  /// Of every member key, by team and user.
+  std::map<std::pair<std::string, std::string>, Used> OfMembers(BudgetPeriod period, Time now) const;
 
   /// True if the key is one of this book's.
   bool LoadSetting(std::string_view key, std::string_view text);

@@ -406,6 +406,12 @@ void AgentSession::OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t po
   Report(report);
 }
 
+void AgentSession::OnDelayed(JobId job, std::uint32_t attempt, const std::string& why) {
+  wire::AgentReport report;
+  report.delayed = wire::DelayedMessage{job, attempt, why};
+  Report(report);
+}
+
 void AgentSession::OnStarted(JobId job, std::uint32_t attempt, Time at) {
   const auto believed = believed_.find(job);
   if (believed != believed_.end() && believed->second.record.attempt == attempt) {

@@ -32,6 +32,9 @@ class ControllerPort {
   // What has happened here. A run's record on disk stays until a ForgetOrder names it.
   /// A part of a gang is ready, and waits for a GoOrder. The other machines' parts reach it at `port` (TCP).
   virtual void OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t port) = 0;
+  /// A run is not started yet, and why: "waits up to 10 s for directory '/home/ada/logs' of its output file, ...".
+  /// OnStarted or OnExited follows.
+  virtual void OnDelayed(JobId, std::uint32_t /*attempt*/, const std::string& /*why*/) {}
   virtual void OnStarted(JobId job, std::uint32_t attempt, Time at) = 0;
   virtual void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) = 0;
   virtual void OnVanished(JobId job, std::uint32_t attempt, RunVanished how) = 0;

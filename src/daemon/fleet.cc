@@ -129,6 +129,11 @@ void Fleet::OnPrepared(const std::string& node, JobId job, std::uint32_t attempt
   core_->Touch();
 }
 
+void Fleet::OnDelayed(const std::string& node, JobId job, std::uint32_t attempt, const std::string& why) {
+  core_->controller().OnDelayed(job, attempt, why, node);
+  core_->Touch();
+}
+
 void Fleet::OnStarted(const std::string& node, JobId job, std::uint32_t attempt, Time at) {
   core_->controller().OnStarted(job, attempt, at, node);
   core_->Touch();

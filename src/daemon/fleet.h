@@ -56,6 +56,7 @@ class Fleet final : public FleetPort, public OrderPort {
   void OnJoined(const std::string&, const MachineFacts&, OrderPort&) override {}
   void OnAccounted(const std::string& node) override;
   void OnPrepared(const std::string& node, JobId job, std::uint32_t attempt, std::uint16_t port) override;
+  void OnDelayed(const std::string& node, JobId job, std::uint32_t attempt, const std::string& why) override;
   void OnStarted(const std::string& node, JobId job, std::uint32_t attempt, Time at) override;
   void OnExited(const std::string& node, JobId job, std::uint32_t attempt, const Exit& exit, Time at) override;
   void OnVanished(const std::string& node, JobId job, std::uint32_t attempt, RunVanished how) override;

@@ -35,6 +35,8 @@ class FleetPort {
   /// Its part of a gang is ready and waits for a GoOrder; said again until that has arrived. The other machines' parts
   /// reach it at `port` (TCP).
   virtual void OnPrepared(const std::string& node, JobId job, std::uint32_t attempt, std::uint16_t port) = 0;
+  /// See ControllerPort::OnDelayed.
+  virtual void OnDelayed(const std::string&, JobId, std::uint32_t /*attempt*/, const std::string& /*why*/) {}
   virtual void OnStarted(const std::string& node, JobId job, std::uint32_t attempt, Time at) = 0;
   /// To be answered with a ForgetOrder once it is durable; said again until then.
   virtual void OnExited(const std::string& node, JobId job, std::uint32_t attempt, const Exit& exit, Time at) = 0;

@@ -56,6 +56,11 @@ void LocalController::OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t
   core_.Touch();
 }
 
+void LocalController::OnDelayed(JobId job, std::uint32_t attempt, const std::string& why) {
+  core_.controller().OnDelayed(job, attempt, why);
+  core_.Touch();
+}
+
 void LocalController::OnStarted(JobId job, std::uint32_t attempt, Time at) {
   core_.controller().OnStarted(job, attempt, at);
   core_.Touch();

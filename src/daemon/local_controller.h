@@ -20,6 +20,7 @@ class LocalController final : public ControllerPort {
 
   Time Now() const override { return core_.Now(); }
   void OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t port) override;
+  void OnDelayed(JobId job, std::uint32_t attempt, const std::string& why) override;
   void OnStarted(JobId job, std::uint32_t attempt, Time at) override;
   void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) override;
   void OnVanished(JobId job, std::uint32_t attempt, RunVanished how) override;

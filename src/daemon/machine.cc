@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 #include "base/text.h"
@@ -212,6 +213,9 @@ std::string BootId(const Places& places) {
 
 std::string KeeperDirectory(const std::string& runs) { return runs + "/share"; }
 
+/// What the stand-in GPUs of the last start that had some were made from.
+std::string LastEmulationPath(const Places& places) { return places.state + "/emulate/description"; }
+
 Result<GpuSource> OpenGpus(const GpuWishes& wishes, const Places& places) {
   const std::string& emulate = wishes.emulate;
   const std::string& machine = wishes.machine;
@@ -231,13 +235,16 @@ Result<GpuSource> OpenGpus(const GpuWishes& wishes, const Places& places) {
     DIVVY_TRY(const std::string library, WriteEmulation(described, places.state + "/emulate"));
     DIVVY_TRY(source.probe, OpenNvml(library, "", wishes.mig, slices));
     source.library = library;
+    std::ofstream(LastEmulationPath(places)) << emulate;
     source.text = "emulated: " + emulate;
     source.libraries = places.state + "/emulate";
     source.environment = {"DIVVY_EMULATE=" + EmulatedWorldPath(source.libraries)};
   } else {
     auto probe = OpenNvml("", "", wishes.mig, slices);
     if (!probe) {
-      source.text = "none: " + probe.error().message;
+      const auto last = ReadWhole(LastEmulationPath(places));
+      source.text = "none: " + (last && !last->empty() ? "the last start had emulated GPUs: divvy up --emulate " + *last
+                                                       : probe.error().message);
       return source;
     }
     source.probe = *std::move(probe);

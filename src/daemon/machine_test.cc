@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 namespace divvy {
@@ -63,6 +64,20 @@ TEST(EmulatedGpus, AreNoMoreThanJobsAreGivenOfAMachine) {
             "--emulate 64xH100-80GB makes 64 GPUs, and jobs are given 16 of a machine at most; write 16 or fewer, and "
             "let other machines join for more (divvy agent --emulate)");
   ::rmdir(folder.c_str());
+}
+
+TEST(MachineGpus, AStartWithoutThemNamesTheStandInGpusOfTheLastOne) {
+  std::string folder = testing::TempDir() + "divvy-machine-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  Places places;
+  places.state = folder;
+  ASSERT_TRUE(OpenGpus({"2xT4", {}, folder}, places));
+  const auto without = OpenGpus({"", {}, folder}, places);
+  ASSERT_TRUE(without);
+  if (without->probe == nullptr) {
+    EXPECT_EQ(without->text, "none: the last start had emulated GPUs: divvy up --emulate 2xT4");
+  }
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace machine_test

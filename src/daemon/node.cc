@@ -369,7 +369,8 @@ void Node::OnReport(const SupervisorReport& report) {
     attachments_.erase(at);
     return on_detached();
   }
-  launcher_.Confirm(record.job, record.attempt);
+  // A delayed launch may get lost with its supervisor, and is repeated then.
+  if (report.kind != SupervisorReport::Kind::kDelayed) launcher_.Confirm(record.job, record.attempt);
   const auto run = runs_.find(record.job);
   if (run == runs_.end() || run->second.record.attempt != record.attempt) {
     // Before AdoptRuns nobody is known, and what is on the disk says how they ended.

@@ -194,7 +194,7 @@ class Node final : public OrderPort {
   const std::string& NameOf(const Seat& seat) const { return seat.node.empty() ? options_.names.name() : seat.node; }
   void TakeSeat(const LaunchOrder& order, LaunchRequest& request) const;
   void LetGo(Run& run, const GoOrder& order);
-  /// Tells the controller how far a run has come.
+  /// Reports to the controller how far a run has come.
   void SayState(const Run& run);
   void LookAtAdoptedPart(Run& run);
   void Note(const std::string& line) const {

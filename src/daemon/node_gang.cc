@@ -135,6 +135,7 @@ void Node::LetGo(Run& run, const GoOrder& order) {
 
 void Node::SayState(const Run& run) {
   const RunRecord& record = run.record;
+  if (!record.delay.empty()) return controller_->OnDelayed(record.job, record.attempt, record.delay);
   if (record.has_started()) return controller_->OnStarted(record.job, record.attempt, record.started);
   if (!record.awaits_go() || record.port == 0) return;
   // It was said to a supervisor that has been killed since.

@@ -370,6 +370,8 @@ Status RemoteNode::OnReport(std::string_view text) {
   DIVVY_TRY(const wire::AgentReport report, wire::DecodeAgent<wire::AgentReport>(text));
   if (const auto& prepared = report.prepared; prepared && IsKnown(prepared->job, prepared->attempt))
     fleet_.OnPrepared(name_, prepared->job, prepared->attempt, prepared->port);
+  if (const auto& delayed = report.delayed; delayed && IsKnown(delayed->job, delayed->attempt))
+    fleet_.OnDelayed(name_, delayed->job, delayed->attempt, delayed->why);
   if (const auto& started = report.started; started && IsKnown(started->job, started->attempt))
     fleet_.OnStarted(name_, started->job, started->attempt, OursOf(started->at));
   if (const auto& exited = report.exited) {

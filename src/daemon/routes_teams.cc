@@ -98,6 +98,8 @@ void Routes::Teams(Call& call) {
     FillCaps(everybody->second.caps, user);
     view.users.insert(view.users.begin(), std::move(user));
   }
+  for (const auto& [member, used] : controller.MemberUsage(core_.Now()))
+    view.members.push_back({member.first, member.second, Amount(used.gpu_hours_milli()), Amount(used.cost_milli())});
   call.Answer(view);
 }
 

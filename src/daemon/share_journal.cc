@@ -87,7 +87,7 @@ std::vector<ShareEvent> ShareJournal::Follow(const wire::KeeperState& state, Tim
       known.gpus = gpus;
       known.is_parked = is_parked;
       if (!gpus.empty() && is_there && gpus != paper)
-        tell("on " + GpusInWords(gpus) + ", planned on " + GpusInWords(paper));
+        tell("on " + GpusInWords(gpus) + " for now (its guaranteed part is on " + GpusInWords(paper) + ")");
     } else {
       for (const wire::KeptPassage& passage : tenant.passages) {
         if (passage.at > known.passed_at) tell(Take(known, passage));

@@ -53,7 +53,7 @@ TEST(ShareJournal, AMoveByWayOfTheHostIsAMove) {
 // Between two states that were shown it was on the host, or elsewhere and back.
 TEST(ShareJournal, WhatWasNotShownIsToldByItsPassages) {
   ShareJournal journal;
-  EXPECT_EQ(Told(journal, With(1)), "on GPU 1, planned on GPU 0");
+  EXPECT_EQ(Told(journal, With(1)), "on GPU 1 for now (its guaranteed part is on GPU 0)");
   wire::KeeperState shown = With(1);
   shown.tenants.front().passages = {{kNow + 1s, false, {0}, {}}, {kNow + 2s, false, {1}, {}}};
   std::vector<std::string> told;
@@ -74,10 +74,10 @@ TEST(ShareJournal, WhatWasNotShownIsToldByItsPassages) {
 
 TEST(ShareJournal, WhoBeginsElsewhereThanPlannedIsTold) {
   ShareJournal journal;
-  EXPECT_EQ(Told(journal, With(3)), "on GPU 3, planned on GPU 0");
+  EXPECT_EQ(Told(journal, With(3)), "on GPU 3 for now (its guaranteed part is on GPU 0)");
   wire::KeeperState next = With(2);
   next.tenants.front().attempt = 2;
-  EXPECT_EQ(Told(journal, next), "on GPU 2, planned on GPU 0") << "another attempt begins anew";
+  EXPECT_EQ(Told(journal, next), "on GPU 2 for now (its guaranteed part is on GPU 0)") << "another attempt begins anew";
 }
 
 TEST(ShareJournal, ABusyNodeIsBoundedAndSaysWhatItLeftOut) {

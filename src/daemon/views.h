@@ -56,7 +56,7 @@ wire::TenantView TenantViewOf(const JobRecord* record, const RunningJob& job, co
                               const GpuFacts& gpu);
 /// What is to be said in "divvy why" of one that runs: sentences, the first with a space before it.
 std::string ShareSentences(const wire::ShareView& share);
-/// " on GPU 1 (planned on GPU 0)"; empty: it is on the host.
+/// " on GPU 1 for now (its guaranteed part is on GPU 0)"; empty: it is on the host.
 std::string WhereItIs(const wire::ShareView& share);
 /// 0..1
 double PartOfWhole(GpuShare share);

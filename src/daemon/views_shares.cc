@@ -145,7 +145,8 @@ std::string WhereItIs(const wire::ShareView& share) {
   const bool is_guest =
       std::ranges::any_of(share.gpus, [](const wire::SharedGpuView& one) { return one.gpu != one.paper_gpu; });
   return " on " + GpusBy(share, &wire::SharedGpuView::gpu) +
-         (is_guest ? " (planned on " + GpusBy(share, &wire::SharedGpuView::paper_gpu) + ")" : "");
+         (is_guest ? " for now (its guaranteed part is on " + GpusBy(share, &wire::SharedGpuView::paper_gpu) + ")"
+                   : "");
 }
 
 std::string ShareSentences(const wire::ShareView& share) {

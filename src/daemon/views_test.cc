@@ -285,10 +285,12 @@ std::string WhyOfShare(const JobRecord& record, const wire::KeptTenant& tenant) 
 TEST(Why, TellsOfAPartOfAGpuWhereItReallyIs) {
   const JobRecord record = Sharing();
   EXPECT_EQ(
-      WhyOfShare(record, Kept(wire::ShareState::kRunning, {"borrows 12 GiB", "on GPU 1, planned on GPU 0"})),
-      "Job 12 (nb) has been running for 10 s on GPU 1 (planned on GPU 0), after waiting 10 s. Of GPU 1 it has 32 "
+      WhyOfShare(record, Kept(wire::ShareState::kRunning,
+                              {"borrows 12 GiB", "on GPU 1 for now (its guaranteed part is on GPU 0)"})),
+      "Job 12 (nb) has been running for 10 s on GPU 1 for now (its guaranteed part is on GPU 0), after waiting 10 s. "
+      "Of GPU 1 it has 32 "
       "GiB of at most 64 GiB, 12 GiB of them borrowed, and had 66% of the time (25% are its own). Now: borrows 12 "
-      "GiB; on GPU 1, planned on GPU 0.");
+      "GiB; on GPU 1 for now (its guaranteed part is on GPU 0).");
   wire::KeptTenant starved = Kept(wire::ShareState::kParked, {"waits for room on a GPU"});
   starved.trouble = "waits until what others borrowed is repaid";
   EXPECT_EQ(

@@ -219,7 +219,7 @@ std::string ActiveSummary(const JobRecord& record, const std::string& reason, co
   if (!why.empty()) why = " (" + why + ")";
   const std::string waited = DurationText(record.started - WaitingSince(record));
   if (record.state == JobState::kStarting) {
-    if (reason == record.reason) return subject + " is starting" + RanOn(record) + why + ".";
+    if (reason == record.start_reason) return subject + " is starting" + RanOn(record) + why + ".";
     return subject + " was told to start" + RanOn(record) + " " + DurationText(now - record.started) +
            " ago: " + reason + ".";
   }

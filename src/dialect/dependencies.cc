@@ -35,6 +35,12 @@ const NamedKind* FindKind(std::string_view name) {
   return found == kKinds.end() ? nullptr : &*found;
 }
 
+/// As all commands take it: the newest of that name.
+Result<JobId> JobByName(std::string_view name, const Surroundings& around) {
+  if (!around.resolve_job || name.empty()) return NotFound("no job is known by its name here");
+  return around.resolve_job(name);
+}
+
 Result<Dependency> ReadJob(std::string_view text, DependencyKind kind, const Surroundings& around) {
   Dependency dependency;
   dependency.kind = kind;
@@ -52,7 +58,19 @@ Result<Dependency> ReadJob(std::string_view text, DependencyKind kind, const Sur
     DIVVY_TRY(dependency.job, around.resolve_job(job));
     return dependency;
   }
-  if (const auto underscore = job.find('_'); underscore != std::string_view::npos) {
+  const auto underscore = job.find('_');
+  const auto id = ParseInteger(job.substr(0, underscore));
+  if (!id || *id < 1) {
+    const auto named = JobByName(job, around);
+    if (named) {
+      dependency.job = *named;
+      return dependency;
+    }
+    if (named.error().code != ErrorCode::kNotFound) return named.error();
+    return InvalidArgument(Quoted(text) + " is not a job's number, and no job is called so; " +
+                           std::string(kDependencyForms));
+  }
+  if (underscore != std::string_view::npos) {
     const std::string_view element = job.substr(underscore + 1);
     // "12_*" is the whole array in Slurm.
     if (element != "*") {
@@ -62,11 +80,6 @@ Result<Dependency> ReadJob(std::string_view text, DependencyKind kind, const Sur
       }
       dependency.element = static_cast<std::uint32_t>(*index);
     }
-    job = job.substr(0, underscore);
-  }
-  const auto id = ParseInteger(job);
-  if (job.empty() || !id || *id < 1) {
-    return InvalidArgument(Quoted(text) + " is not a job's number; " + std::string(kDependencyForms));
   }
   dependency.job = JobId(static_cast<std::uint64_t>(*id));
   return dependency;
@@ -83,12 +96,18 @@ Status ReadPart(std::string_view part, const Surroundings& around, JobSpec& spec
   DependencyKind kind = DependencyKind::kAfterOk;
   if (const char first = part.front(); !(first >= '0' && first <= '9') && first != '@') {
     const NamedKind* named = FindKind(words.front());
+    if (named == nullptr && words.size() == 1) {
+      if (const auto job = JobByName(part, around)) {
+        spec.dependencies.push_back(Dependency{.kind = kind, .job = *job});
+        return {};
+      }
+    }
     if (named == nullptr) {
       std::vector<std::string_view> names = {"singleton"};
       for (const NamedKind& known : kKinds) names.push_back(known.name);
       const std::string_view near = words.front().size() > 32 ? std::string_view() : Nearest(words.front(), names);
       return InvalidArgument(
-          Quoted(words.front()) + " is no kind of dependency" +
+          Quoted(words.front()) + " is no kind of dependency" + (words.size() == 1 ? ", and no job is called so" : "") +
           (near.empty() ? "; " + std::string(kDependencyForms) : "; did you mean " + std::string(near) + "?"));
     }
     if (words.size() < 2)

@@ -147,7 +147,12 @@ ScriptExplanation ExplainScript(std::string_view text, std::string_view path, co
   ScriptExplanation explanation;
   Surroundings around = original;
   // Explaining needs no daemon: "@" stays what it is.
-  if (!around.resolve_job) around.resolve_job = [](std::string_view) -> Result<JobId> { return JobId(); };
+  if (!around.resolve_job) {
+    around.resolve_job = [](std::string_view job) -> Result<JobId> {
+      if (job.starts_with('@')) return JobId();
+      return NotFound("no job is known by its name here");
+    };
+  }
   if (const Status readable = CheckScriptText(text, path); !readable) {
     return {"ERROR " + readable.error().message + "\n", true};
   }

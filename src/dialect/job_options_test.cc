@@ -196,6 +196,8 @@ TEST(Dependencies, EveryFormIsRead) {
            {"12?12", "afterok:12"},
            {"12,12", "afterok:12"},
            {" 12 , 13 ", "afterok:12,afterok:13"},
+           {"pretrain_v2", "afterok:39"},
+           {"afterany:12:pretrain_v2", "afterany:12,afterany:39"},
            {"aftercorr:5", "afterok:5"}}) {
     JobSpec spec;
     const Status read = ParseDependencies(text, TestSurroundings(), spec);

@@ -101,6 +101,11 @@ class Parser {
     const std::string written = Quoted(std::string(dashes) + std::string(name));
     if (!begun.empty()) {
       std::string names;
+      std::vector<std::string_view> meant;
+      for (const Option* option : begun) meant.push_back(option->name);
+      if (const std::string_view near = Nearest(name, meant); !near.empty())
+        return InvalidArgument(written + " is the beginning of several options; did you mean --" + std::string(near) +
+                               "?");
       for (const Option* option : begun) names += (names.empty() ? "--" : ", --") + std::string(option->name);
       return InvalidArgument(written + " is the beginning of several options: " + names);
     }

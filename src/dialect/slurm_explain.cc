@@ -7,6 +7,7 @@
 #include "dialect/slurm.h"
 #include "dialect/slurm_noted_options.h"
 #include "dialect/slurm_request.h"
+#include "model/warn_time.h"
 
 namespace divvy::dialect {
 namespace {
@@ -78,7 +79,9 @@ std::string ExplainOption(const Said& said, const JobSpec& spec) {
            (spec.array->at_once > 0 ? ", " + std::to_string(spec.array->at_once) + " at once" : "");
   }
   if (name == "signal") {
-    return SignalName(spec.warn.signal) + " " + FormatDuration(spec.warn.before) + " before the time limit" +
+    const Duration before = WarnBefore(spec.time_limit, spec.warn.before);
+    return SignalName(spec.warn.signal) + " " + FormatDuration(before) + " before the time limit" +
+           (before != spec.warn.before ? ", when the program has had time to expect it" : "") +
            (spec.warn.batch_only ? ", to the script alone" : "");
   }
   static const std::map<std::string, std::string, std::less<>> kPlain = {

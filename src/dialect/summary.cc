@@ -13,6 +13,7 @@
 #include "dialect/quoted.h"
 #include "dialect/task_options.h"
 #include "engine/phrases.h"
+#include "model/warn_time.h"
 
 namespace divvy::dialect {
 namespace {
@@ -134,8 +135,9 @@ void ReadBackOthers(const JobSpec& spec, std::vector<std::string>& out) {
   add(!spec.input.empty(), "input from " + spec.input);
   add(!spec.directory.empty(), "runs in " + spec.directory);
   add(spec.wants_pty, "with a terminal");
-  add(spec.warn.signal != 0, SignalName(spec.warn.signal) + " " + FormatDuration(spec.warn.before) +
-                                 " before its limit" + (spec.warn.batch_only ? ", to the script alone" : ""));
+  add(spec.warn.signal != 0, SignalName(spec.warn.signal) + " " +
+                                 FormatDuration(WarnBefore(spec.time_limit, spec.warn.before)) + " before its limit" +
+                                 (spec.warn.batch_only ? ", to the script alone" : ""));
   add(spec.stop_signal != 15, "stopped with " + SignalName(spec.stop_signal));
   add(spec.resize_signal == 0, "told of other GPUs by no signal");
   add(spec.resize_signal != 10 && spec.resize_signal != 0, "told of other GPUs by " + SignalName(spec.resize_signal));

@@ -26,6 +26,7 @@ inline Surroundings TestSurroundings() {
   around.resolve_job = [](std::string_view shorthand) -> Result<JobId> {
     if (shorthand == "@") return JobId(41);
     if (shorthand == "@~1") return JobId(40);
+    if (shorthand == "pretrain_v2") return JobId(39);
     return NotFound("no job is " + std::string(shorthand));
   };
   return around;

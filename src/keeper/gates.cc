@@ -169,7 +169,6 @@ void Gates::Settle(GpuIndex gpu, Place& place) {
   if (decision.drains && (!place.drain || place.drain->tenant != *decision.drains))
     BeginDrain(gpu, place, *decision.drains);
   if (decision.hung) {
-    hung_(*decision.hung, gpu);
     // Nobody waits for it any longer; the time it takes is charged to it.
     if (place.drain) place.members.at(*decision.hung).overrun = *std::exchange(place.drain, std::nullopt);
     place.turns.OnOverrun(*decision.hung, loop_.Now());
@@ -202,6 +201,11 @@ void Gates::Settle(GpuIndex gpu, Place& place) {
 Duration Gates::Had(const Tenant& tenant, unsigned device) const {
   const auto seat = seats_.find({tenant.id(), device});
   return seat == seats_.end() ? Duration(0) : places_.at(seat->second).turns.Had(tenant.id());
+}
+
+bool Gates::HasNeighbours(const Tenant& tenant, unsigned device) const {
+  const auto seat = seats_.find({tenant.id(), device});
+  return seat != seats_.end() && places_.at(seat->second).members.size() > 1;
 }
 
 bool Gates::Overruns(const Tenant& tenant, unsigned device) const {

@@ -2,7 +2,6 @@
 // and what it decides is written to their pages.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,9 +15,7 @@ namespace divvy::keeper {
 
 class Gates {
  public:
-  /// `hung` is told of a tenant whose work did not end within the bound of a drain; others go on without waiting for
-  /// it.
-  Gates(EventLoop& loop, std::function<void(sharing::TenantId, GpuIndex)> hung) : loop_(loop), hung_(std::move(hung)) {}
+  explicit Gates(EventLoop& loop) : loop_(loop) {}
   ~Gates();
 
   /// The tenant's device is on that GPU from now on, and takes turns there. Again: its share has changed.
@@ -38,6 +35,7 @@ class Gates {
   Duration Had(const Tenant& tenant, unsigned device) const;
   /// Work of an earlier turn has not ended yet, and is charged though others go on.
   bool Overruns(const Tenant& tenant, unsigned device) const;
+  bool HasNeighbours(const Tenant& tenant, unsigned device) const;
 
  private:
   struct Drain {
@@ -70,7 +68,6 @@ class Gates {
   Drain* DrainOf(Place& place, sharing::TenantId id, std::uint64_t number);
 
   EventLoop& loop_;
-  std::function<void(sharing::TenantId, GpuIndex)> hung_;
   std::map<GpuIndex, Place> places_;
   std::map<Seat, GpuIndex> seats_;
   std::uint64_t next_drain_ = 1;

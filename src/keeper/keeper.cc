@@ -21,12 +21,7 @@ Keeper::Keeper(KeeperOptions options, std::unique_ptr<EventLoop> loop)
       driver_(*loop_, options_.helper, options_.directory + "/helpers"),
       mps_(*loop_, options_.mps_program, options_.directory),
       ledger_(options_.rules),
-      gates_(*loop_, [this](TenantId id, GpuIndex gpu) {
-        if (Kept* kept = Find(id)) {
-          kept->trouble =
-              "what it launched on GPU " + std::to_string(gpu) + " takes long; the others there go on beside it";
-        }
-      }) {}
+      gates_(*loop_) {}
 
 Keeper::~Keeper() {
   watch_.reset();

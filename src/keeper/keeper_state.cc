@@ -188,6 +188,11 @@ wire::KeptTenant Keeper::StateOf(const Kept& kept) const {
   // To the second as well.
   const Duration idle = known->last_active == kNoTime ? Duration(0) : loop_->Now() - known->last_active;
   shown.words = sharing::Remarks(*known, loop_->Now() - (idle - std::chrono::floor<std::chrono::seconds>(idle)));
+  for (unsigned i = 0; kept.tenant != nullptr && i < kept.tenant->devices().size(); ++i) {
+    if (gates_.Overruns(*kept.tenant, i) && gates_.HasNeighbours(*kept.tenant, i))
+      shown.words.push_back("its kernels on GPU " + std::to_string(kept.tenant->devices()[i].gpu) +
+                            " overrun its turns");
+  }
   if (kept.tenant != nullptr) shown.processes = static_cast<int>(kept.tenant->processes().size());
   shown.passages = kept.passages;
   for (unsigned i = 0; i < known->devices.size(); ++i) {

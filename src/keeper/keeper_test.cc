@@ -160,6 +160,10 @@ TEST(Keeper, WhoHasNoProcessHoldsNobodyUp) {
   worker.join();
 }
 
+bool SaysThatItOverruns(const wire::KeptTenant& tenant) {
+  return std::ranges::count(tenant.words, "its kernels on GPU 0 overrun its turns") == 1;
+}
+
 TEST(Keeper, WorkThatDoesNotEndIsChargedBesideWhoeverGoesOn) {
   KeeperWorld world(1);
   FakeProcess hog(world.Add(KeeperWorld::Terms(1, 0, 0.5, kGiB, kGiB)).folder);
@@ -171,8 +175,27 @@ TEST(Keeper, WorkThatDoesNotEndIsChargedBesideWhoeverGoesOn) {
   std::thread working([&] { other.Work(1ms, is_over); });
   const auto had = [&](std::uint64_t job) { return world.node->StateOf(job).shares.at(0).compute; };
   EXPECT_TRUE(Eventually([&] { return had(1) > GpuShare(8000) && had(2) > GpuShare(8000); }, 8s));
+  EXPECT_TRUE(SaysThatItOverruns(world.node->StateOf(1)));
   is_over = true;
   hogging.join();
+  working.join();
+  EXPECT_TRUE(Eventually([&] { return !SaysThatItOverruns(world.node->StateOf(1)); })) << "they have ended";
+}
+
+TEST(Keeper, NothingIsSaidOfNeighboursWhereThereAreNone) {
+  KeeperWorld world(1);
+  wire::KeeperAdd terms = KeeperWorld::Terms(1, 0, 0.25, kGiB, kGiB);
+  terms.share.compute_limit = GpuShare(5000);
+  FakeProcess alone(world.Add(terms).folder);
+  ASSERT_TRUE(Eventually([&] { return alone.is_up(); }));
+  std::atomic<bool> is_over{false};
+  std::thread working([&] { alone.Work(4s, is_over); });
+  ASSERT_TRUE(Eventually([&] { return alone.Gate() == share::kShut; })) << "its limit is reached";
+  ASSERT_TRUE(Eventually([&] { return alone.Gate() != share::kShut; }, 20s));
+  const wire::KeptTenant state = world.node->StateOf(1);
+  EXPECT_EQ(state.trouble, "");
+  EXPECT_FALSE(SaysThatItOverruns(state));
+  is_over = true;
   working.join();
 }
 

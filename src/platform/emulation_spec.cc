@@ -75,6 +75,14 @@ bool IsFileText(std::string_view text) {
          body.starts_with('[') || body.starts_with('#');
 }
 
+/// "gpus.txt": no model has such an ending.
+bool IsFileName(std::string_view text) {
+  const std::size_t dot = text.rfind('.');
+  if (dot == std::string_view::npos || dot + 1 == text.size() || text.find_first_of(",\n=") != std::string_view::npos)
+    return false;
+  return std::ranges::all_of(text.substr(dot + 1), [](unsigned char c) { return std::isalpha(c) != 0; });
+}
+
 }  // namespace
 
 std::optional<Bytes> ParseEmulatedMemory(std::string_view text) {
@@ -107,7 +115,8 @@ Result<std::vector<GpuFacts>> ParseGpuDescription(std::string_view spec_or_text)
 Result<std::vector<GpuFacts>> LoadGpuDescription(const std::string& spec_or_path) {
   struct stat about {};
   const bool is_there = stat(spec_or_path.c_str(), &about) == 0;
-  if (!is_there && spec_or_path.find('/') == std::string::npos) return ParseGpuDescription(spec_or_path);
+  if (!is_there && spec_or_path.find('/') == std::string::npos && !IsFileName(spec_or_path))
+    return ParseGpuDescription(spec_or_path);
   std::ifstream file(spec_or_path);
   if (!is_there || !S_ISREG(about.st_mode) || !file) {
     const std::string why = is_there && !S_ISREG(about.st_mode) ? "not a file" : std::strerror(errno);

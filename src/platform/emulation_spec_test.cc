@@ -188,6 +188,7 @@ TEST(GpuDescription, NamesTheFileThatIsWrongOrMissing) {
   EXPECT_EQ(LoadGpuDescription(path).value().at(0).model, "Tesla T4");
   unlink(path.c_str());
   EXPECT_NE(LoadGpuDescription(path).error().message.find("No such file"), std::string::npos);
+  EXPECT_NE(LoadGpuDescription("nofile.txt").error().message.find("No such file"), std::string::npos);
   EXPECT_EQ(LoadGpuDescription("2xT4").value().size(), 2U);
 }
 

@@ -28,6 +28,7 @@
 #include "base/time.h"
 #include "base/units.h"
 #include "model/job.h"
+#include "platform/directory_watch.h"
 #include "platform/isolation.h"
 #include "platform/launch_descriptor.h"
 #include "platform/run_record.h"
@@ -84,7 +85,10 @@ struct LaunchRequest {
   int stop_signal = 15;                       // At the time limit, and for what the first process leaves behind.
   Duration grace = std::chrono::seconds(30);  // From the stop signal to SIGKILL.
   Duration leftover_grace = std::chrono::seconds(2);  // The same for what the first process leaves behind.
-  Bytes memory_limit;                                 // 0: none. Enforced where CanEnforceMemory().
+  /// How long the start waits for directories of its files that do not exist yet: a client may make them a moment after
+  /// it has submitted the job.
+  Duration directory_patience = kDirectoryPatience;
+  Bytes memory_limit;  // 0: none. Enforced where CanEnforceMemory().
   JobIsolation isolation;
   LeasePlace lease;
   LaunchSeat gang;
@@ -101,7 +105,8 @@ class Launcher {
   virtual ~Launcher() = default;
 
   /// Hands the job over. What comes of it arrives as reports: kStarted then kExited, or only kExited when it could
-  /// not be started (exit.failure says why); kPrepared before kStarted where it is a part of a gang.
+  /// not be started (exit.failure says why); kDelayed before both, where a directory is missing; kPrepared before
+  /// kStarted where it is a part of a gang.
   virtual Status Launch(const LaunchRequest& request) = 0;
   /// To be called for each report received, and before its run record is removed: this launch need not be repeated.
   virtual void Confirm(JobId job, std::uint32_t attempt) = 0;

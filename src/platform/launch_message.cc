@@ -39,6 +39,7 @@ void Visit(Archive& archive, Launch& request) {
   archive(request.stop_signal);
   archive(request.grace);
   archive(request.leftover_grace);
+  archive(request.directory_patience);
   archive(request.memory_limit);
   archive(request.isolation.lock);
   archive(request.isolation.closed_devices);

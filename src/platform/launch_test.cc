@@ -201,7 +201,11 @@ TEST_F(Launch, DirectoryAndFilesThatCannotBeOpenedAreNamed) {
   EXPECT_EQ(Run(request).failure, "cannot enter directory '/nowhere': No such file or directory");
   request = Command({"true"});
   request.output = "/nowhere/out";
-  EXPECT_EQ(Run(request).failure, "cannot open '/nowhere/out' for writing: No such file or directory");
+  request.directory_patience = 1ms;
+  EXPECT_EQ(
+      Run(request).failure,
+      "cannot open '/nowhere/out': its directory '/nowhere' does not exist, and nothing made it within 1 ms; make "
+      "it before the job starts, or choose another file with --output");
   request = Command({"true"});
   request.input = "absent";
   EXPECT_EQ(Run(request).failure, "cannot open 'absent' for reading: No such file or directory");

@@ -110,8 +110,9 @@ class LaunchTest : public ::testing::Test {
   bool AwaitReports(const std::function<bool()>& holds) {
     return Eventually([&] {
       while (auto report = ReceiveReport(reports_)) {
-        launcher_->Confirm(report->record.job, report->record.attempt);
         const std::uint64_t id = report->record.job.value();
+        if (report->kind == SupervisorReport::Kind::kDelayed) delayed_[id] = report->record;
+        else launcher_->Confirm(report->record.job, report->record.attempt);
         if (report->kind == SupervisorReport::Kind::kPrepared) prepared_[id] = report->record;
         if (report->kind == SupervisorReport::Kind::kStarted) started_[id] = report->record;
         if (report->kind == SupervisorReport::Kind::kExited) exited_[id] = report->record;
@@ -132,6 +133,9 @@ class LaunchTest : public ::testing::Test {
     const bool has_ended = AwaitReports([&] { return exited_.contains(job.value()); });
     EXPECT_TRUE(has_ended) << "did not end";
     return has_ended ? exited_[job.value()].exit.value_or(Exit{}) : Exit{};
+  }
+  bool AwaitDelay(JobId job) {
+    return AwaitReports([&] { return delayed_.contains(job.value()); });
   }
   Exit Run(const LaunchRequest& request) {
     EXPECT_TRUE(launcher_->Launch(request));
@@ -159,6 +163,7 @@ class LaunchTest : public ::testing::Test {
   std::unique_ptr<ProcessLauncher> launcher_;
   int reports_ = -1;
   std::uint64_t last_id_ = 16;
+  std::map<std::uint64_t, RunRecord> delayed_;
   std::map<std::uint64_t, RunRecord> prepared_;
   std::map<std::uint64_t, RunRecord> started_;
   std::map<std::uint64_t, RunRecord> exited_;

@@ -214,6 +214,7 @@ RunRecord ReadRecordFields(const RecordFields& fields) {
   record.is_part = fields.Number("part") == 1;
   record.port = static_cast<std::uint16_t>(fields.Number("port"));
   record.has_gone = fields.Number("gone") == 1;
+  record.delay = fields.Text("delay");
   // The exit counts only with its last line: a disk may keep a part of a write when the power goes.
   if (fields.Number("complete") != 1) return record;
   Exit exit;

@@ -50,6 +50,7 @@ struct RunRecord {
   Time ended = kNoTime;              // When the last of its processes had gone. Only with `exit`.
   bool was_cut_off = false;          // It was stopped by its machine's lease. Only with `exit`.
   std::int64_t refused_devices = 0;  // How often it was refused a device, where that is counted. Only with `exit`.
+  std::string delay;                 // Why its start is delayed. Only in reports, before there is a process.
   bool is_supervisor_alive = false;  // As the lock says; filled by ScanRunDirectory, never written.
 
   /// Nothing of the user's runs yet, though there is a process.

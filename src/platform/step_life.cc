@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 
+#include "base/duration_text.h"
 #include "base/text.h"
 #include "platform/step_process.h"
 #include "platform/supervisor_watch.h"
@@ -60,7 +62,45 @@ void StepServer::Begin(RunningStep& step, const StepGrant& grant) {
   step.grant = grant;
   if (step.served != nullptr) return step.served->link().Send(GangWord::kGranted, 0, step.GpusHere());
   if (step.plan.spread) return Advance(step);
-  Start(step, step.plan.make(grant.step, grant.gpus));
+  StartHere(step);
+}
+
+void StepServer::StartHere(RunningStep& step) {
+  const StepNumber number = step.served != nullptr ? step.call.part->step : step.line.number;
+  auto tasks = step.plan.make(number, step.grant->gpus);
+  if (tasks && AwaitsDirectories(step, tasks->tasks)) return;
+  Start(step, std::move(tasks));
+}
+
+bool StepServer::AwaitsDirectories(RunningStep& step, const std::vector<StepTask>& tasks) {
+  const bool is_new = !step.awaited;
+  if (is_new) {
+    std::set<std::string> directories;
+    const auto add = [&](const StepStream& stream, const std::string& from) {
+      if (stream.kind != StepStream::Kind::kFile) return;
+      directories.insert(DirectoryOf(stream.path.starts_with('/') ? stream.path : from + "/" + stream.path));
+    };
+    for (const StepTask& task : tasks) {
+      for (const StepStream& stream : task.streams) add(stream, task.directory);
+    }
+    if (step.plan.spread) {
+      for (const StepStream& stream : step.plan.spread->files) add(stream, step.plan.directory);
+    }
+    step.awaited.emplace(DirectoryWatch({}, {directories.begin(), directories.end()}),
+                         MonotonicNow() + kDirectoryPatience);
+  }
+  const auto missing = step.awaited->watch.FirstMissing();
+  // Once patience is over, opening the file fails, and that failure is reported.
+  if (!missing || step.awaited->until <= MonotonicNow()) {
+    step.awaited.reset();
+    return false;
+  }
+  if (is_new) {
+    list_.Write(step.line);
+    Tell(step, step.plan.program + ": waiting up to " + DurationText(kDirectoryPatience) + " for directory " +
+                   *missing + ", which does not exist\n");
+  }
+  return true;
 }
 
 void StepServer::Start(RunningStep& step, Result<StepTasks> tasks) {
@@ -146,6 +186,16 @@ void StepServer::OnTimers() {
                      "s ago\n");
       EndTasks(step);
     }
+  }
+  std::vector<StepNumber> awaiting;
+  for (const auto& [number, step] : steps_) {
+    if (step.awaited) awaiting.push_back(number);
+  }
+  for (const StepNumber number : awaiting) {
+    const auto step = steps_.find(number);
+    if (step == steps_.end() || !step->second.awaited) continue;
+    if (step->second.plan.spread) BeginSpread(step->second);
+    else StartHere(step->second);
   }
 }
 

@@ -82,7 +82,11 @@ class StepServer {
   void GrantNext();
   void OnBusy(RunningStep& step);
   void Begin(RunningStep& step, const StepGrant& grant);
+  /// What Begin and the word to go lead to, where the step has tasks on this machine alone or is a part.
+  void StartHere(RunningStep& step);
   void Start(RunningStep& step, Result<StepTasks> tasks);
+  /// True: a directory of one of these files does not exist yet, and OnTimers goes on when it does.
+  bool AwaitsDirectories(RunningStep& step, const std::vector<StepTask>& tasks);
   void Reap();
   void OnTaskEnded(RunningStep& step, std::size_t place, int status);
   /// After a task has ended, here or elsewhere, with this code.

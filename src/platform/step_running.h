@@ -4,10 +4,12 @@
 #include <sys/types.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "model/step_list.h"
+#include "platform/directory_watch.h"
 #include "platform/gang_parts.h"
 #include "platform/gang_served.h"
 #include "platform/step_server.h"
@@ -63,6 +65,12 @@ struct RunningStep {
   std::unique_ptr<ServedPart> served;  // It is a part of a step that was called elsewhere.
   bool is_asking = false;              // Here as well: its place in this machine's line is taken.
   bool is_told_busy = false;
+  /// It has all that it asked for, and waits for directories of its tasks' files.
+  struct Awaited {
+    DirectoryWatch watch;
+    Duration until{0};
+  };
+  std::optional<Awaited> awaited;
 
  private:
   void NoteCode(int code);

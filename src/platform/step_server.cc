@@ -106,6 +106,11 @@ void StepServer::Turn() {
   Duration due = steps_.empty() && !spreads() ? idle_since_ + options_.idle_most : kNeverDue;
   for (const auto& [number, step] : steps_) due = std::min({due, step.kill_at, step.wait_at});
   const std::size_t clients_end = polled_.size();
+  for (const auto& [number, step] : steps_) {
+    if (!step.awaited) continue;
+    polled_.push_back({step.awaited->watch.fd(), POLLIN, 0});
+    due = std::min({due, step.awaited->until, MonotonicNow() + kDirectoryLookPause});
+  }
   if (spreads()) {
     AddMachinePolls();
     due = std::min({due, MachinesDue(), MonotonicNow() + options_.look_every});

@@ -2,6 +2,7 @@
 // of steps that were called elsewhere.
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -216,8 +217,10 @@ void StepServer::OnServedFrame(RunningStep& step, const GangFrame& frame) {
       if (!step.is_waiting() || !step.grant) return;
       // Of itself a part knows neither the other machines nor their GPUs.
       if (const auto lines = ReadStepList(frame.body); !lines.empty()) step.plan.machines = lines.front().machines;
-      return Start(step, step.plan.make(step.call.part->step, step.grant->gpus));
+      return StartHere(step);
     case GangWord::kSignal:
+      if (step.awaited && (frame.value == SIGTERM || frame.value == SIGKILL))
+        return Start(step, FailedPrecondition("stopped before its tasks began here"));
       if (frame.value > 0 && frame.value < NSIG) step.SignalAll(frame.value);
       return;
     case GangWord::kDone:
@@ -271,6 +274,7 @@ void StepServer::BeginSpread(RunningStep& step) {
   Result<StepTasks> tasks = StepTasks{};
   if (step.grant) tasks = step.plan.make(step.line.number, step.grant->gpus);
   if (!tasks) return Start(step, std::move(tasks));
+  if (AwaitsDirectories(step, tasks->tasks)) return;
   if (!HandFiles(step, *client)) return GiveUp(step, 1);
   if (step.plan.spread->input_rank) Send(*client, StepWord::kWantInput, static_cast<int>(kInputRoom), "");
   step.line.tasks = static_cast<int>(step.plan.tasks);

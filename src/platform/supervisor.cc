@@ -13,7 +13,10 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/duration_text.h"
 #include "model/exit_codes.h"
+#include "model/warn_time.h"
+#include "platform/directory_watch.h"
 #include "platform/process_tree.h"
 #include "platform/step_wire.h"
 #include "platform/supervisor_files.h"
@@ -84,6 +87,47 @@ FileOwner Supervisor::Owner() const {
   return {.uid = static_cast<uid_t>(request_.uid), .gid = static_cast<gid_t>(request_.gid), .groups = &groups_};
 }
 
+// No process exists yet, so a kill of everything now leaves a record without one: the job has not started, and is
+// launched again.
+bool Supervisor::AwaitDirectories() {
+  const std::vector<OpenedFile> files = FilesToOpen(request_);
+  std::vector<std::string> directories;
+  for (const OpenedFile& file : files) directories.push_back(DirectoryOf(file.path));
+  DirectoryWatch watch(Owner(), std::move(directories));
+  auto missing = watch.FirstMissing();
+  if (!missing) return true;
+  // The next daemon reads from the record where this supervisor takes commands.
+  RecordWriter lines;
+  AddWatch(record_, lines);
+  static_cast<void>(!::write(record_file_.get(), lines.text().data(), lines.text().size()));
+  const Duration give_up = MonotonicNow() + request_.directory_patience;
+  const std::string patience = DurationText(request_.directory_patience);
+  while (missing) {
+    const auto file = std::ranges::find(files, *missing, [](const OpenedFile& one) { return DirectoryOf(one.path); });
+    const std::string role(file->role);
+    if (watch_.is_stopping) return Fail("stopped before it began");
+    const Duration left = give_up - MonotonicNow();
+    if (left <= Duration(0)) {
+      return Fail("cannot open '" + file->path + "': its directory '" + *missing +
+                  "' does not exist, and nothing made it within " + patience +
+                  "; make it before the job starts, or choose another file with --" + role);
+    }
+    const std::string delay =
+        "waits up to " + patience + " for directory '" + *missing + "' of its " + role + " file, which does not exist";
+    if (std::exchange(record_.delay, delay) != delay) ReportState();
+    std::array<pollfd, 2> polled = {{{station_.control.get(), POLLIN, 0}, {watch.fd(), POLLIN, 0}}};
+    const Duration wait = std::min(left, reports_.empty() ? kDirectoryLookPause : kReportPause);
+    ::poll(polled.data(), polled.size(), static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(wait).count()));
+    FlushReports(WhenFull::kReturn);
+    if ((polled[0].revents & POLLIN) != 0) {
+      if (auto command = ReceiveCommand(station_.control.get(), ::geteuid())) OnCommand(*command);
+    }
+    missing = watch.FirstMissing();
+  }
+  record_.delay.clear();
+  return !watch_.is_stopping || Fail("stopped before it began");
+}
+
 bool Supervisor::PrepareFiles(Descriptor& log) {
   const FileOwner owner = Owner();
   if (!request_.script.empty()) {
@@ -140,7 +184,7 @@ bool Supervisor::Start() {
     groups_ = station_.groups.Of(static_cast<uid_t>(request_.uid), static_cast<gid_t>(request_.gid));
   }
   Descriptor log;
-  if (!PrepareFiles(log)) return false;
+  if (!AwaitDirectories() || !PrepareFiles(log)) return false;
   MountPlan mounts;
   if (!Isolate(mounts)) return false;
   has_mounts_ = !mounts.steps.empty();
@@ -183,7 +227,7 @@ bool Supervisor::Start() {
     return true;
   }
   if (watch_.counts_from == kNoTime) watch_.counts_from = record_.started;
-  SetTimeLimit(request_.time_limit);
+  SetTimeLimit(watch_.time_limit);
   return true;
 }
 
@@ -291,11 +335,11 @@ void Supervisor::SetTimeLimit(Duration limit) {
   watch_.warn_at = kNeverDue;
   watch_.limit_at = kNeverDue;
   watch_.time_limit = limit;
-  if (limit <= Duration(0) || watch_.awaits_go) return;
+  if (limit <= Duration(0) || watch_.awaits_go || watch_.counts_from == kNoTime) return;
   const Duration left = AddSaturating(watch_.counts_from, limit) - WallNow();
   const Duration now = MonotonicNow();
   watch_.limit_at = DueAfter(now, left);
-  if (watch_.warn.signal != 0) watch_.warn_at = DueAfter(now, left - watch_.warn.before);
+  if (watch_.warn.signal != 0) watch_.warn_at = DueAfter(now, left - WarnBefore(limit, watch_.warn.before));
 }
 
 void Supervisor::OnCommand(SupervisorCommand& command) {
@@ -397,10 +441,15 @@ void Supervisor::Attach(std::uint64_t attachment, std::vector<Descriptor>& descr
   }
 }
 
+void Supervisor::ReportState() {
+  Report(!record_.delay.empty() ? "delayed" : record_.awaits_go() ? "prepared" : "started");
+}
+
 void Supervisor::Report(std::string_view kind, std::uint64_t attachment) {
   RecordWriter report;
   report.Add("report", kind);
   if (attachment != 0) report.Add("attachment", static_cast<std::int64_t>(attachment));
+  if (!record_.delay.empty()) report.Add("delay", record_.delay);
   AddWatch(record_, report);
   AddProcess(record_, report);
   if (record_.exit) AddExit(record_, report);

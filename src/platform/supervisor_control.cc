@@ -152,6 +152,7 @@ std::optional<SupervisorReport> ReceiveReport(int report_socket) {
     const std::string_view kind = fields.Text("report");
     SupervisorReport report;
     if (kind == "prepared") report.kind = SupervisorReport::Kind::kPrepared;
+    else if (kind == "delayed") report.kind = SupervisorReport::Kind::kDelayed;
     else if (kind == "started") report.kind = SupervisorReport::Kind::kStarted;
     else if (kind == "exited") report.kind = SupervisorReport::Kind::kExited;
     else if (kind == "detached") report.kind = SupervisorReport::Kind::kDetached;

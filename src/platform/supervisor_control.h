@@ -28,6 +28,7 @@ struct WindowSize {
 struct SupervisorReport {
   enum class Kind {
     kPrepared,  // A part of a gang waits for the word to go: record.port; 0: it is being made ready.
+    kDelayed,   // It is not started yet, and record.delay says why; it can be stopped.
     kStarted,   // The program runs: record.process, record.started.
     kExited,    // All its processes are gone, or it could not be started: record.exit, record.ended.
     kDetached,  // Client `attachment` left the job's terminal; its descriptors are closed.
@@ -73,7 +74,7 @@ Status SendGo(const RunRecord& record);
 /// none.
 Status SendStepCall(const RunRecord& record, int socket, bool stops_only);
 
-/// Asks for the present state: kPrepared or kStarted comes again.
+/// Asks for the present state: kDelayed, kPrepared or kStarted comes again.
 Status SendPing(const RunRecord& record);
 
 // --- The supervisor's side -----------------------------------------------------------------------------------------

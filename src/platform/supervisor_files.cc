@@ -46,6 +46,10 @@ bool IsLauncherAlive(const SupervisorSetup& setup) {
   return ::poll(&polled, 1, 0) == 0;
 }
 
+std::string AbsolutePath(const LaunchRequest& request, const std::string& path) {
+  return path.starts_with('/') ? path : request.directory + "/" + path;
+}
+
 bool GiveTo(const FileOwner& owner, int file) { return !owner.is_set() || ::fchown(file, owner.uid, owner.gid) == 0; }
 
 }  // namespace
@@ -79,6 +83,23 @@ Result<Descriptor> ClaimRunRecord(const LaunchRequest& request, const Supervisor
   }
 }
 
+std::vector<OpenedFile> FilesToOpen(const LaunchRequest& request) {
+  std::vector<OpenedFile> files;
+  const auto add = [&](const std::string& path, int stream, std::string_view role) {
+    if (path.empty() || stream >= 0) return;
+    std::string full = AbsolutePath(request, path);
+    const JobIsolation& isolation = request.isolation;
+    const bool is_private = (isolation.has_own_tmp && full.starts_with("/tmp/")) ||
+                            (isolation.has_own_shm && full.starts_with("/dev/shm/"));
+    if (!is_private) files.push_back({std::move(full), role});
+  };
+  if (!request.is_own_log) add(request.output, request.wants_pty ? -1 : request.streams[1], "output");
+  if (request.wants_pty) return files;
+  add(request.input, request.streams[0], "input");
+  if (request.error != request.output) add(request.error, request.streams[2], "error");
+  return files;
+}
+
 Result<std::string> WriteScript(const LaunchRequest& request, const FileOwner& owner) {
   // The job's id keeps it apart from others', the user's name for it is what $0 shows.
   std::string base = request.script_name.substr(request.script_name.rfind('/') + 1);
@@ -103,7 +124,7 @@ Result<Descriptor> OpenLog(const LaunchRequest& request, const FileOwner& owner)
     log.Reset(::open(path.c_str(), flags | O_NOFOLLOW, 0600));
     if (log.is_open() && !GiveTo(owner, log.get())) log.Reset();
   } else {
-    log = OpenAs(owner, path.front() == '/' ? path : request.directory + "/" + path, flags);
+    log = OpenAs(owner, AbsolutePath(request, path), flags);
   }
   if (log.is_open()) return log;
   return Internal("cannot open '" + path + "' for writing: " + std::strerror(errno));

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -19,6 +20,14 @@ namespace divvy {
 /// there, so that a later launcher's repetition, or a later daemon's scan, finds it. The result is closed when the job
 /// is not ours to run: it runs already or did, or the launcher has gone.
 Result<Descriptor> ClaimRunRecord(const LaunchRequest& request, const SupervisorSetup& setup);
+
+/// A file that the job's start opens with the user's rights.
+struct OpenedFile {
+  std::string path;       // Absolute, as it is looked up here.
+  std::string_view role;  // "output".
+};
+/// Those whose directories other processes can make and we can see: none that is in a /tmp of the job's own.
+std::vector<OpenedFile> FilesToOpen(const LaunchRequest& request);
 
 /// request.script as a file in the working directory that `owner` may read; returns its name.
 Result<std::string> WriteScript(const LaunchRequest& request, const FileOwner& owner);

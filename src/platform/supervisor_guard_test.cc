@@ -59,6 +59,26 @@ TEST_F(Guarded, GuardNeedsNeitherDaemonNorLauncher) {
   StartDaemon();
 }
 
+TEST_F(Guarded, LaunchThatWaitsForADirectoryIsRepeatedAfterAKill) {
+  LaunchRequest request = Shell("echo written");
+  request.output = Work("later/out");
+  request.directory_patience = 1h;
+  ASSERT_TRUE(launcher_->Launch(request));
+  ASSERT_TRUE(AwaitDelay(request.job));
+  const RunRecord before = delayed_[request.job.value()];
+  delayed_.clear();
+  Kill(before.supervisor);
+  HearTheLauncher();
+  ASSERT_TRUE(AwaitReports([&] {
+    launcher_->RepeatLost();
+    return delayed_.contains(request.job.value());
+  }));
+  EXPECT_NE(delayed_[request.job.value()].supervisor, before.supervisor);
+  std::filesystem::create_directory(Work("later"));
+  EXPECT_EQ(AwaitExit(request.job).code, 0);
+  EXPECT_EQ(Output("later/out"), "written\n");
+}
+
 TEST_F(Guarded, GuardStopsTheWholeTreeAlsoWhatHasLeftIt) {
   const RunRecord record =
       Start(Shell("(setsid sh -c 'trap \"\" TERM; echo $$ > away; while :; do sleep 1000; done' &); "

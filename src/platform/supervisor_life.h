@@ -58,6 +58,8 @@ class Supervisor {
   bool Fail(std::string text, int code = 126);
   /// As whom files are made.
   FileOwner Owner() const;
+  /// Waits up to kDirectoryPatience for the directories of the job's files, and takes commands meanwhile.
+  bool AwaitDirectories();
   bool PrepareFiles(Descriptor& log);
   bool OpenTerminal(Descriptor log);
   bool Isolate(MountPlan& mounts);
@@ -94,7 +96,7 @@ class Supervisor {
   void HoldOutputs();
   void CallStep(int socket, bool stops_only);
   void Report(std::string_view kind, std::uint64_t attachment = 0);
-  void ReportState() { Report(record_.awaits_go() ? "prepared" : "started"); }
+  void ReportState();
   void FlushReports(WhenFull when_full);
 
   void Finish();

@@ -8,6 +8,7 @@
 
 #include <csignal>
 
+#include "model/warn_time.h"
 #include "platform/launch_test_world.h"
 #include "platform/pty.h"
 #include "platform/supervisor_adoption.h"
@@ -58,6 +59,125 @@ TEST_F(Supervise, StopWithoutGraceKillsAtOnce) {
   ASSERT_TRUE(SendStop(record, SIGTERM, 1h));
   ASSERT_TRUE(SendStop(record, SIGTERM, 0s));
   EXPECT_EQ(AwaitExit(request.job).signal, SIGKILL);
+}
+
+TEST_F(Supervise, StartWaitsForTheDirectoryOfItsOutput) {
+  LaunchRequest request = Shell("echo written");
+  request.output = "later/deep/out";
+  ASSERT_TRUE(launcher_->Launch(request));
+  ASSERT_TRUE(AwaitDelay(request.job));
+  EXPECT_EQ(delayed_[request.job.value()].delay,
+            "waits up to 10 s for directory '" + Work("later/deep") + "' of its output file, which does not exist");
+  const LaunchRequest other = Shell("exit 3");
+  EXPECT_EQ(Run(other).code, 3) << "another job's start is not held up";
+  EXPECT_FALSE(started_.contains(request.job.value()));
+  const Time made = WallNow();
+  std::filesystem::create_directories(Work("later/deep"));
+  EXPECT_EQ(AwaitExit(request.job).code, 0);
+  EXPECT_GE(started_[request.job.value()].started, made) << "waiting is no run time";
+  EXPECT_EQ(Output("later/deep/out"), "written\n");
+}
+
+TEST_F(Supervise, StartWaitsForTheDirectoriesOfAllItsFiles) {
+  LaunchRequest request = Shell("cat; echo failed >&2");
+  request.input = Work("in/text");
+  request.error = Work("err/text");
+  ASSERT_TRUE(launcher_->Launch(request));
+  ASSERT_TRUE(AwaitDelay(request.job));
+  std::filesystem::create_directory(Work("made"));
+  std::ofstream(Work("made/text")) << "read\n";
+  std::filesystem::rename(Work("made"), Work("in"));
+  ASSERT_TRUE(
+      AwaitReports([&] { return delayed_[request.job.value()].delay.find("of its error file") != std::string::npos; }));
+  std::filesystem::create_directory(Work("err"));
+  EXPECT_EQ(AwaitExit(request.job).code, 0);
+  EXPECT_EQ(Output(), "read\n");
+  EXPECT_EQ(Output("err/text"), "failed\n");
+}
+
+TEST_F(Supervise, StopEndsTheWaitForADirectory) {
+  LaunchRequest request = Shell("echo written");
+  request.output = Work("later/out");
+  request.directory_patience = 1h;
+  ASSERT_TRUE(launcher_->Launch(request));
+  ASSERT_TRUE(AwaitDelay(request.job));
+  ASSERT_TRUE(SendStop(delayed_[request.job.value()], SIGTERM, 1h));
+  EXPECT_EQ(AwaitExit(request.job).failure, "stopped before it began");
+  EXPECT_FALSE(started_.contains(request.job.value()));
+}
+
+TEST_F(Supervise, ANewDaemonFindsAJobThatWaitsForADirectory) {
+  LaunchRequest request = Shell("echo written");
+  request.output = Work("later/out");
+  request.directory_patience = 1h;
+  ASSERT_TRUE(launcher_->Launch(request));
+  ASSERT_TRUE(AwaitDelay(request.job));
+  StopDaemon();
+  delayed_.clear();
+  const RunRecord found = ScanFor(request.job);
+  EXPECT_EQ(StateOf(found), RunState::kWatched);
+  EXPECT_EQ(found.process.pid, 0);
+  StartDaemon();
+  ASSERT_TRUE(SendPing(found));
+  ASSERT_TRUE(AwaitDelay(request.job)) << "it says again what it waits for";
+  std::filesystem::create_directory(Work("later"));
+  EXPECT_EQ(AwaitExit(request.job).code, 0);
+}
+
+// As root: nothing of a user's is looked up with more rights than the user has.
+TEST_F(Supervise, DirectoriesAreLookedUpWithTheRightsOfTheJobsUser) {
+  if (!IsRoot()) GTEST_SKIP() << "needs root";
+  std::filesystem::create_directory(In("closed"));
+  ::chmod(In("closed").c_str(), 0700);
+  LaunchRequest request = Shell("true");
+  request.uid = request.gid = kNobody;
+  request.output = In("closed/later/out");
+  request.directory_patience = 1h;
+  EXPECT_EQ(Run(request).failure, "cannot open '" + In("closed/later/out") + "' for writing: Permission denied");
+  request = Shell("echo written");
+  request.uid = request.gid = kNobody;
+  request.output = Work("later/out");
+  ASSERT_TRUE(launcher_->Launch(request));
+  ASSERT_TRUE(AwaitDelay(request.job));
+  std::filesystem::create_directory(Work("open"));
+  ::chmod(Work("open").c_str(), 0777);
+  std::filesystem::rename(Work("open"), Work("later"));
+  EXPECT_EQ(AwaitExit(request.job).failure, "");
+  EXPECT_EQ(Output("later/out"), "written\n");
+}
+
+TEST(DirectoryWatch, TellsWhenADirectoryIsMadeAnywhereBelowWhatExists) {
+  char pattern[] = "/tmp/divvy-directory-watch.XXXXXX";
+  const std::string home = ::mkdtemp(pattern);
+  DirectoryWatch watch({}, {home, home + "/a/b"});
+  const auto was_woken = [&] {
+    pollfd polled = {.fd = watch.fd(), .events = POLLIN, .revents = 0};
+    return ::poll(&polled, 1, 10'000) == 1;
+  };
+  ASSERT_EQ(watch.FirstMissing(), home + "/a/b");
+  std::filesystem::create_directory(home + "/a");
+  EXPECT_TRUE(was_woken());
+  ASSERT_EQ(watch.FirstMissing(), home + "/a/b");
+  std::filesystem::create_directory(home + "/a/b");
+  EXPECT_TRUE(was_woken());
+  EXPECT_FALSE(watch.FirstMissing());
+  std::filesystem::remove_all(home);
+}
+
+TEST(DirectoryWatch, TakesTheDirectoryOfAPath) {
+  EXPECT_EQ(DirectoryOf("/a/b/c"), "/a/b");
+  EXPECT_EQ(DirectoryOf("/a//b"), "/a");
+  EXPECT_EQ(DirectoryOf("/a"), "/");
+  EXPECT_EQ(DirectoryOf("//a"), "/");
+}
+
+TEST(WarnBefore, LeavesAProgramTimeToInstallItsHandler) {
+  EXPECT_EQ(WarnBefore(1h, 90s), 90s);
+  EXPECT_EQ(WarnBefore(60s, 90s), 30s) << "30 s after the start";
+  EXPECT_EQ(WarnBefore(100s, 90s), 70s);
+  EXPECT_EQ(WarnBefore(40s, 90s), 20s) << "half of a limit below a minute";
+  EXPECT_EQ(WarnBefore(40s, 5s), 5s);
+  EXPECT_EQ(WarnBefore(0s, 5s), 5s) << "no limit";
 }
 
 TEST_F(Supervise, TimeLimitWarnsThenStopsThenKills) {

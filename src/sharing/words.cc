@@ -75,7 +75,8 @@ std::vector<std::string> Remarks(const Tenant& tenant, Time now) {
   const bool is_guest = std::any_of(tenant.devices.begin(), tenant.devices.end(),
                                     [](const Device& device) { return device.gpu != device.paper; });
   if (is_on_gpu && is_guest) {
-    remarks.push_back("on " + Places(tenant.devices, here) + ", planned on " + Places(tenant.devices, paper));
+    remarks.push_back("on " + Places(tenant.devices, here) + " for now (its guaranteed part is on " +
+                      Places(tenant.devices, paper) + ")");
   }
   if (is_on_gpu && !tenant.why_cannot_move.empty()) {
     remarks.push_back("stays on " + Places(tenant.devices, here) + ": " + tenant.why_cannot_move);

@@ -27,7 +27,7 @@ TEST(Words, ABorrowerAGuestAndOneThatStays) {
   tenant.devices[0].used = 32_GiB;
   EXPECT_EQ(Said(tenant), "borrows 12 GiB");
   tenant.devices[0].gpu = 3;
-  EXPECT_EQ(Said(tenant), "borrows 12 GiB; on GPU 3, planned on GPU 1");
+  EXPECT_EQ(Said(tenant), "borrows 12 GiB; on GPU 3 for now (its guaranteed part is on GPU 1)");
   tenant = Here();
   tenant.why_cannot_move = "uses CUDA IPC";
   EXPECT_EQ(Said(tenant), "stays on GPU 1: uses CUDA IPC");

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "engine/gpu_type.h"
 #include "simulate/random.h"
 
 namespace divvy::simulate {
@@ -54,10 +55,17 @@ Error BadChange(std::string_view change) {
                          "' is no change of the cluster; write \"+8 H100\", \"+2x8:H100\", \"-8\" or \"-8 H100\"");
 }
 
+/// "H100" as the cluster calls it, "NVIDIA H100 80GB HBM3": only GPUs of one name count as alike.
+std::string NameInCluster(const TraceCluster& cluster, const std::string& model) {
+  const auto is_it = [&](const NodeGroup& group) { return MatchesGpuType(model, group.model); };
+  const auto known = std::ranges::find_if(cluster.groups, is_it);
+  return known == cluster.groups.end() ? model : known->model;
+}
+
 /// Whole nodes from the end, and what is left over from one more node, which becomes smaller.
 Status Shrink(TraceCluster& cluster, std::int64_t gpus, const std::string& model, std::string_view change) {
   for (auto group = cluster.groups.rbegin(); group != cluster.groups.rend() && gpus > 0; ++group) {
-    if (!model.empty() && group->model != model) continue;
+    if (!model.empty() && !MatchesGpuType(model, group->model)) continue;
     const auto nodes = static_cast<int>(std::min<std::int64_t>(group->count, gpus / std::max(group->gpus, 1)));
     group->count -= nodes;
     gpus -= std::int64_t{nodes} * group->gpus;
@@ -121,7 +129,7 @@ Result<TraceCluster> WhatIf(const TraceCluster& cluster, std::string_view change
     auto more = ParseCluster(what);
     if (!more) return BadChange(change);
     for (NodeGroup& group : more->groups) {
-      if (group.model.empty()) group.model = first_model;
+      group.model = group.model.empty() ? first_model : NameInCluster(cluster, group.model);
       changed.groups.push_back(std::move(group));
     }
     return changed;
@@ -138,7 +146,7 @@ Result<TraceCluster> WhatIf(const TraceCluster& cluster, std::string_view change
   for (const NodeGroup& group : cluster.groups) size = std::max<std::int64_t>(size, group.gpus);
   NodeGroup group = cluster.groups.empty() ? NodeGroup() : cluster.groups.front();
   group.team.clear();
-  group.model = model.empty() ? first_model : model;
+  group.model = model.empty() ? first_model : NameInCluster(cluster, model);
   group.gpus = static_cast<int>(size);
   group.count = static_cast<int>(*gpus / size);
   if (group.count > 0) changed.groups.push_back(group);

@@ -49,6 +49,7 @@ TEST(Experiment, GpusComeInNodesOfTheClustersSize) {
   EXPECT_EQ(Changed("2x8:H100", "+20"), "2x8:H100,2x8:H100,1x4:H100");
   EXPECT_EQ(Changed("2x8:H100", "+2x4:B200"), "2x8:H100,2x4:B200");
   EXPECT_EQ(Changed("1x8", "+4 L40S"), "1x8,1x4:L40S");
+  EXPECT_EQ(Changed("1x8:H100-80GB", "+8 h100"), "1x8:H100-80GB,1x8:H100-80GB") << "one model has one name";
 }
 
 TEST(Experiment, GpusAreTakenFromTheEnd) {
@@ -56,6 +57,7 @@ TEST(Experiment, GpusAreTakenFromTheEnd) {
   EXPECT_EQ(Changed("4x8", "-10"), "2x8,1x6");
   EXPECT_EQ(Changed("1x8:a,1x4:b", "-4 b"), "1x8:a");
   EXPECT_EQ(Changed("1x8:a,1x4:b", "-6 a"), "1x2:a,1x4:b");
+  EXPECT_EQ(Changed("2x8:H100-80GB", "-8 h100"), "1x8:H100-80GB");
   EXPECT_NE(Changed("1x8", "-8").find("has not so many GPUs"), std::string::npos);
   EXPECT_NE(Changed("1x8:a", "-4 b").find("of model b"), std::string::npos);
   EXPECT_NE(Changed("1x8", "8").find("is no change of the cluster"), std::string::npos);

@@ -156,6 +156,12 @@ struct PreparedMessage {
   std::uint32_t attempt = 0;
   std::uint16_t port = 0;  // TCP, where the other machines' parts reach it.
 };
+/// This run is not started yet. An older controller ignores it.
+struct DelayedMessage {
+  JobId job;
+  std::uint32_t attempt = 0;
+  std::string why;  // One line, for the job's listing.
+};
 struct StartedMessage {
   JobId job;
   std::uint32_t attempt = 0;
@@ -201,6 +207,7 @@ struct RenewMessage {
 };
 struct AgentReport {
   std::optional<PreparedMessage> prepared;
+  std::optional<DelayedMessage> delayed;
   std::optional<StartedMessage> started;
   std::optional<ExitedMessage> exited;
   std::optional<VanishedMessage> vanished;

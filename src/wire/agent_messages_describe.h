@@ -116,6 +116,7 @@ BOOST_DESCRIBE_STRUCT(AgentOrder, (),
                       (epoch, launch, stop, signal, pause, time_limit, forget, resize, go, look, renewed, portion,
                        withhold))
 BOOST_DESCRIBE_STRUCT(PreparedMessage, (), (job, attempt, port))
+BOOST_DESCRIBE_STRUCT(DelayedMessage, (), (job, attempt, why))
 BOOST_DESCRIBE_STRUCT(StartedMessage, (), (job, attempt, at))
 BOOST_DESCRIBE_STRUCT(ExitedMessage, (), (job, attempt, exit, at))
 BOOST_DESCRIBE_STRUCT(VanishedMessage, (), (job, attempt, how))
@@ -131,6 +132,6 @@ BOOST_DESCRIBE_STRUCT(AgentAnswer, (), (path, next, size, error, is_running, are
 BOOST_DESCRIBE_STRUCT(SharesMessage, (), (state))
 BOOST_DESCRIBE_STRUCT(RepayMessage, (), (job, attempt, why))
 BOOST_DESCRIBE_STRUCT(AgentReport, (),
-                      (prepared, started, exited, vanished, gpus, adopted, renew, trouble, shares, repay))
+                      (prepared, delayed, started, exited, vanished, gpus, adopted, renew, trouble, shares, repay))
 
 }  // namespace divvy::wire

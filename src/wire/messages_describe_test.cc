@@ -84,6 +84,7 @@ DIVVY_DESCRIBED(CapsChange);
 DIVVY_DESCRIBED(TeamChange);
 DIVVY_DESCRIBED(UserChange);
 DIVVY_DESCRIBED(wire::TeamView);
+DIVVY_DESCRIBED(wire::TeamMemberView);
 DIVVY_DESCRIBED(wire::TeamsView);
 DIVVY_DESCRIBED(wire::ReservationRequest);
 DIVVY_DESCRIBED(wire::ReservedPlace);

@@ -40,10 +40,19 @@ struct TeamView {
   bool is_from_file = false;
 };
 
+/// What a user has used in one team itself, without the teams below it.
+struct TeamMemberView {
+  std::string team;  // Empty: in no team.
+  std::string user;
+  double used_gpu_hours = 0;  // This month, UTC.
+  double used_cost = 0;
+};
+
 struct TeamsView {
   bool are_quotas_on = false;
   std::vector<TeamView> teams;  // As a tree: children behind their parent.
   std::vector<TeamView> users;  // That have a row, or jobs.
+  std::vector<TeamMemberView> members;
 };
 
 struct TeamName {

@@ -21,7 +21,8 @@ BOOST_DESCRIBE_STRUCT(TeamView, (),
                       (name, parent, depth, quota, limit, weight, priority, users, groups, leads, team, most_gpus,
                        most_running, most_queued, budget_gpu_hours, budget_cost, period, running, queued, gpus, share,
                        used_gpu_hours, used_cost, barred, is_from_file))
-BOOST_DESCRIBE_STRUCT(TeamsView, (), (are_quotas_on, teams, users))
+BOOST_DESCRIBE_STRUCT(TeamMemberView, (), (team, user, used_gpu_hours, used_cost))
+BOOST_DESCRIBE_STRUCT(TeamsView, (), (are_quotas_on, teams, users, members))
 BOOST_DESCRIBE_STRUCT(TeamName, (), (name))
 BOOST_DESCRIBE_STRUCT(QuotasRequest, (), (are_on))
 BOOST_DESCRIBE_STRUCT(MessageAnswer, (), (message))

@@ -348,6 +348,10 @@ refuses 1 "^squeue: error: Invalid sort specification: zz" squeue --sort=zz
 refuses 1 "asks for 99 GPUs" divvy submit --dry-run --gpus 99 -- true
 printf '#!/bin/sh\n#SBATCH --gpus=99\ntrue\n' >large.sh
 refuses 1 "^divvy: it would be refused here: asks for 99 GPUs" divvy explain large.sh
+# In the words of sbatch, which refuses it the same way.
+printf '#!/bin/bash\n#SBATCH --cpus-per-task=9999\ntrue\n' >wide.sh
+refuses 1 "--cpus-per-task=$(nproc) is the most" divvy explain wide.sh
+refuses 1 "--cpus-per-task=$(nproc) is the most" sbatch wide.sh
 expect "would submit: 2 GPUs" "$(divvy submit --dry-run --gpus 2 -- true | cut -c1-20)" "a dry run"
 refuses 3 "there is no job 999" divvy show 999
 refuses 3 "there is no job 999" divvy hold 999

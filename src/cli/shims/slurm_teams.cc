@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <span>
 
 #include "base/text.h"
@@ -328,9 +329,16 @@ TeamRow ShareRow(const Share& share, double used_in_all) {
   return row;
 }
 
-double UsedBy(const wire::TeamsView& all, const std::string& user) {
-  const auto at = std::ranges::find(all.users, user, &wire::TeamView::name);
-  return at == all.users.end() ? 0 : at->used_gpu_hours;
+/// In the team and in all below it.
+double UsedInTree(const wire::TeamsView& all, const std::string& team) {
+  double used = 0;
+  for (const wire::TeamMemberView& member : all.members) {
+    if (member.team == team) used += member.used_gpu_hours;
+  }
+  for (const wire::TeamView& other : all.teams) {
+    if (other.parent == team) used += UsedInTree(all, other.name);
+  }
+  return used;
 }
 
 }  // namespace
@@ -427,31 +435,40 @@ Result<std::string> FormatTeams(const std::vector<TeamRow>& rows, const std::vec
 
 std::vector<TeamRow> ShareRows(const wire::TeamsView& teams, const TeamScene& scene) {
   double used = 0;
-  for (const wire::TeamView& user : teams.users) used += user.used_gpu_hours;
+  for (const wire::TeamMemberView& member : teams.members) used += member.used_gpu_hours;
   TeamRow root = ShareRow({.account = std::string(kRoot), .user = "", .used_hours = used}, used);
   root["rawshares"].clear();
   root["normshares"] = "0.000000";
   std::vector<TeamRow> rows = {std::move(root)};
-  const auto add_users = [&](const std::string& account, const std::vector<std::string>& users, std::int64_t depth) {
+  // Also those who have left the team, for their use is part of its.
+  const auto add_users = [&](const std::string& account, const std::string& team, std::vector<std::string> users,
+                             std::int64_t depth) {
+    std::map<std::string, double> hours;
+    for (const wire::TeamMemberView& member : teams.members) {
+      if (member.team == team) hours[member.user] += member.used_gpu_hours;
+    }
+    for (const auto& [user, its] : hours) users.push_back(user);
+    std::ranges::sort(users);
+    users.erase(std::unique(users.begin(), users.end()), users.end());
     for (const std::string& user : users) {
       rows.push_back(ShareRow({.account = account,
                                .user = user,
                                .siblings = static_cast<double>(users.size()),
-                               .used_hours = UsedBy(teams, user),
+                               .used_hours = hours[user],
                                .depth = depth},
                               used));
     }
   };
-  add_users(std::string(kRoot), RootMembers(teams, scene), 1);
+  add_users(std::string(kRoot), "", RootMembers(teams, scene), 1);
   for (const wire::TeamView& team : teams.teams) {
     Share share{.account = team.name, .user = "", .weight = static_cast<double>(team.weight), .siblings = 0};
     for (const wire::TeamView& other : teams.teams) {
       if (other.parent == team.parent) share.siblings += static_cast<double>(other.weight);
     }
-    share.used_hours = team.used_gpu_hours;
+    share.used_hours = UsedInTree(teams, team.name);
     share.depth = team.depth + 1;
     rows.push_back(ShareRow(share, used));
-    add_users(team.name, MembersOf(team, teams, scene), team.depth + 2);
+    add_users(team.name, team.name, MembersOf(team, teams, scene), team.depth + 2);
   }
   return rows;
 }

@@ -28,6 +28,7 @@ wire::TeamsView SomeTeams() {
   ada.most_running = 8;
   ada.used_gpu_hours = 2;
   view.users = {ada};
+  view.members = {{"vision", "ada", 1.5, 0}, {"faces", "ada", 0.5, 0}, {"", "linus", 1, 0}};
   return view;
 }
 
@@ -80,13 +81,15 @@ TEST(Sshare, SharesAndUseAddUpWithinTheirSiblings) {
                                  {.delimiter = "|", .has_header = false});
   ASSERT_TRUE(text);
   EXPECT_EQ(*text,
-            "root|||0.000000|7200|\n"
-            " root|root|1|1.000000|0|1.000000\n"
+            "root|||0.000000|10800|\n"
+            " root|linus|1|0.500000|3600|0.629961\n"
+            " root|root|1|0.500000|0|1.000000\n"
             " vision||3|1.000000|7200|\n"
-            "  vision|ada|1|0.500000|7200|0.250000\n"
+            "  vision|ada|1|0.500000|5400|0.500000\n"
             "  vision|grace|1|0.500000|0|1.000000\n"
-            "  faces||1|1.000000|0|\n"
-            "   faces|linus|1|1.000000|0|1.000000\n");
+            "  faces||1|1.000000|1800|\n"
+            "   faces|ada|1|0.500000|1800|0.793701\n"
+            "   faces|linus|1|0.500000|0|1.000000\n");
 }
 
 }  // namespace slurm_teams_test

@@ -484,10 +484,10 @@ class BlockerFinder {
       if (most >= group.least) continue;
       const std::string tasks = "its " + Plural(group.least, group.apart ? "part" : "task");
       if (most_of_model < group.least) {
-        Blocker& blocker = Add(
-            BlockerKind::kTogether,
-            tasks + " run on GPUs of one model; there is room for at most " + std::to_string(most_of_model) + " on one",
-            group.least, most_of_model);
+        Blocker& blocker = Add(BlockerKind::kTogether,
+                               tasks + " need GPUs of the same model, and no model has room for more than " +
+                                   std::to_string(most_of_model),
+                               group.least, most_of_model);
         blocker.rule = "tasks of one job run on one model";
         AddHoldersOfAll(blocker);
         return true;

@@ -323,8 +323,8 @@ class Judge {
     if (by_model) {
       if (most_of_model < tasks.least) {
         return OfSum(group, LackingPart::kOneModel, most_of_model,
-                     asks + ", which run on GPUs of one model, but there is room for at most " +
-                         std::to_string(most_of_model) + " on one");
+                     asks + ", whose GPUs must all be of the same model, but no model has room for more than " +
+                         std::to_string(most_of_model));
       }
     }
     if (WidestOf(ask_) == Together::kAnywhere) return std::nullopt;

@@ -83,10 +83,10 @@ TEST(Feasible, CountsTasksModelsAndRacks) {
     other.gpu_model = other.kind = 1;
     cluster.AddNode(other);
   }
-  EXPECT_EQ(
-      Refusal(cluster, GpuAsk(8, 9)),
-      "asks for 9 tasks of 8 GPUs, which run on GPUs of one model, but there is room for at most 8 on one; --tasks "
-      "8 is the most that it can ever give");
+  EXPECT_EQ(Refusal(cluster, GpuAsk(8, 9)),
+            "asks for 9 tasks of 8 GPUs, whose GPUs must all be of the same model, but no model has room for more than "
+            "8; --tasks "
+            "8 is the most that it can ever give");
   EXPECT_EQ(Refusal(cluster, GpuAsk(8, 11)),
             "asks for 11 tasks of 8 GPUs, but the whole cluster has room for 10; --tasks 8 is the most that it can "
             "ever give")
