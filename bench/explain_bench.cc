@@ -175,7 +175,7 @@ void Explanations(const Options& options, World& world) {
     {
       View view(state, seeker, world.now);
       ahead.Measure([&] { CountAhead(state, view.order(), world.now); });
-      blockers.Measure([&] { FindBlockers(view, Names(), kNoTime); });
+      blockers.Measure([&] { FindBlockers(view, Names()); });
     }
     change.Measure([&] { FindChange(world.cluster, seeker, world.now, Names()); });
   }

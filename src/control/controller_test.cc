@@ -4,6 +4,7 @@
 
 #include "control/controller_test_world.h"
 #include "control/record_parts.h"
+#include "engine/server/explain.h"
 
 #include <chrono>
 
@@ -149,6 +150,34 @@ TEST(Controller, AJobThatHasEndedIsQueuedAgainUnderItsOwnId) {
   EXPECT_TRUE(world.controller_.Find(job)->dependencies.empty());
   world.Exit(job, 0);
   EXPECT_EQ(World::EndOf(world.Turn(), job), JobState::kSucceeded);
+}
+
+TEST(Controller, ListingsNameMissingCpusAndNotTheGpusThatAreFree) {
+  World world(8);
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.request.cpus = 8;
+  ASSERT_TRUE(world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory()));
+  spec.request.gpus = 1;
+  spec.request.cpus = 1;
+  const auto waits = world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory());
+  ASSERT_TRUE(waits);
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{JobId(1)});
+  EXPECT_EQ(world.controller_.WaitingReason(*world.controller_.Find(waits->id)), "needs 1 CPU, 0 of 8 are free");
+}
+
+TEST(Controller, AJobThatDependsOnOneWithATimeLimitIsToldWhenThatEnds) {
+  World world(2);
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.request.gpus = 1;
+  spec.time_limit = std::chrono::hours(1);
+  ASSERT_TRUE(world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory()));
+  const JobId job = world.Submit(1, 0, {{DependencyKind::kAfterOk, JobId(1), std::nullopt, Duration(0)}});
+  world.Turn();
+  const Explanation why = Explain(world.controller_.cluster(), job, world.now_);
+  EXPECT_EQ(why.predicted_start, world.now_ + std::chrono::hours(1));
+  EXPECT_EQ(why.prediction_basis, "after job 1, which ends in 1 h at the latest");
 }
 
 TEST(Controller, AJobWhoseTargetIsInNoHistoryAnyMoreSaysSo) {

@@ -63,7 +63,7 @@ std::string Subject(const JobRecord& record) {
 
 /// A blocker's text as the second half of a sentence: what begins with a verb wants its subject.
 std::string Clause(const std::string& text, bool is_array) {
-  for (std::string_view verb : {"needs ", "is ", "waits ", "may ", "asks "}) {
+  for (std::string_view verb : {"needs ", "is ", "waits ", "may ", "asks ", "can "}) {
     if (text.starts_with(verb)) return (is_array ? "each " : "it ") + text;
   }
   return text;

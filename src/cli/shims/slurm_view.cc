@@ -206,7 +206,7 @@ std::string ReasonCode(const wire::JobView& job) {
   const std::string text = ToLower(job.reason);
   if (Has(text, "starts no jobs: its state is "))
     return Has(text, "its state is inactive") ? "PartitionInactive" : "PartitionDown";
-  if (Has(text, "never") && !job.dependencies.empty()) return "DependencyNeverSatisfied";
+  if (Has(text, "(never: ") && !job.dependencies.empty()) return "DependencyNeverSatisfied";
   if (!job.eligible_time) return job.dependencies.empty() ? "BeginTime" : "Dependency";
   if (Has(text, "begin") || Has(text, "not before") || Has(text, "waits before the next try")) return "BeginTime";
   if (Has(text, "waits for job") || Has(text, "earlier jobs of the same name")) return "Dependency";

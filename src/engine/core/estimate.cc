@@ -138,6 +138,11 @@ class Estimator {
     else if (is_alone) estimate.latest = std::max(FreeAt(promise, Outcome::kLatest), promise.start);
     estimate.is_promise = is_bound;
     if (is_alone && spread_ != nullptr) SetEarliest(estimate, FreeAt(promise, Outcome::kEarliest));
+    if (estimate.typical < promise.start) {
+      estimate.basis = WhenTheyEnd(jobs, false) + (is_bound ? "; at the latest in " : "; reserved in ") +
+                       DurationText(promise.start - now_) + (jobs.empty() ? "" : ", " + WhenTheyEnd(jobs, true));
+      return estimate;
+    }
     const std::string reserved = is_bound   ? "reserved: at the latest "
                                  : is_first ? "reserved: "
                                             : "reserved behind other jobs: ";
@@ -160,7 +165,9 @@ class Estimator {
     if (likelier.typical <= now_ || likelier.typical >= estimate.typical) return;
     estimate.typical = likelier.typical;
     if (estimate.earliest > estimate.typical) estimate.earliest = estimate.typical;
-    if (!estimate.is_promise) estimate.basis = likelier.basis + "; " + estimate.basis;
+    estimate.basis =
+        likelier.basis + "; " +
+        (estimate.is_promise ? "at the latest in " + DurationText(estimate.latest - now_) : estimate.basis);
   }
 
   // --- By what is known of ends -------------------------------------------------------------------------------------
@@ -271,10 +278,14 @@ class Estimator {
   }
 
   static std::string LimitText(const Answer& answer) {
-    if (answer.at == kNever) return "no time can be given: the jobs that its caps and limits count have no known end";
-    if (answer.moment.behind == 0) return "when enough of those end that its caps and limits count";
-    return "after " + JobsAhead(answer.moment.behind) +
-           " that its caps and limits count too, going by predictions and time limits";
+    const std::string& limit = answer.moment.limit;
+    if (limit.empty()) return "no time can be given: what its limits leave is kept for a job ahead of it";
+    // "jobs without GPUs" is a limit of its own name.
+    const std::string jobs = limit.starts_with("jobs ") ? limit : "jobs of " + limit;
+    if (answer.at == kNever) return "no time can be given: the " + jobs + " that run have no known end";
+    if (answer.moment.behind == 0) return "when enough " + jobs + " end";
+    return "after " + JobsAhead(answer.moment.behind) + " under the same limits (" + limit +
+           "), going by predictions and time limits";
   }
 
   std::string LineText(const Answer& answer) const {
