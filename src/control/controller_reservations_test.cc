@@ -81,9 +81,11 @@ TEST_F(Reservations, OneInForceNamesItsGpusAndWhoWaitsIsToldOfIt) {
   const JobId others = Submit("bob", 2, hours(1)), own = Submit("ada", 4, hours(3));
   world_.Turn();
   EXPECT_EQ(world_.controller_.WaitingReason(*world_.controller_.Find(others)),
-            "GPUs 0-2 are free, but kept for user ada for 2 h more");
-  EXPECT_EQ(world_.controller_.WaitingReason(*world_.controller_.Find(own)),
-            "GPUs 0-2 are free, but kept for user ada for 2 h more; a job of its owner has to end by then");
+            "needs 2 GPUs; 3 of the 4 free GPUs (GPUs 0-2) are reserved for user ada for 2 h more");
+  EXPECT_EQ(
+      world_.controller_.WaitingReason(*world_.controller_.Find(own)),
+      "needs 4 GPUs; 3 of the 4 free GPUs (GPUs 0-2) are reserved for user ada for 2 h more; a job of its owner has to "
+      "end by then");
 }
 
 TEST_F(Reservations, HowManyMoreThanAMachineHasMakesNoDifference) {

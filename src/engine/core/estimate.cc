@@ -101,6 +101,19 @@ class Estimator {
     return jobs;
   }
 
+  // It starts once a booking of some of its GPUs is over.
+  bool EndsBooking(const Promise& promise) const {
+    const auto is_on = [&](const Booking& booking, const Piece& piece) {
+      return std::any_of(booking.pieces.begin(), booking.pieces.end(), [&](const Piece& booked) {
+        return booked.node == piece.node && placement::Overlap(booked.gpus, piece.gpus);
+      });
+    };
+    return std::any_of(state_.bookings.begin(), state_.bookings.end(), [&](const Booking& booking) {
+      return booking.until == promise.start && std::any_of(promise.pieces.begin(), promise.pieces.end(),
+                                                           [&](const Piece& piece) { return is_on(booking, piece); });
+    });
+  }
+
   // Only the first promise is a bound: a job before another may start early and push that one back. `is_open`: so may
   // one that a limit keeps back, which has no promise.
   Estimate FromPromise(const PromiseSlot& slot, bool is_open) {
@@ -138,15 +151,19 @@ class Estimator {
     else if (is_alone) estimate.latest = std::max(FreeAt(promise, Outcome::kLatest), promise.start);
     estimate.is_promise = is_bound;
     if (is_alone && spread_ != nullptr) SetEarliest(estimate, FreeAt(promise, Outcome::kEarliest));
+    const std::string in = "in " + DurationText(promise.start - now_);
+    const std::string when = EndsBooking(promise) ? "when a reservation ends"
+                             : jobs.empty()       ? ""
+                                                  : WhenTheyEnd(jobs, true);
     if (estimate.typical < promise.start) {
-      estimate.basis = WhenTheyEnd(jobs, false) + (is_bound ? "; at the latest in " : "; reserved in ") +
-                       DurationText(promise.start - now_) + (jobs.empty() ? "" : ", " + WhenTheyEnd(jobs, true));
+      estimate.basis = WhenTheyEnd(jobs, false) + (is_bound ? "; at the latest " : "; reserved ") + in +
+                       (when.empty() ? "" : ", " + when);
       return estimate;
     }
     const std::string reserved = is_bound   ? "reserved: at the latest "
                                  : is_first ? "reserved: "
                                             : "reserved behind other jobs: ";
-    estimate.basis = reserved + (jobs.empty() ? "in " + DurationText(promise.start - now_) : WhenTheyEnd(jobs, true));
+    estimate.basis = reserved + (when.empty() ? in : when);
     return estimate;
   }
 

@@ -182,10 +182,13 @@ class BlockerFinder {
       const TeamSpec& spec = teams.spec(team);
       const bool is_kept = teams.firm(team) + parts <= spec.quota_parts;
       const bool is_never = parts > spec.quota_parts;
-      std::string text = "the quota of team " + spec.name + " is in use: its jobs that may not be preempted have " +
-                         GpuNumber(teams.firm(team)) + " of " + GpuText(spec.quota_parts) + ", and this one needs " +
-                         GpuNumber(parts) + " more" + (is_kept ? std::string(kKeptAhead) : "") +
-                         "; --preemptible requeue lets it borrow idle GPUs";
+      const std::string used = GpuNumber(teams.firm(team)) + " of " + GpuText(spec.quota_parts);
+      std::string text = is_kept ? "what is left of the quota of team " + spec.name + " is kept for a job ahead (" +
+                                       used + " are in use, and this job needs " + GpuNumber(parts) + ")"
+                                 : "the quota of team " + spec.name +
+                                       " is in use: its jobs that may not be preempted have " + used +
+                                       ", and this one needs " + GpuNumber(parts) + " more";
+      text += "; --preemptible requeue lets it borrow idle GPUs";
       if (is_never) text = BeyondQuotaText(spec, ask_);
       Blocker& blocker = Add(BlockerKind::kTeamQuota, std::move(text), parts,
                              std::max<std::int64_t>(spec.quota_parts - teams.firm(team), 0));

@@ -114,8 +114,9 @@ class ReservationFinder {
     kept_.merge(ahead);  // Those that keep what is free now are there already.
   }
 
-  // Before it begins a booking may move to other GPUs, so that which ones they are says little: "2 of the 4 free GPUs".
-  std::string CountText(const Kept& kept) const {
+  // "needs 3 GPUs; 2 of the 4 free GPUs (GPUs 0 and 1) are reserved". One that `may_move`, as a booking may before it
+  // begins, says nothing of which ones they are.
+  std::string CountText(const Kept& kept, bool may_move) const {
     std::int64_t gpus = 0;
     for (const Piece& piece : kept.pieces) gpus += __builtin_popcount(piece.gpus);
     const std::string which = std::string(kept.is_ahead ? " GPU" : " free GPU") + (kept.of == 1 ? "" : "s") +
@@ -126,7 +127,9 @@ class ReservationFinder {
                               : gpus == 1    ? "the only"
                                              : "all " + std::to_string(gpus);
     const std::string needs = IsSingle(ask_) ? "needs " + GpusOf(shape_) + "; " : "";
-    return needs + count + which + " " + std::string(IsOrAre(gpus)) + " reserved";
+    const bool are_named = !may_move && kept.pieces.size() == 1 && gpus < kept.of;
+    const std::string names = are_named ? " (" + GpusText(GpuSet::FromBits(kept.pieces.front().gpus)) + ")" : "";
+    return needs + count + which + names + " " + std::string(IsOrAre(gpus)) + " reserved";
   }
 
   std::string WhatText(const Kept& kept) const {
@@ -177,9 +180,8 @@ class ReservationFinder {
     blocker.available = available_ * placement::kGpuParts;
     Holder holder{owner.first, kept.pieces, kept.first.from, false};
     const Booking* booking = BookingOf(state_, owner.second);
-    const bool is_counted =
-        booking != nullptr && !kept.pieces.empty() && (kept.is_ahead || booking->from > view_.now());
-    blocker.text = is_counted ? CountText(kept) : WhatText(kept);
+    const bool is_counted = booking != nullptr && !kept.pieces.empty();
+    blocker.text = is_counted ? CountText(kept, booking->from > view_.now()) : WhatText(kept);
     if (owner.second != 0) {
       if (booking != nullptr) {
         blocker.text += BookedText(*booking);
