@@ -158,6 +158,7 @@ void Explanations(const Options& options, World& world) {
   Times whole;
   Times ahead;
   Times blockers;
+  Times listed;
   Times change;
   std::map<BlockerKind, int> kinds;
   int changes = 0;
@@ -175,13 +176,15 @@ void Explanations(const Options& options, World& world) {
     {
       View view(state, seeker, world.now);
       ahead.Measure([&] { CountAhead(state, view.order(), world.now); });
-      blockers.Measure([&] { FindBlockers(view, Names(), kNoTime); });
+      blockers.Measure([&] { FindBlockers(view, Names()); });
+      listed.Measure([&] { FindBlockers(view, Names(), false); });
     }
     change.Measure([&] { FindChange(world.cluster, seeker, world.now, Names()); });
   }
   whole.Print("explain");
   ahead.Print("  place in line");
   blockers.Print("  blockers");
+  listed.Print("  blockers without holders, as listings ask");
   change.Print("  a change that starts it");
   std::printf("%d of %d got a change, %d a time; first blocker by kind:", changes, options.asked, dated);
   for (const auto& [kind, count] : kinds) std::printf(" %d:%d", static_cast<int>(kind), count);

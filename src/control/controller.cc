@@ -181,6 +181,7 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   if (!spec.queues_anyway) {
     DIVVY_CHECK(CheckNodeNames(cluster_, spec.request));
     DIVVY_CHECK(CheckFeasible(cluster_, spec.request, PlacePool(spec.pool)));
+    DIVVY_CHECK(CheckTeamGpus(RecordOf(spec, JobId(), caller, now)));
   }
   NameElements(spec.dependencies);
   if (Status known = LearnOutcomes(spec.dependencies, outcome); !known) {
@@ -287,8 +288,12 @@ void Controller::PutWaiting(const JobRecord& record) {
   entry.is_held = record.is_held;
   entry.begin = record.begin;
   entry.unmet_dependencies = UnmetDependencies(record);
-  if (std::string bar = TeamBar(record); !bar.empty()) entry.unmet_dependencies.push_back(std::move(bar));
-  if (std::string bar = PoolBar(record); !bar.empty()) entry.unmet_dependencies.push_back(std::move(bar));
+  entry.waits_for = EndsWaitedFor(record);
+  for (const std::string& bar : {TeamBar(record), PoolBar(record)}) {
+    if (bar.empty()) continue;
+    entry.unmet_dependencies.push_back(bar);
+    entry.waits_for.clear();
+  }
   KnowUserCap(record);
   WatchDeadline(record);
   cluster_.Put(std::move(entry));
@@ -364,6 +369,11 @@ void Controller::TakeBack(const Taking& taking, Time now) {
 }
 
 // Somebody sits before a terminal, or it is to run but once: that cannot be queued again.
+Status Controller::CheckTeamGpus(const JobRecord& record) const {
+  if (record.request.gpus_in_all() == 0) return {};
+  return CheckTeamFeasible(cluster_, record.request, PlacePool(record.pool), record.team, PreemptibleOf(record));
+}
+
 Preemptible Controller::PreemptibleOf(const JobRecord& record) const {
   if (record.is_foreground || record.is_run_once) return Preemptible::kNever;
   return record.is_preemptible_set ? record.preemptible : policy_.preemptible;
@@ -492,8 +502,8 @@ const JobRecord* Controller::ArrayOf(JobId id) const {
 }
 
 Reason Controller::WaitingReason(const JobRecord& record) const {
-  IdleTexts idle(cluster_);
-  return WaitingReasonOf(*this, record, idle);
+  FirstBlockers blockers(cluster_, cluster_.decided_at());
+  return WaitingReasonOf(*this, record, blockers);
 }
 
 std::string Controller::CheckInvariants() const {

@@ -318,7 +318,7 @@ class Controller {
   const JobRecord* Find(JobId id) const;
   /// The array that holds `id` as an element that is not a record of its own yet.
   const JobRecord* ArrayOf(JobId id) const;
-  /// What keeps this waiting job, in a few words; for listings. Cheap.
+  /// What keeps this waiting job, as of the last decision: the first blocker that `why` names (start_reason.h).
   Reason WaitingReason(const JobRecord& record) const;
   /// How long a job's like ran, for estimates.
   core::SpreadOf run_spread() const;
@@ -351,6 +351,8 @@ class Controller {
   Forecast ForecastOf(JobId waiting, Time now) const;
   void PutWaiting(const JobRecord& record);
   std::vector<std::string> UnmetDependencies(const JobRecord& record) const;
+  /// The jobs that have to end first, where all that it still waits for are such; else none.
+  std::vector<JobId> EndsWaitedFor(const JobRecord& record) const;
   Status LearnOutcomes(const std::vector<Dependency>& dependencies, const FindOutcome& outcome);
   void ForgetOutcomes(const std::vector<Dependency>& dependencies);  ///< Where nobody else waits for them.
   bool IsAskedFor(const JobRecord& record) const;
@@ -502,6 +504,8 @@ class Controller {
   /// Fills in the team that the job runs for. Changes nothing when it fails.
   Status CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller& caller, Time now) const;
   Status CheckQueued(const JobSpec& spec, std::uint64_t elements, const Caller& caller) const;
+  /// Refuses what its team may never run, so that it would wait for ever.
+  Status CheckTeamGpus(const JobRecord& record) const;
   /// Refuses what is more than the user may ever hold at once.
   Status CheckUserGpus(const std::string& user, const Request& request) const;
   /// What keeps such a job from starting whatever is free, as something that it waits for; empty: nothing.

@@ -201,7 +201,10 @@ Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spe
   DIVVY_CHECK(CheckTeam(asked, 0, {ended.user, caller.is_admin, std::move(owner_groups)}, now));
   DIVVY_TRY(ended.pool, CheckPools(ended.pool, {ended.request, ended.time_limit, ended.user.name,
                                                 teams_.PathOf(asked.team), caller.is_admin}));
-  if (!asked.queues_anyway) DIVVY_CHECK(CheckFeasible(cluster_, asked.request, PlacePool(ended.pool)));
+  if (!asked.queues_anyway) {
+    DIVVY_CHECK(CheckFeasible(cluster_, asked.request, PlacePool(ended.pool)));
+    DIVVY_CHECK(CheckTeamGpus(ended));
+  }
 
   JobRecord& record = live_.insert_or_assign(ended.id, std::move(ended)).first->second;
   if (record.array.is_set()) TakeBackFromArray(record, std::move(array));

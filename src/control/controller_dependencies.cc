@@ -201,6 +201,19 @@ std::vector<std::string> Controller::UnmetDependencies(const JobRecord& record) 
   return unmet;
 }
 
+std::vector<JobId> Controller::EndsWaitedFor(const JobRecord& record) const {
+  std::vector<JobId> jobs;
+  if (record.needs_any_dependency) return jobs;
+  for (const Dependency& dependency : record.dependencies) {
+    if (IsMet(record, dependency) == Met::kYes) continue;
+    const bool is_start = dependency.kind == DependencyKind::kAfter;
+    const JobRecord* target = dependency.kind == DependencyKind::kSingleton ? nullptr : Target(dependency);
+    if (is_start || target == nullptr || target->array_count > 0 || IsFinal(target->state)) return {};
+    jobs.push_back(target->id);
+  }
+  return jobs;
+}
+
 void Controller::ForgetOutcomes(const std::vector<Dependency>& dependencies) {
   for (const Dependency& dependency : dependencies) {
     if (dependency.kind == DependencyKind::kSingleton || dependents_.contains(dependency.job)) continue;

@@ -43,10 +43,11 @@ TEST(Machines, WhoRunsOnOneThatIsDrainedHearsOfItsDeadline) {
             "node n1 is draining: fan; at its deadline this is stopped (divvy nodes)");
   const JobId next = world.Submit(1);
   world.Turn();
-  EXPECT_TRUE(world.controller_.WaitingReason(world.Of(next)).ends_with("; node n1 is draining: fan"));
+  EXPECT_TRUE(world.controller_.WaitingReason(world.Of(next)).ends_with(": node n1 is draining: fan"));
   world.controller_.OnExited(job, 1, Exit{}, world.now_, world.now_, "n1");
   world.Turn();
-  EXPECT_EQ(world.controller_.WaitingReason(world.Of(next)), "waits for 1 GPU, 0 free; node n1 is drained: fan");
+  EXPECT_EQ(world.controller_.WaitingReason(world.Of(next)),
+            "asks for 1 GPU, but no GPU can be used now: node n1 is drained: fan");
 }
 
 TEST(Machines, WhatHasRunForLongRunsAfterTheControllersStart) {

@@ -335,7 +335,7 @@ TEST_F(Pools, CapAllOfTheirJobsTogether) {
   EXPECT_NE(Place(), "");
   EXPECT_EQ(Submit("g", 2), "");
   EXPECT_EQ(Place(), "");
-  EXPECT_EQ(Why(last_), "pool g holds 2 of at most 3 GPUs");
+  EXPECT_EQ(Why(last_), "pool g holds 2 GPUs of at most 3 GPUs; this needs 2 GPUs more");
 }
 
 // In one decision as over several; what runs in the other pool does not count in the one that is capped.

@@ -80,9 +80,12 @@ TEST_F(Reservations, OneInForceNamesItsGpusAndWhoWaitsIsToldOfIt) {
   EXPECT_EQ(turns[0].places[0].gpus, GpuSet::Of({0, 1, 2}));
   const JobId others = Submit("bob", 2, hours(1)), own = Submit("ada", 4, hours(3));
   world_.Turn();
-  EXPECT_EQ(world_.controller_.WaitingReason(*world_.controller_.Find(others)), "waits for 2 GPUs, 1 free, 3 reserved");
-  EXPECT_EQ(world_.controller_.WaitingReason(*world_.controller_.Find(own)),
-            "waits for 4 GPUs, 4 free, but not for it now");
+  EXPECT_EQ(world_.controller_.WaitingReason(*world_.controller_.Find(others)),
+            "needs 2 GPUs; 3 of the 4 free GPUs (GPUs 0-2) are reserved for user ada for 2 h more");
+  EXPECT_EQ(
+      world_.controller_.WaitingReason(*world_.controller_.Find(own)),
+      "needs 4 GPUs; 3 of the 4 free GPUs (GPUs 0-2) are reserved for user ada for 2 h more; a job of its owner has to "
+      "end by then");
 }
 
 TEST_F(Reservations, HowManyMoreThanAMachineHasMakesNoDifference) {

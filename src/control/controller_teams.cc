@@ -273,13 +273,6 @@ Status Controller::CheckTeam(JobSpec& spec, std::uint64_t elements, const Caller
   }
   DIVVY_TRY(const std::string team, teams_.TeamFor({caller.user.name, caller.groups, caller.is_admin}, spec.team));
   spec.team = team;
-  const std::int64_t milli = std::int64_t{spec.request.gpus_in_all()} * 1000;
-  for (const TeamRow* row : teams_.PathOf(team)) {
-    if (row->limit_milli && milli > *row->limit_milli && !spec.queues_anyway) {
-      return FailedPrecondition("it asks for " + Plural(spec.request.gpus_in_all(), "GPU") + ", and team " + row->name +
-                                " runs on " + FormatMilli(*row->limit_milli) + " at most");
-    }
-  }
   if (!spec.queues_anyway) DIVVY_CHECK(CheckUserGpus(caller.user.name, spec.request));
   DIVVY_CHECK(CheckQueued(spec, elements, caller));
   if (spec.request.gpus_in_all() == 0) return {};

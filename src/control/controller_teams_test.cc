@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "control/controller_test_world.h"
+#include "engine/server/explain.h"
 
 namespace divvy {
 namespace controller_teams_test {
@@ -27,9 +28,12 @@ class Teams : public ::testing::Test {
   }
   std::string Submit(int gpus, std::string team = "", std::uint64_t elements = 0) {
     JobSpec spec;
-    spec.command = {"true"};
     spec.request.gpus = gpus;
     spec.team = std::move(team);
+    return Submit(std::move(spec), elements);
+  }
+  std::string Submit(JobSpec spec, std::uint64_t elements = 0) {
+    spec.command = {"true"};
     const auto done =
         world_.controller_.Submit(std::move(spec), elements, world_.ada_, world_.now_, World::NoHistory());
     last_ = done ? done->id : JobId();
@@ -128,7 +132,8 @@ TEST_F(Teams, AUserHoldsNoMoreGpusThanTheirCap) {
   ASSERT_EQ(Submit(0), "");
   EXPECT_EQ(World::Launched(world_.Turn()).size(), 3u);
   EXPECT_EQ(world_.controller_.cluster().group_gpus("user ada"), 2);
-  EXPECT_EQ(world_.controller_.WaitingReason(*world_.controller_.Find(JobId(3))), "user ada holds 2 of at most 2 GPUs");
+  EXPECT_EQ(world_.controller_.WaitingReason(*world_.controller_.Find(JobId(3))),
+            "user ada holds 2 GPUs of at most 2 GPUs; this needs 1 GPU more");
   ada.gpus = 4;
   ASSERT_TRUE(world_.controller_.SetTeamUser(ada, root_, world_.now_));
   EXPECT_EQ(World::Launched(world_.Turn()).size(), 1u);
@@ -214,7 +219,46 @@ TEST_F(Teams, ATooLargeJobIsRefusedByItsTeamsLimit) {
   TeamChange vision = Vision();
   vision.limit = 2;
   ASSERT_EQ(Set(vision), "");
-  EXPECT_EQ(Submit(3), "it asks for 3 GPUs, and team vision runs on 2 at most");
+  EXPECT_EQ(Submit(3), "asks for 3 GPUs, but team vision never runs more than 2 GPUs at once; ask for at most that");
+}
+
+TEST_F(Teams, AJobThatMayNotBorrowIsRefusedByItsTeamsQuota) {
+  TeamChange vision = Vision();
+  vision.quota = 2;
+  ASSERT_EQ(Set(vision), "");
+  EXPECT_EQ(
+      Submit(3),
+      "3 GPUs exceed team vision's quota of 2 and the job may not borrow, so it can never start; use --gpus 2, or "
+      "submit it with --preemptible requeue to borrow idle GPUs, or ask an administrator: divvy teams set vision "
+      "--quota 3");
+  JobSpec borrows;
+  borrows.request.gpus = 3;
+  borrows.preemptible = Preemptible::kRequeue;
+  borrows.is_preemptible_set = true;
+  EXPECT_EQ(Submit(borrows), "");
+  JobChanges changes;
+  changes.preemptible = Preemptible::kNever;
+  const auto changed = world_.controller_.Update(last_, changes, root_, world_.now_, World::NoHistory());
+  ASSERT_FALSE(changed);
+  EXPECT_TRUE(changed.error().message.starts_with("3 GPUs exceed team vision's quota of 2 and "));
+  EXPECT_EQ(World::Launched(world_.Turn()).size(), 1u);
+}
+
+TEST_F(Teams, AJobThatItsTeamsQuotaHasComeToForbidSaysSoWhereverItIsListed) {
+  ASSERT_EQ(Set(Vision()), "");
+  ASSERT_EQ(Submit(3), "");
+  ASSERT_EQ(Submit(3), "");
+  EXPECT_EQ(World::Launched(world_.Turn()).size(), 1u);
+  TeamChange smaller = Vision();
+  smaller.add_users.clear();
+  smaller.quota = 2;
+  ASSERT_EQ(Set(smaller), "");
+  world_.Turn();
+  const std::string reason = world_.controller_.WaitingReason(*world_.controller_.Find(last_));
+  EXPECT_TRUE(reason.starts_with("3 GPUs exceed team vision's quota of 2 and ")) << reason;
+  const Explanation why = Explain(world_.controller_.cluster(), last_, world_.now_);
+  ASSERT_FALSE(why.blockers.empty());
+  EXPECT_EQ(why.blockers.front().text, reason);
 }
 
 TEST_F(Teams, TheListSaysThatTheTeamIsWhatKeepsAJobBackAndNotGpus) {
@@ -226,7 +270,7 @@ TEST_F(Teams, TheListSaysThatTheTeamIsWhatKeepsAJobBackAndNotGpus) {
   ASSERT_EQ(Submit(1), "");
   EXPECT_TRUE(World::Launched(world_.Turn()).empty());
   EXPECT_EQ(world_.controller_.WaitingReason(*world_.controller_.Find(last_)),
-            "team vision runs as much as its limit allows");
+            "team vision runs 2 GPUs of at most 2 GPUs; this needs 1 GPU more");
 }
 
 TEST_F(Teams, ABudgetIsCountedWhileJobsRunAndHoldsUntilTheNextPeriod) {

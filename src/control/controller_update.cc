@@ -128,6 +128,7 @@ Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, 
     DIVVY_CHECK(CheckFeasible(cluster_, after.request, PlacePool(after.pool)));
     DIVVY_CHECK(CheckUserGpus(after.user.name, after.request));
   }
+  if ((changes.changes_request() || changes.preemptible) && !changes.queues_anyway) DIVVY_CHECK(CheckTeamGpus(after));
   if (after.is_foreground && after.retries > 0)
     return InvalidArgument("retries: " + job + " runs on somebody's terminal and cannot run again by itself");
   return {};

@@ -24,52 +24,58 @@ std::string UnreadyText(const std::vector<Seat>& seats) {
 
 }  // namespace
 
-Reason WaitingReasonOf(const Controller& controller, const JobRecord& record, IdleTexts& idle) {
-  const Server& cluster = controller.cluster();
-  if (record.is_held) return record.reason.empty() ? "held: divvy release " + ToString(record.id) : record.reason;
-  const WaitingEntry* entry = cluster.waiting(record.id);
-  // An element that has no record of its own yet waits as its array does.
-  if (entry == nullptr && record.array.is_set()) entry = cluster.waiting(record.array);
-  if (entry == nullptr) return record.reason;
-  if (!entry->unmet_dependencies.empty()) return "waits for " + Join(entry->unmet_dependencies, " and ");
-  for (const GroupName& group : entry->groups) {
-    const int limit = cluster.group_limit(group);
-    if (limit > 0 && cluster.group_running(group) >= limit) {
-      return group + " runs " + std::to_string(limit) + " of at most " + std::to_string(limit);
-    }
-    const int most = cluster.group_gpu_limit(group);
-    const int held = cluster.group_gpus(group);
-    if (most > 0 && record.request.gpus_in_all() > 0 && held + record.request.gpus_in_all() > most)
-      return group + " holds " + std::to_string(held) + " of at most " + Plural(most, "GPU");
-  }
-  if (record.restarts > 0 && entry->begin != kNoTime)
-    return "waits before the next try" + (record.reason.empty() ? "" : ": " + record.reason);
-  if (entry->begin != kNoTime && entry->begin > record.queued_at) return "waits for its begin time";
-  if (std::string bar = cluster.TeamBar(record.id); !bar.empty()) return bar;
-  if (std::string gone = WhyNoPool(controller.pools(), cluster, record); !gone.empty()) return gone;
-  if (const int asked = record.request.gpus_in_all(); asked > 0) {
-    const std::string& resting = idle.OfNodes(*entry);
-    if (!record.request.slice.empty())
-      return "waits for a slice " + record.request.slice + (resting.empty() ? "" : "; " + resting);
-    if (record.request.is_portioned()) {
-      const std::string part =
-          record.request.portion.is_by_memory() ? PortionText(record.request.portion) : GpuCountText(record.request);
-      return "waits for " + part + (record.request.gpus > 1 ? " of GPUs" : " of a GPU") +
-             (resting.empty() ? "" : "; " + resting);
-    }
-    const auto is_its = [&](std::uint64_t booking) {
-      const auto number = controller.ReservationOfBooking(booking);
-      return number && IsFor(controller.reservations().all().at(*number), record.user.name, record.team);
-    };
-    return "waits for " + Plural(asked, "GPU") + ", " + idle.OfGpus(*entry, is_its) +
-           (resting.empty() ? "" : "; " + resting);
-  }
-  return "waits for CPUs or memory";
+void NameBlocker(const Controller& controller, Blocker& blocker) {
+  blocker.text = WithTeamNames(blocker.text);
+  blocker.rule = WithTeamNames(blocker.rule);
+  constexpr std::string_view kRule = "reservation ";
+  if (blocker.kind != BlockerKind::kReservation || !blocker.rule.starts_with(kRule)) return;
+  const auto booking = ParseInteger(std::string_view(blocker.rule).substr(kRule.size()));
+  if (!booking || *booking <= 0) return;  // A job's, that is.
+  const auto number = controller.ReservationOfBooking(static_cast<std::uint64_t>(*booking));
+  if (!number) return;
+  const auto at = controller.reservations().all().find(*number);
+  if (at == controller.reservations().all().end()) return;
+  blocker.rule = NameOf(at->second);
+  constexpr std::string_view kUser = " for one user ";
+  if (const auto user = blocker.text.find(kUser); user != std::string::npos && !at->second.user.empty())
+    blocker.text.replace(user, kUser.size(), " for user " + at->second.user + " ");
 }
 
-Reason StateReason(const Controller& controller, const JobRecord& record, IdleTexts* idle) {
+std::string WithTeamNames(std::string text) {
+  for (const std::string_view whose : {"group team ", "group user "}) {
+    if (const auto at = text.find(whose); at != std::string::npos) text.erase(at, std::string_view("group ").size());
+  }
+  return text;
+}
+
+std::optional<Blocker> PoolBlocker(const Controller& controller, const JobRecord& record) {
+  std::string gone = WhyNoPool(controller.pools(), controller.cluster(), record);
+  if (gone.empty()) return std::nullopt;
+  Blocker blocker;
+  blocker.kind = BlockerKind::kInfeasible;
+  blocker.text = std::move(gone);
+  return blocker;
+}
+
+Reason WaitingReasonOf(const Controller& controller, const JobRecord& record, FirstBlockers& blockers) {
+  const Server& cluster = controller.cluster();
+  if (record.is_held && !record.reason.empty()) return record.reason;
+  // An element that has no record of its own yet waits as its array does.
+  const bool is_apart = cluster.waiting(record.id) != nullptr;
+  const JobId entry = is_apart ? record.id : record.array;
+  if (!entry.is_set() || cluster.waiting(entry) == nullptr) return record.reason;
+  std::optional<Blocker> first = PoolBlocker(controller, record);
+  if (!first) first = blockers.Find(entry);
+  if (!first) return "about to start";
+  if (first->kind == BlockerKind::kBeginTime && record.restarts > 0)
+    return "waits before the next try" + (record.reason.empty() ? "" : ": " + record.reason);
+  NameBlocker(controller, *first);
+  return std::move(first->text);
+}
+
+Reason StateReason(const Controller& controller, const JobRecord& record, FirstBlockers* blockers) {
   if (IsWaiting(record.state))
-    return idle == nullptr ? controller.WaitingReason(record) : WaitingReasonOf(controller, record, *idle);
+    return blockers == nullptr ? controller.WaitingReason(record) : WaitingReasonOf(controller, record, *blockers);
   if (!IsActive(record.state) || record.array_count > 0) return record.reason;
   const bool is_stopping = record.state == JobState::kStopping;
   const bool has_begun = !is_stopping && record.state != JobState::kStarting;

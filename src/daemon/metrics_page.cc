@@ -154,7 +154,7 @@ void AddSamples(Exposition& out, const Latest& latest, Of of, const std::array<E
   }
 }
 
-// Jobs by what they wait for, as Controller::WaitingReason would begin to say it.
+// Jobs by what they wait for, roughly: a scrape of a long queue has no time for Controller::WaitingReason.
 std::string_view WaitsFor(const Controller& controller, const JobRecord& record) {
   const Server& cluster = controller.cluster();
   if (record.is_held) return "release";
@@ -166,7 +166,7 @@ std::string_view WaitsFor(const Controller& controller, const JobRecord& record)
     if (limit > 0 && cluster.group_running(group) >= limit) return "group";
   }
   if (entry->begin != kNoTime && entry->begin > record.queued_at) return "begin";
-  if (!cluster.TeamBar(record.id).empty()) return "team";
+  if (cluster.IsBarredByTeam(record.id)) return "team";
   return record.request.gpus_in_all() > 0 ? "gpus" : "cpus";
 }
 

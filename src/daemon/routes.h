@@ -25,7 +25,7 @@ namespace divvy {
 class AgentDoor;
 class Counters;
 class FarStreams;
-class IdleTexts;
+class FirstBlockers;
 class SampleBook;
 class NodeShares;
 class Notifier;
@@ -298,7 +298,7 @@ class Routes {
   void AnswerNamed(Call& call, const wire::JobSelector& select);
   Finish ReadListing(Listing& listing);
   /// `idle`: of the same listing; null: of one job.
-  wire::JobView LiveView(const JobRecord& record, const FindOutcome& find, IdleTexts* idle = nullptr);
+  wire::JobView LiveView(const JobRecord& record, const FindOutcome& find, FirstBlockers* blockers = nullptr);
   /// Where a job with parts of GPUs is at this moment.
   std::optional<wire::ShareView> ShareOf(const JobRecord& record) const;
   void AnswerDetail(Call& call, const Found& found);

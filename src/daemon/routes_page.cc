@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "base/uuid.h"
+#include "control/start_reason.h"
 #include "daemon/routes_call.h"
 #include "daemon/routes_found.h"
 #include "daemon/routes_query.h"
@@ -170,7 +171,7 @@ void Routes::Starts(Call& call) {
     wire::StartView& view = answer.starts.emplace_back();
     view.id = job;
     if (start->at != kNever) view.start = ToSeconds(std::max(start->at, now));
-    view.basis = WithPublicIds(start->basis, find);
+    view.basis = WithPublicIds(WithTeamNames(start->basis), find);
   }
   call.Answer(answer);
 }

@@ -16,7 +16,6 @@
 #include "daemon/routes_found.h"
 #include "daemon/select.h"
 #include "daemon/start_waits.h"
-#include "engine/server/idle_gpus.h"
 #include "model/reason_words.h"
 #include "model/run_line.h"
 #include "platform/step_list_file.h"
@@ -97,8 +96,10 @@ bool TakeRun(std::int64_t run, const Result<std::vector<Batch::HistoryLine>>& hi
 }
 
 /// StateReason; of a job on a machine that is lost also whether its lease has ended there.
-Reason ReasonNow(Core& core, AgentDoor* door, const JobRecord& record, IdleTexts* idle = nullptr) {
-  Reason reason = StateReason(core.controller(), record, idle);
+Reason ReasonNow(Core& core, AgentDoor* door, const JobRecord& record, FirstBlockers* blockers = nullptr) {
+  std::optional<FirstBlockers> own;
+  if (blockers == nullptr) blockers = &own.emplace(core.controller().cluster(), core.Now());
+  Reason reason = StateReason(core.controller(), record, blockers);
   if (!reason.ends_with(kMayGoOn) || door == nullptr || door->agents() == nullptr) return reason;
   for (const Seat& seat : SeatsOf(record)) {
     const NodeRow* row = door->book().Find(seat.node);
@@ -164,8 +165,8 @@ std::vector<JobRecord> Routes::LiveInOrder(const wire::JobSelector& select, cons
   return out;
 }
 
-wire::JobView Routes::LiveView(const JobRecord& record, const FindOutcome& find, IdleTexts* idle) {
-  const Reason reason = ReasonNow(core_, ports_.agents.get(), record, idle);
+wire::JobView Routes::LiveView(const JobRecord& record, const FindOutcome& find, FirstBlockers* blockers) {
+  const Reason reason = ReasonNow(core_, ports_.agents.get(), record, blockers);
   wire::JobView view = ViewOf(record, reason, labels_.Of(record), find);
   view.share = ShareOf(record);
   return view;
@@ -195,9 +196,9 @@ void Routes::AnswerJobs(Call& call, const wire::JobSelector& select, bool has_la
   Listing listing;
   std::map<JobId, std::uint64_t> positions;
   const FindOutcome find = LiveNames();
-  IdleTexts idle(core_.controller().cluster());
+  FirstBlockers blockers(core_.controller().cluster(), core_.Now());
   for (const JobRecord& record : LiveInOrder(select, call.caller, positions)) {
-    listing.views.push_back(LiveView(record, find, &idle));
+    listing.views.push_back(LiveView(record, find, &blockers));
     if (const auto at = positions.find(record.id); at != positions.end())
       listing.views.back().position = static_cast<std::int64_t>(at->second);
   }
@@ -252,13 +253,13 @@ void Routes::AnswerNamed(Call& call, const wire::JobSelector& select) {
   const auto ids = SelectIds(core_, labels_, select, call.caller);
   if (!ids) return call.Refuse(ids.error());
   const FindOutcome find = LiveNames();
-  IdleTexts idle(core_.controller().cluster());
+  FirstBlockers blockers(core_.controller().cluster(), core_.Now());
   std::vector<std::pair<JobId, std::optional<wire::JobView>>> views;
   bool is_complete = true;
   for (const JobId id : *ids) {
     const auto record = core_.FindUnstored(id);
     const bool is_shown = !record || select.includes_final || !IsFinal(record->state);
-    if (is_shown) views.emplace_back(id, record ? std::optional(LiveView(*record, find, &idle)) : std::nullopt);
+    if (is_shown) views.emplace_back(id, record ? std::optional(LiveView(*record, find, &blockers)) : std::nullopt);
     is_complete &= record.has_value();
   }
   // Of ranges what has ended is in the store, or not there yet.
@@ -268,7 +269,7 @@ void Routes::AnswerNamed(Call& call, const wire::JobSelector& select) {
         ranges, [&](const auto& range) { return range.first <= record.id && record.id <= range.second; });
     const bool is_new = std::ranges::find(*ids, record.id) == ids->end() && !record.array.is_set();
     if (is_in && is_new && Passes(record, select, call.caller) && labels_.Passes(record, select))
-      views.emplace_back(record.id, LiveView(record, find, &idle));
+      views.emplace_back(record.id, LiveView(record, find, &blockers));
   }
   is_complete &= ranges.empty();
   ReadAsideUnless(
@@ -502,12 +503,11 @@ void Routes::Why(Call& call) {
   const JobRecord* array = controller.ArrayOf(*id);
   Explanation explanation = Explain(controller.cluster(), array != nullptr ? array->id : *id, core_.Now(),
                                     controller.run_spread(), array != nullptr ? ElementsBefore(*array, *id) : 0);
-  for (Blocker& blocker : explanation.blockers) NameTeamsAndReservations(controller, blocker);
+  for (Blocker& blocker : explanation.blockers) NameBlocker(controller, blocker);
+  explanation.prediction_basis = WithTeamNames(std::move(explanation.prediction_basis));
   const bool waits = IsWaiting(record->state);
-  std::string no_pool = waits ? WhyNoPool(controller.pools(), controller.cluster(), *record) : "";
-  if (!no_pool.empty()) {
-    // To the engine a pool that is gone is machines that are not there.
-    explanation.blockers.assign(1, {BlockerKind::kInfeasible, std::move(no_pool)});
+  if (auto no_pool = waits ? PoolBlocker(controller, *record) : std::nullopt) {
+    explanation.blockers.assign(1, std::move(*no_pool));
     explanation.would_start_now.clear();
   }
   wire::WhyView view =

@@ -36,24 +36,6 @@ Duration SecondsOf(double seconds) { return TimeFromSeconds(seconds).time_since_
 
 }  // namespace
 
-void NameTeamsAndReservations(const Controller& controller, Blocker& blocker) {
-  for (std::string* text : {&blocker.text, &blocker.rule}) {
-    for (const std::string_view whose : {"group team ", "group user "}) {
-      if (const auto at = text->find(whose); at != std::string::npos)
-        text->erase(at, std::string_view("group ").size());
-    }
-  }
-  constexpr std::string_view kRule = "reservation ";
-  if (blocker.kind != BlockerKind::kReservation || !blocker.rule.starts_with(kRule)) return;
-  const auto booking = ParseInteger(std::string_view(blocker.rule).substr(kRule.size()));
-  if (!booking || *booking <= 0) return;  // A job's, that is.
-  const auto number = controller.ReservationOfBooking(static_cast<std::uint64_t>(*booking));
-  if (!number) return;
-  const auto at = controller.reservations().all().find(*number);
-  if (at == controller.reservations().all().end()) return;
-  blocker.rule = NameOf(at->second);
-}
-
 void Routes::Reservations(Call& call) {
   std::vector<wire::ReservationView> views;
   for (const auto& [number, reservation] : core_.controller().reservations().all())

@@ -197,7 +197,7 @@ std::string PublicId(const JobRecord& record) {
 }
 
 std::string WithPublicIds(const std::string& text, const FindOutcome& find) {
-  constexpr std::array<std::string_view, 3> kBefore = {"job ", "jobs ", "divvy release "};
+  constexpr std::array<std::string_view, 4> kBefore = {"job ", "jobs ", "divvy release ", "divvy update "};
   const std::string_view all = text;
   std::string out;
   std::size_t at = 0;

@@ -33,8 +33,6 @@ std::string PublicId(const JobRecord& record);
 /// The engine and the controller name jobs by their own ids. Gives each element of an array that `text` names after
 /// "job", "jobs" or "divvy release" the name that people know; the rest stays.
 std::string WithPublicIds(const std::string& text, const FindOutcome& find);
-/// The engine knows caps of teams and users as groups, and the turns of reservations by numbers of its own.
-void NameTeamsAndReservations(const Controller& controller, Blocker& blocker);
 
 /// Of a job on several machines: what it has on each, in the order of its ranks.
 std::vector<wire::SeatView> SeatViewsOf(const JobRecord& record);

@@ -63,7 +63,7 @@ std::string Subject(const JobRecord& record) {
 
 /// A blocker's text as the second half of a sentence: what begins with a verb wants its subject.
 std::string Clause(const std::string& text, bool is_array) {
-  for (std::string_view verb : {"needs ", "is ", "waits ", "may ", "asks "}) {
+  for (std::string_view verb : {"needs ", "is ", "waits ", "may ", "asks ", "can "}) {
     if (text.starts_with(verb)) return (is_array ? "each " : "it ") + text;
   }
   return text;
@@ -249,7 +249,8 @@ std::string WaitingSummary(const JobRecord& record, const Explanation& explanati
   }
   if (view.blockers.empty()) return text + "nothing holds it back any more, it is about to start.";
   const std::string& first = view.blockers.front().text;
-  if (!is_array && first.starts_with("waits ")) text = Subject(record) + " " + first;
+  const bool has_verb = first.starts_with("waits ") || first.starts_with("can never ");
+  if (!is_array && has_verb) text = Subject(record) + " " + first;
   else text += Clause(first, is_array);
   if (const auto before = static_cast<std::int64_t>(explanation.members_before); before > 0)
     text += "; " + Plural(before, "element") + " of its array " + (before == 1 ? "goes" : "go") + " before it";

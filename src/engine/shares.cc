@@ -147,6 +147,7 @@ std::vector<std::int64_t> Divide(std::int64_t total, std::span<const Claim> clai
   std::vector<Open> by_right;
   for (std::size_t i = 0; i < claims.size(); ++i) {
     wants.push_back(std::max<std::int64_t>(0, std::min(claims[i].demand, claims[i].limit)));
+    if (claims[i].quota == kNoBound) continue;
     const std::int64_t right = std::min(wants[i], std::max<std::int64_t>(0, claims[i].quota));
     rights += right;
     by_right.push_back({i, right, static_cast<std::uint64_t>(right)});
@@ -157,15 +158,22 @@ std::vector<std::int64_t> Divide(std::int64_t total, std::span<const Claim> clai
   }
   for (const Open& o : by_right) shares[o.claim] = o.room;
   std::int64_t surplus = total - rights;
-  std::map<int, std::vector<Open>, std::greater<>> by_priority;
-  for (std::size_t i = 0; i < claims.size(); ++i)
-    by_priority[claims[i].priority].push_back({i, wants[i] - shares[i], claims[i].weight});
-  for (auto& [priority, open] : by_priority) {
-    surplus = ByWeight(surplus, open, shares, unit);
-    // Nobody with a weight wants it: better in the hands of one without than of a lower priority, or idle.
-    for (Open& o : open) o = {o.claim, wants[o.claim] - shares[o.claim], 1};
-    surplus = ByWeight(surplus, std::move(open), shares, unit);
-  }
+  const auto divide_surplus = [&](bool has_quota) {
+    std::map<int, std::vector<Open>, std::greater<>> by_priority;
+    for (std::size_t i = 0; i < claims.size(); ++i) {
+      if ((claims[i].quota != kNoBound) != has_quota) continue;
+      by_priority[claims[i].priority].push_back({i, wants[i] - shares[i], claims[i].weight});
+    }
+    for (auto& [priority, open] : by_priority) {
+      surplus = ByWeight(surplus, open, shares, unit);
+      // Nobody with a weight wants it: better in the hands of one without than of a lower priority, or idle.
+      for (Open& o : open) o = {o.claim, wants[o.claim] - shares[o.claim], 1};
+      surplus = ByWeight(surplus, std::move(open), shares, unit);
+    }
+  };
+  // A claim without a quota may have all that it asks for before other claims exceed their quotas.
+  divide_surplus(false);
+  divide_surplus(true);
   return shares;
 }
 

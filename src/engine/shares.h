@@ -20,7 +20,7 @@ inline constexpr std::int64_t kNoBound = std::numeric_limits<std::int64_t>::max(
 /// One team among its siblings.
 struct Claim {
   std::int64_t demand = 0;        // GPUs that it runs on or waits for.
-  std::int64_t quota = 0;         // Its own by right; kNoBound: as many as it asks for.
+  std::int64_t quota = 0;         // Its own by right; kNoBound: as many as the quotas of others leave.
   std::int64_t limit = kNoBound;  // Never more.
   std::uint64_t weight = 1;       // Of the surplus; 0: none of it while another of its priority wants it.
   int priority = 0;               // The surplus goes to the highest first.
@@ -28,7 +28,8 @@ struct Claim {
 
 /// How many of `total` GPUs each claim may have. Sums to min(total, what is asked within limits); no claim gets more
 /// than its demand or its limit. Everyone has their quota, or less by weight-free largest remainder if the quotas
-/// together exceed `total`; then the surplus goes by priority, within one priority in proportion to the weights.
+/// together exceed `total`; then the surplus goes by priority, within one priority in proportion to the weights: first
+/// to claims without a quota, up to their demand, then to claims that want more than their quota.
 /// Everything may be counted in parts of a GPU: then `unit` is how many make a whole one. Who is content has exactly
 /// what they want; the rest is divided in whole units.
 std::vector<std::int64_t> Divide(std::int64_t total, std::span<const Claim> claims, std::int64_t unit = 1);

@@ -20,6 +20,7 @@ wait_for "the large job" state_is "$big" running
 small=$(divvy submit --quiet --gpus 1 -- true)
 after=$(divvy submit --quiet --after "$small" -- sh -c 'echo after')
 divvy why "$small" | grep -q "needs 1 GPU" || fail "why does not say what is missing"
+expect "needs 1 GPU, none is free" "$(field "$small" reason)" "the reason in a listing"
 cpu=$(divvy submit --quiet -- true)
 wait_for "the job without GPUs, which waits for nobody" state_is "$cpu" succeeded
 divvy cancel "$big" >/dev/null

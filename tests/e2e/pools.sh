@@ -125,7 +125,7 @@ divvy pools | grep -Eq '^alone +up +n2 +4 +0 ' || fail "divvy pools shows: $(div
 divvy status | grep -Eq 'GPUs +6 of 10 free' || fail "status shows: $(divvy status)"
 expect "n2 alloc" "$(divvy sinfo -h -p alone -o '%N %t')" "its state in Slurm's words"
 beside=$(submit --pool night --gpus 1 -- true)
-divvy show "$beside" | grep -q "waits for 1 GPU, 0 free, 4 on machines that are other jobs' alone" || fail "$(divvy show "$beside")"
+divvy show "$beside" | grep -q "the machines that have what it asks for are other jobs' alone" || fail "$(divvy show "$beside")"
 divvy cancel --all >/dev/null
 wait_for "their ends" queue_is_empty
 divvy down >/dev/null

@@ -26,7 +26,7 @@ refused "no team gone to be its parent" divvy teams add nlp --parent gone
 divvy teams add vision --quota 2 --limit 3 --user "$me" --max-running 1 >/dev/null
 refused "say whose share this job runs on" divvy submit -- true
 refused "there is no team visoin" divvy submit --team visoin -- true
-refused "team vision runs on 3 at most" divvy submit --team vision --gpus 4 -- true
+refused "team vision never runs more than 3 GPUs at once" divvy submit --team vision --gpus 4 -- true
 divvy teams user "$me" --team vision >/dev/null
 
 # The default team, and its cap of one job at a time.

@@ -206,10 +206,12 @@ std::string ReasonCode(const wire::JobView& job) {
   const std::string text = ToLower(job.reason);
   if (Has(text, "starts no jobs: its state is "))
     return Has(text, "its state is inactive") ? "PartitionInactive" : "PartitionDown";
-  if (Has(text, "never") && !job.dependencies.empty()) return "DependencyNeverSatisfied";
+  if (Has(text, "(never: ") && !job.dependencies.empty()) return "DependencyNeverSatisfied";
   if (!job.eligible_time) return job.dependencies.empty() ? "BeginTime" : "Dependency";
   if (Has(text, "begin") || Has(text, "not before") || Has(text, "waits before the next try")) return "BeginTime";
   if (Has(text, "waits for job") || Has(text, "earlier jobs of the same name")) return "Dependency";
+  const bool is_quota = Has(text, " quota of team ") || Has(text, "'s quota of ");
+  if (is_quota || Has(text, " gpu of at most ") || Has(text, " gpus of at most ")) return "AssocGrpGRES";
   if (Has(text, "of at most")) return text.starts_with("array ") ? "JobArrayTaskLimit" : "AssocGrpJobsLimit";
   if (Has(text, "restricted") || Has(text, "fenced") || Has(text, "unmanaged") || Has(text, "drain"))
     return "ReqNodeNotAvail";

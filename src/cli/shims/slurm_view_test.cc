@@ -104,6 +104,16 @@ TEST(Squeue, ACapOfAGroupIsNoArrayTaskLimit) {
   EXPECT_EQ(ReasonCode(job), "AssocGrpJobsLimit");
 }
 
+TEST(Squeue, ALimitOrAQuotaOfGpusIsNoLimitOfJobs) {
+  wire::JobView job = Job(6, "queued");
+  for (const char* reason : {"team vision runs 2 GPUs of at most 2 GPUs; this needs 1 GPU more",
+                             "the quota of team vision is in use: its jobs that may not be preempted have 2 of 2 GPUs",
+                             "3 GPUs exceed team vision's quota of 2 and the job may not borrow"}) {
+    job.reason = reason;
+    EXPECT_EQ(ReasonCode(job), "AssocGrpGRES") << reason;
+  }
+}
+
 TEST(Squeue, APoolThatStartsNoneIsAPartitionThatIsDown) {
   wire::JobView job = Job(6, "queued");
   job.position = 1;

@@ -101,6 +101,19 @@ class Estimator {
     return jobs;
   }
 
+  // It starts once a booking of some of its GPUs is over.
+  bool EndsBooking(const Promise& promise) const {
+    const auto is_on = [&](const Booking& booking, const Piece& piece) {
+      return std::any_of(booking.pieces.begin(), booking.pieces.end(), [&](const Piece& booked) {
+        return booked.node == piece.node && placement::Overlap(booked.gpus, piece.gpus);
+      });
+    };
+    return std::any_of(state_.bookings.begin(), state_.bookings.end(), [&](const Booking& booking) {
+      return booking.until == promise.start && std::any_of(promise.pieces.begin(), promise.pieces.end(),
+                                                           [&](const Piece& piece) { return is_on(booking, piece); });
+    });
+  }
+
   // Only the first promise is a bound: a job before another may start early and push that one back. `is_open`: so may
   // one that a limit keeps back, which has no promise.
   Estimate FromPromise(const PromiseSlot& slot, bool is_open) {
@@ -138,10 +151,19 @@ class Estimator {
     else if (is_alone) estimate.latest = std::max(FreeAt(promise, Outcome::kLatest), promise.start);
     estimate.is_promise = is_bound;
     if (is_alone && spread_ != nullptr) SetEarliest(estimate, FreeAt(promise, Outcome::kEarliest));
+    const std::string in = "in " + DurationText(promise.start - now_);
+    const std::string when = EndsBooking(promise) ? "when a reservation ends"
+                             : jobs.empty()       ? ""
+                                                  : WhenTheyEnd(jobs, true);
+    if (estimate.typical < promise.start) {
+      estimate.basis = WhenTheyEnd(jobs, false) + (is_bound ? "; at the latest " : "; reserved ") + in +
+                       (when.empty() ? "" : ", " + when);
+      return estimate;
+    }
     const std::string reserved = is_bound   ? "reserved: at the latest "
                                  : is_first ? "reserved: "
                                             : "reserved behind other jobs: ";
-    estimate.basis = reserved + (jobs.empty() ? "in " + DurationText(promise.start - now_) : WhenTheyEnd(jobs, true));
+    estimate.basis = reserved + (when.empty() ? in : when);
     return estimate;
   }
 
@@ -160,7 +182,9 @@ class Estimator {
     if (likelier.typical <= now_ || likelier.typical >= estimate.typical) return;
     estimate.typical = likelier.typical;
     if (estimate.earliest > estimate.typical) estimate.earliest = estimate.typical;
-    if (!estimate.is_promise) estimate.basis = likelier.basis + "; " + estimate.basis;
+    estimate.basis =
+        likelier.basis + "; " +
+        (estimate.is_promise ? "at the latest in " + DurationText(estimate.latest - now_) : estimate.basis);
   }
 
   // --- By what is known of ends -------------------------------------------------------------------------------------
@@ -271,10 +295,14 @@ class Estimator {
   }
 
   static std::string LimitText(const Answer& answer) {
-    if (answer.at == kNever) return "no time can be given: the jobs that its caps and limits count have no known end";
-    if (answer.moment.behind == 0) return "when enough of those end that its caps and limits count";
-    return "after " + JobsAhead(answer.moment.behind) +
-           " that its caps and limits count too, going by predictions and time limits";
+    const std::string& limit = answer.moment.limit;
+    if (limit.empty()) return "no time can be given: what its limits leave is kept for a job ahead of it";
+    // "jobs without GPUs" is a limit of its own name.
+    const std::string jobs = limit.starts_with("jobs ") ? limit : "jobs of " + limit;
+    if (answer.at == kNever) return "no time can be given: the " + jobs + " that run have no known end";
+    if (answer.moment.behind == 0) return "when enough " + jobs + " end";
+    return "after " + JobsAhead(answer.moment.behind) + " under the same limits (" + limit +
+           "), going by predictions and time limits";
   }
 
   std::string LineText(const Answer& answer) const {

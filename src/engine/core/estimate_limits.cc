@@ -49,6 +49,12 @@ std::int64_t Limits::RoomOf(std::size_t bound) const {
   return is_second ? spec.quota_parts - state_.teams.firm(team) : spec.limit_parts - state_.teams.running(team);
 }
 
+std::string Limits::NameOf(std::uint32_t limit) const {
+  const std::size_t index = bounds_[limit] / 2;
+  if (index < state_.caps.size()) return state_.caps[index].name;
+  return "team " + state_.teams.spec(static_cast<TeamIndex>(index - state_.caps.size())).name;
+}
+
 void Limits::Expect(const ClassKey& key, std::int64_t parts, std::uint64_t members) {
   if (wanted_.empty()) return;
   ForEachBound(key, parts, [&](std::size_t bound, std::int64_t amount) {
@@ -114,7 +120,7 @@ const char* WhyNeverAllowed(const Cluster::State& state, const ClassKey& key, st
     const TeamSpec& spec = state.teams.spec(team);
     if (spec.limit_parts != kNoBound && parts > spec.limit_parts) return kLimit;
     if (spec.quota_parts != kNoBound && parts > spec.quota_parts && key.preemptible == Preemptible::kNever) {
-      return "never: it cannot be taken back, and asks for more than a team's quota";
+      return "never: it asks for more than its team's quota, and may not borrow";
     }
   }
   return nullptr;

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/core/estimate_stock.h"
@@ -35,6 +36,8 @@ class Limits {
   std::vector<Use> UsesOf(const ClassKey& key, std::int64_t parts);
 
   std::size_t size() const { return bounds_.size(); }
+  /// Whose jobs it counts: "team vision", "group user ada", "array 10".
+  std::string NameOf(std::uint32_t limit) const;
   /// Once all have been asked for: who that runs holds what of them.
   void FindHolders();
   /// What each has, and will have as running jobs end. After FindHolders.

@@ -66,9 +66,9 @@ TEST(EstimateLimits, OneAfterTheOtherUnderACapOnGpus) {
   Put(cluster, 1, 8, {.caps = {cap}});
   cluster.Decide(At(0));
   EXPECT_EQ(Told(cluster, 3, 8), (std::vector<double>{1, 1, 2, 2, 3, 3}));
-  EXPECT_EQ(When(cluster, 3, 0).basis, "when enough of those end that its caps and limits count");
+  EXPECT_EQ(When(cluster, 3, 0).basis, "when enough jobs of user ada end");
   EXPECT_EQ(When(cluster, 6, 0).basis,
-            "after the 3 jobs ahead of it that its caps and limits count too, going by predictions and time limits");
+            "after the 3 jobs ahead of it under the same limits (user ada), going by predictions and time limits");
   EXPECT_EQ(When(cluster, 8, 0).latest, At(3 * 3600));
 }
 
@@ -135,8 +135,7 @@ TEST(EstimateLimits, WithoutAnEndNoRoomComesBack) {
   Put(cluster, 5, 5, {.caps = {cap}});
   cluster.Decide(At(0));
   EXPECT_EQ(Told(cluster, 3, 5), (std::vector<double>{1, 2, -1}));
-  EXPECT_EQ(When(cluster, 5, 0).basis,
-            "no time can be given: the jobs that its caps and limits count have no known end");
+  EXPECT_EQ(When(cluster, 5, 0).basis, "no time can be given: the jobs of user ada that run have no known end");
 }
 
 TEST(EstimateLimits, APredictionIsAnEnd) {

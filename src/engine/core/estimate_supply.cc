@@ -423,7 +423,9 @@ Supply::Turn Supply::Served(Outcome outcome) const {
       return its == work.uses.end() ? 0 : its->amount;
     };
     const Time at = is_whole ? limit.From(use.amount) : Summed(outcome, std::move(limit), use.amount, amount_of);
-    turn.limits.at = std::max(turn.limits.at, at);
+    if (at <= turn.limits.at) continue;
+    turn.limits.at = at;
+    turn.limits.limit = limits_.NameOf(use.limit);
   }
   if (ahead_here_ == 0) return turn;
   const std::int64_t own = UnitsOf(ask_);

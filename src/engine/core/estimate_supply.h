@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -53,6 +54,7 @@ class Supply {
     std::uint64_t behind = 0;      // Members ahead that it waits for.
     std::uint64_t endless = 0;     // Of these, those that nobody can date.
     bool ends_booking = false;     // It is then that a booking is over.
+    std::string limit;             // The limit that lets it last, by whose jobs it counts; empty: none is known.
   };
   /// From when a node, or as many as it takes, has room for it, as far as running jobs go. Where that is no later than
   /// `soon` it may be any time up to it: the search ends there.

@@ -133,7 +133,7 @@ TEST(Estimate, WaitsForACap) {
   cluster.Decide(At(0));
   const Estimate start = When(cluster, 2, 0);
   EXPECT_EQ(start.typical, At(3600));
-  EXPECT_EQ(start.basis, "when enough of those end that its caps and limits count");
+  EXPECT_EQ(start.basis, "when enough jobs of group eval end");
 }
 
 }  // namespace estimate_test

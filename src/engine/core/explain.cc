@@ -90,7 +90,7 @@ Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& 
     View view(state, seeker, now);
     ahead = CountAhead(state, view.order(), now);
     members_before = std::min<std::uint64_t>(members_before, waiting.count - 1);
-    answer.blockers = FindBlockers(view, names, is_ahead ? seeker.place.since : kNoTime);
+    answer.blockers = FindBlockers(view, names);
     if (answer.is_in_line) {
       answer.position = ahead.members + members_before + 1;
       answer.ahead_parts = ahead.gpu_parts + static_cast<std::int64_t>(members_before) * LeastGpuParts(seeker.ask);

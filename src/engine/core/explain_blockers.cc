@@ -49,17 +49,19 @@ constexpr const char* kKeptAhead = ", and what is left is kept for a job ahead";
 
 class BlockerFinder {
  public:
-  BlockerFinder(View& view, const Names& names, Time begin)
+  BlockerFinder(View& view, const Names& names, bool has_holders)
       : view_(view),
         state_(view.state()),
         ask_(view.seeker().ask),
         key_(view.seeker().key),
         names_(names),
         now_(view.now()),
-        begin_(begin) {}
+        has_holders_(has_holders) {}
 
   std::vector<Blocker> All() {
-    if (begin_ != kNoTime) Add(BlockerKind::kBeginTime, "may begin in " + DurationText(begin_ - now_), 0, 0);
+    const Place& place = view_.seeker().place;
+    if (state_.waiting.at(place.id).lane == Waiting::Lane::kDated && place.since > now_)
+      Add(BlockerKind::kBeginTime, "may begin in " + DurationText(place.since - now_), 0, 0);
     FindCaps();
     FindTeams();
     if (!FindImpossible()) FindRoom();
@@ -114,8 +116,8 @@ class BlockerFinder {
     const Cap& cap = state_.caps[index];
     const std::int64_t parts = LeastGpuParts(ask_);
     const std::string most = GpuText(cap.parts_limit);
-    std::string text =
-        "asks for " + GpuText(parts) + ", but " + cap.name + " never holds more than " + most + " at once";
+    std::string text = "can never start: asks for " + GpuText(parts) + ", but " + cap.name + " never holds more than " +
+                       most + " at once";
     if (parts <= cap.parts_limit) {
       text = cap.name + " holds " + GpuText(cap.parts) + " of at most " + most + "; this needs " + GpuText(parts) +
              " more";
@@ -128,6 +130,7 @@ class BlockerFinder {
   }
 
   void AddCapHolders(Blocker& blocker, CapIndex index) const {
+    if (!has_holders_) return;
     const bool counts_gpus = blocker.kind == BlockerKind::kGpuCap;
     const auto has = [&](const Run& run) {
       return IsCountedIn(state_.classes[run.job_class].key, index) && (!counts_gpus || state_.PartsOf(run) > 0);
@@ -143,6 +146,7 @@ class BlockerFinder {
   }
 
   void AddTeamHolders(Blocker& blocker, TeamIndex team, bool is_firm_only) const {
+    if (!has_holders_) return;
     const auto has = [&](const Run& run) {
       const JobClass& job_class = state_.classes[run.job_class];
       return IsWithin(job_class.key.team, team) && (job_class.is_firm() || !is_firm_only);
@@ -164,7 +168,7 @@ class BlockerFinder {
                          GpuText(spec.limit_parts) + "; this needs " + GpuText(parts) + " more" +
                          (is_kept ? std::string(kKeptAhead) : "");
       if (is_never) {
-        text = "asks for " + GpuText(parts) + ", but team " + spec.name + " never runs more than " +
+        text = "can never start: asks for " + GpuText(parts) + ", but team " + spec.name + " never runs more than " +
                GpuText(spec.limit_parts) + " at once";
       }
       Blocker& blocker = Add(BlockerKind::kTeamLimit, std::move(text), parts,
@@ -178,18 +182,17 @@ class BlockerFinder {
       const TeamSpec& spec = teams.spec(team);
       const bool is_kept = teams.firm(team) + parts <= spec.quota_parts;
       const bool is_never = parts > spec.quota_parts;
-      std::string text = "team " + spec.name + " has " + GpuText(teams.firm(team)) + " of its quota of " +
-                         GpuText(spec.quota_parts) +
-                         " in jobs that cannot be taken back, and neither can this one; it needs " + GpuText(parts) +
-                         " more" + (is_kept ? std::string(kKeptAhead) : "");
-      if (is_never) {
-        text = "asks for " + GpuText(parts) + " that cannot be taken back, but the quota of team " + spec.name +
-               " is " + GpuText(spec.quota_parts);
-      }
+      const std::string used = GpuNumber(teams.firm(team)) + " of " + GpuText(spec.quota_parts);
+      std::string text = is_kept ? "what is left of the quota of team " + spec.name + " is kept for a job ahead (" +
+                                       used + " are in use, and this job needs " + GpuNumber(parts) + ")"
+                                 : "the quota of team " + spec.name +
+                                       " is in use: its jobs that may not be preempted have " + used +
+                                       ", and this one needs " + GpuNumber(parts) + " more";
+      text += "; --preemptible requeue lets it borrow idle GPUs";
+      if (is_never) text = BeyondQuotaText(spec, ask_);
       Blocker& blocker = Add(BlockerKind::kTeamQuota, std::move(text), parts,
                              std::max<std::int64_t>(spec.quota_parts - teams.firm(team), 0));
-      blocker.rule =
-          "quota of team " + spec.name + ": " + GpuText(spec.quota_parts) + "; only preemptible jobs may use more";
+      blocker.rule = "quota of team " + spec.name + ": " + GpuText(spec.quota_parts);
       if (!is_never) AddTeamHolders(blocker, team, true);
     }
   }
@@ -201,8 +204,8 @@ class BlockerFinder {
     const NodeKinds all(state_, NodeKinds::Of::kAll);
     std::optional<Lack> never = Impossible(all, ask_, names_);
     Blocker& blocker = Add(never ? BlockerKind::kImpossible : BlockerKind::kUnusable,
-                           never ? std::move(never->text) : std::move(lack->text), (never ? *never : *lack).needed,
-                           (never ? *never : *lack).available);
+                           never ? "can never start: " + never->text : std::move(lack->text),
+                           (never ? *never : *lack).needed, (never ? *never : *lack).available);
     blocker.rule = never ? "what no node has it can never get" : "GPUs that are out of service take no new work";
     return true;
   }
@@ -288,6 +291,7 @@ class BlockerFinder {
 
   // Of what any of its tasks could use.
   void AddHoldersOfAll(Blocker& blocker) const {
+    if (!has_holders_) return;
     Tally all;
     std::vector<Shape> shapes;
     bool is_of_gpus = true;
@@ -307,6 +311,7 @@ class BlockerFinder {
   }
 
   void AddGpuHolders(const Tally& tally, const std::vector<Shape>& shapes, Blocker& blocker) const {
+    if (!has_holders_) return;
     std::vector<bool> is_such(state_.nodes.size());
     for (const NodeIndex node : tally.nodes) is_such[node] = true;
     const auto could_help = [&](const Piece& piece) {
@@ -319,6 +324,7 @@ class BlockerFinder {
   }
 
   void AddHostHolders(const Tally& tally, Blocker& blocker) const {
+    if (!has_holders_) return;
     const auto has = [&](const Run& run) { return IsOnKinds(state_, run, tally.kinds, false); };
     AddHolders(state_, now_, has, tally.nodes, blocker);
   }
@@ -485,8 +491,8 @@ class BlockerFinder {
       const std::string tasks = "its " + Plural(group.least, group.apart ? "part" : "task");
       if (most_of_model < group.least) {
         Blocker& blocker = Add(BlockerKind::kTogether,
-                               tasks + " need GPUs of the same model, and no model has room for more than " +
-                                   std::to_string(most_of_model),
+                               tasks + " need GPUs of the same model; there is room for at most " +
+                                   std::to_string(most_of_model) + " on GPUs of one model",
                                group.least, most_of_model);
         blocker.rule = "tasks of one job run on one model";
         AddHoldersOfAll(blocker);
@@ -549,14 +555,14 @@ class BlockerFinder {
   const ClassKey& key_;
   const Names& names_;
   Time now_;
-  Time begin_;
+  bool has_holders_;
   std::vector<Blocker> found_;
 };
 
 }  // namespace
 
-std::vector<Blocker> FindBlockers(View& view, const Names& names, Time begin) {
-  return BlockerFinder(view, names, begin).All();
+std::vector<Blocker> FindBlockers(View& view, const Names& names, bool has_holders) {
+  return BlockerFinder(view, names, has_holders).All();
 }
 
 }  // namespace divvy::core

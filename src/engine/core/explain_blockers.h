@@ -8,8 +8,9 @@
 
 namespace divvy::core {
 
-/// The hardest first. Empty: it would start at the next decision.
-/// Requires: the job of the view waits. `begin`: when it may, kNoTime where that does not keep it back.
-std::vector<Blocker> FindBlockers(View& view, const Names& names, Time begin);
+/// The hardest first. Empty: it would start at the next decision. Without `has_holders` nobody is named who has what is
+/// missing, for less work.
+/// Requires: the job of the view waits.
+std::vector<Blocker> FindBlockers(View& view, const Names& names, bool has_holders = true);
 
 }  // namespace divvy::core

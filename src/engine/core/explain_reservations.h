@@ -1,5 +1,6 @@
 // Room that a job may not use because it is kept for others: for jobs that were promised a start, for those that what
-// was taken back goes to, and by reservations that people made.
+// was taken back goes to, and by reservations that people made. A reservation ahead counts also where running jobs have
+// the room now, if there is too little beside it once they end.
 #pragma once
 
 #include <vector>

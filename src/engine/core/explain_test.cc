@@ -168,7 +168,8 @@ TEST(Explain, NamesABooking) {
   cluster.Put(MakeJob(cluster, 1, GpuAsk(2), At(0), hours(2)), At(0));
   cluster.Decide(At(0));
   const Explanation answer = Why(cluster, 1, 0);
-  EXPECT_EQ(TextOf(answer), "GPUs 0-3 are free, but kept for one user in 1 h; this one could run past that");
+  EXPECT_EQ(TextOf(answer),
+            "needs 2 GPUs; all 4 free GPUs are reserved for one user in 1 h; this one could run past that");
   EXPECT_EQ(answer.blockers.at(0).rule, "reservation 7");
 }
 
@@ -194,8 +195,8 @@ TEST(Explain, NamesCapsLimitsAndQuotas) {
   const Explanation answer = Why(cluster, 2, 0);
   EXPECT_EQ(TextOf(answer),
             "array 10 runs 1 of at most 1 | team vision runs 4 GPUs of at most 6 GPUs; this needs 4 GPUs more | "
-            "team vision has 4 GPUs of its quota of 4 GPUs in jobs that cannot be taken back, and neither can this "
-            "one; it needs 4 GPUs more");
+            "the quota of team vision is in use: its jobs that may not be preempted have 4 of 4 GPUs, and this one "
+            "needs 4 more; --preemptible requeue lets it borrow idle GPUs");
   EXPECT_EQ(answer.blockers[0].rule, "array cap %1");
   EXPECT_EQ(answer.blockers[1].holders.size(), 1u);
   EXPECT_FALSE(answer.change);
@@ -255,7 +256,7 @@ TEST(Explain, SaysWhatCanNeverRunAndWhatIsOutOfService) {
   cluster.SetUsable(1, 0xff, false);
   cluster.Decide(At(0));
   const Explanation never = Why(cluster, 1, 0);
-  EXPECT_EQ(TextOf(never), "asks for 16 GPUs on one node, but the largest has 8");
+  EXPECT_EQ(TextOf(never), "can never start: asks for 16 GPUs on one node, but the largest has 8");
   EXPECT_EQ(never.blockers.at(0).kind, BlockerKind::kImpossible);
   EXPECT_EQ(never.start.basis, "never on this cluster as it is");
   const Explanation not_now = Why(cluster, 2, 0);

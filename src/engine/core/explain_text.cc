@@ -17,12 +17,12 @@ std::string Decimal(std::int64_t parts, std::int64_t whole) {
   return text + "." + digits;
 }
 
-std::string GpuDecimal(std::int64_t gpu_parts) { return Decimal(gpu_parts, placement::kGpuParts); }
-
 }  // namespace
 
+std::string GpuNumber(std::int64_t gpu_parts) { return Decimal(gpu_parts, placement::kGpuParts); }
+
 std::string GpuText(std::int64_t gpu_parts) {
-  return GpuDecimal(gpu_parts) + (gpu_parts == placement::kGpuParts ? " GPU" : " GPUs");
+  return GpuNumber(gpu_parts) + (gpu_parts == placement::kGpuParts ? " GPU" : " GPUs");
 }
 
 std::string CpusText(std::int64_t cpu_milli) {
@@ -36,13 +36,13 @@ std::string GpusOf(const Shape& shape) {
   if (shape.slice) return "a " + std::string(placement::MigProfileName(*shape.slice)) + " slice of a GPU";
   const std::string memory = shape.gpu_memory_mib == 0 ? "" : " with " + MibText(shape.gpu_memory_mib);
   if (shape.is_whole()) return Plural(shape.gpus, "GPU") + memory + (!memory.empty() && shape.gpus > 1 ? " each" : "");
-  if (shape.gpus == 1) return GpuDecimal(shape.parts) + " of a GPU" + memory;
-  return std::to_string(shape.gpus) + " GPUs to " + GpuDecimal(shape.parts) + memory + " each";
+  if (shape.gpus == 1) return GpuNumber(shape.parts) + " of a GPU" + memory;
+  return std::to_string(shape.gpus) + " GPUs to " + GpuNumber(shape.parts) + memory + " each";
 }
 
 std::string GpusFlag(const Shape& shape) {
   if (shape.is_whole()) return std::to_string(shape.gpus);
-  return (shape.gpus > 1 ? std::to_string(shape.gpus) + "x" : "") + GpuDecimal(shape.parts);
+  return (shape.gpus > 1 ? std::to_string(shape.gpus) + "x" : "") + GpuNumber(shape.parts);
 }
 
 std::string CpusFlag(std::int64_t cpu_milli) { return Decimal(cpu_milli, 1000); }

@@ -14,6 +14,8 @@ namespace divvy::core {
 
 /// "1 GPU", "12 GPUs", "0.4 GPUs".
 std::string GpuText(std::int64_t gpu_parts);
+/// The same without the unit: "1", "0.4".
+std::string GpuNumber(std::int64_t gpu_parts);
 /// "8 CPUs", "0.5 CPUs".
 std::string CpusText(std::int64_t cpu_milli);
 std::string MibText(std::int64_t mib);

@@ -57,6 +57,8 @@ class View {
   Time now() const { return now_; }
 
   bool IsBarred() const;
+  /// Those that have a promise and stand before this job.
+  const std::vector<JobId>& before() const { return before_; }
   /// It has a promise and stands before this job.
   bool IsBefore(const PromiseSlot& slot) const;
   /// Of a cap, what nobody has and is not for this job either: it is kept for those before it who are promised a start.

@@ -323,8 +323,8 @@ class Judge {
     if (by_model) {
       if (most_of_model < tasks.least) {
         return OfSum(group, LackingPart::kOneModel, most_of_model,
-                     asks + ", whose GPUs must all be of the same model, but no model has room for more than " +
-                         std::to_string(most_of_model));
+                     asks + ", but the " + (tasks.apart ? "nodes" : "tasks") +
+                         " of a job need GPUs of the same model: " + RoomByModel(of_model));
       }
     }
     if (WidestOf(ask_) == Together::kAnywhere) return std::nullopt;
@@ -337,6 +337,33 @@ class Judge {
     if (!ask_.requires_together || ask_.together != WidestOf(ask_)) return lack;
     lack.nearest += (lack.nearest.empty() ? "" : "; ") + std::string("without ':required' they may lie apart");
     return lack;
+  }
+
+  // "there is room for 1 on GPUs of type a100 (n1) and for 2 on GPUs of type h100 (n0 and others)".
+  std::string RoomByModel(const std::map<int, std::int64_t>& of_model) const {
+    constexpr std::size_t kMostListed = 4;
+    std::vector<std::string> rooms;
+    for (const auto& [model, room] : of_model) {
+      if (room == 0) continue;
+      placement::ModelSet kinds = 0;
+      std::string where;
+      std::int64_t nodes = 0;
+      for (const Kind& kind : kinds_.kinds) {
+        if (!HasModel(kind.facts, model)) continue;
+        kinds |= placement::ModelSet{1} << kind.facts.kind;
+        for (std::size_t gpu = 0; gpu < kind.facts.gpu_kinds.size(); ++gpu) {
+          if (ModelOf(kind.facts, static_cast<int>(gpu)) == model)
+            kinds |= placement::ModelSet{1} << kind.facts.gpu_kinds[gpu];
+        }
+        if (nodes == 0) where = kind.facts.name;
+        nodes += kind.nodes;
+      }
+      const std::string which = names_.models ? " " + names_.models(kinds) : " of model " + std::to_string(model);
+      rooms.push_back("for " + std::to_string(room) + " on GPUs" + which + " (" + where +
+                      (nodes > 1 ? " and others)" : ")"));
+    }
+    if (rooms.size() > kMostListed) rooms.resize(kMostListed);
+    return rooms.empty() ? "there is room for none" : "there is room " + Join(rooms, " and ");
   }
 
   // So many tasks of the group, by model; by none where models do not matter.
@@ -470,6 +497,22 @@ Status Feasible(const Cluster& cluster, const Ask& ask, const Names& names) {
 
 Status Feasible(const Cluster& cluster, const Ask& ask) { return Feasible(cluster, ask, Names()); }
 
+std::string BeyondQuotaText(const TeamSpec& team, const Ask& ask) {
+  const std::int64_t parts = LeastGpuParts(ask);
+  std::string text = GpuText(parts) + (parts == placement::kGpuParts ? " exceeds" : " exceed") + " team " + team.name +
+                     "'s quota of " + GpuNumber(team.quota_parts) +
+                     " and the job may not borrow, so it can never start; ";
+  Shape less = ask.groups.front().alternatives.front();
+  if (less.is_whole())
+    less.gpus = static_cast<std::int16_t>(std::min<std::int64_t>(less.gpus, team.quota_parts / placement::kGpuParts));
+  else less.parts = static_cast<std::int16_t>(std::min<std::int64_t>(less.parts, team.quota_parts));
+  const bool is_counted = !less.slice && less.gpu_memory_mib == 0 && (less.is_whole() || less.gpus == 1);
+  const bool has_less = IsSingle(ask) && is_counted && less.gpus > 0 && less.parts > 0;
+  if (has_less) text += "use --gpus " + GpusFlag(less) + ", or ";
+  return text + "submit it with --preemptible requeue to borrow idle GPUs, or ask an administrator: divvy teams set " +
+         ShellQuote(team.name) + " --quota " + GpuNumber(parts);
+}
+
 Status FeasibleForTeam(const Cluster& cluster, const Ask& ask, TeamIndex team, Preemptible preemptible) {
   const Teams& teams = cluster.teams();
   const std::int64_t parts = LeastGpuParts(ask);
@@ -479,11 +522,8 @@ Status FeasibleForTeam(const Cluster& cluster, const Ask& ask, TeamIndex team, P
       return LimitExceeded("asks for " + GpuText(parts) + ", but team " + spec.name + " never runs more than " +
                            GpuText(spec.limit_parts) + " at once; ask for at most that");
     }
-    if (preemptible == Preemptible::kNever && spec.quota_parts != kNoBound && parts > spec.quota_parts) {
-      return LimitExceeded("asks for " + GpuText(parts) + " that cannot be taken back, but the quota of team " +
-                           spec.name + " is " + GpuText(spec.quota_parts) +
-                           "; with --preemptible requeue it may use more while others leave it");
-    }
+    if (preemptible == Preemptible::kNever && spec.quota_parts != kNoBound && parts > spec.quota_parts)
+      return LimitExceeded(BeyondQuotaText(spec, ask));
   }
   return {};
 }

@@ -83,10 +83,11 @@ TEST(Feasible, CountsTasksModelsAndRacks) {
     other.gpu_model = other.kind = 1;
     cluster.AddNode(other);
   }
-  EXPECT_EQ(Refusal(cluster, GpuAsk(8, 9)),
-            "asks for 9 tasks of 8 GPUs, whose GPUs must all be of the same model, but no model has room for more than "
-            "8; --tasks "
-            "8 is the most that it can ever give");
+  EXPECT_EQ(
+      Refusal(cluster, GpuAsk(8, 9)),
+      "asks for 9 tasks of 8 GPUs, but the tasks of a job need GPUs of the same model: there is room for 8 on GPUs of "
+      "model 0 (n0 and others) and for 2 on GPUs of model 1 (n0 and others); --tasks 8 is the most that it can ever "
+      "give");
   EXPECT_EQ(Refusal(cluster, GpuAsk(8, 11)),
             "asks for 11 tasks of 8 GPUs, but the whole cluster has room for 10; --tasks 8 is the most that it can "
             "ever give")
@@ -104,9 +105,11 @@ TEST(Feasible, KnowsTheTeamsOwnBounds) {
   EXPECT_TRUE(FeasibleForTeam(cluster, GpuAsk(8), 1, Preemptible::kRequeue));
   const Status quota = FeasibleForTeam(cluster, GpuAsk(8), 1, Preemptible::kNever);
   ASSERT_FALSE(quota);
-  EXPECT_EQ(quota.error().message,
-            "asks for 8 GPUs that cannot be taken back, but the quota of team vision is 4 GPUs; with --preemptible "
-            "requeue it may use more while others leave it");
+  EXPECT_EQ(
+      quota.error().message,
+      "8 GPUs exceed team vision's quota of 4 and the job may not borrow, so it can never start; use --gpus 4, or "
+      "submit it with --preemptible requeue to borrow idle GPUs, or ask an administrator: divvy teams set vision "
+      "--quota 8");
   EXPECT_FALSE(FeasibleForTeam(cluster, GpuAsk(8, 3), 1, Preemptible::kRequeue));
 }
 

@@ -50,12 +50,7 @@ class Finder {
 
   std::vector<Blocker> All(const std::vector<core::Blocker>& found) {
     Impossible(found);
-    if (entry_.is_held)
-      Add(BlockerKind::kHeld, "is held; divvy release " + ToString(entry_.id) + " puts it in line", 0, 0);
-    for (const std::string& dependency : entry_.unmet_dependencies) {
-      Add(BlockerKind::kDependency, "waits for " + dependency, 1, 0);
-    }
-    if (entry_.begin > now_) Add(BlockerKind::kBeginTime, "may begin in " + DurationText(entry_.begin - now_), 0, 0);
+    for (Blocker& own : OwnBlockers(entry_, now_)) found_.push_back(std::move(own));
     for (const core::Blocker& blocker : found) Tell(blocker);
     Asked();
     return std::move(found_);
@@ -223,8 +218,8 @@ class Finder {
     const bool is_known = !found.empty() && found.front().kind == core::BlockerKind::kImpossible;
     const Status status = CheckFeasible(server_, entry_.request, entry_.pool);
     if (status && !is_known) return;
-    Add(BlockerKind::kInfeasible, status ? found.front().text : status.error().message, entry_.request.gpus_in_all(),
-        server_.gpu_count());
+    Add(BlockerKind::kInfeasible, status ? found.front().text : "can never start: " + status.error().message,
+        entry_.request.gpus_in_all(), server_.gpu_count());
   }
 
   void Cap(const core::Blocker& blocker) {
@@ -346,6 +341,18 @@ class Finder {
 };
 
 }  // namespace
+
+std::vector<Blocker> OwnBlockers(const WaitingEntry& entry, Time now) {
+  std::vector<Blocker> own;
+  const auto add = [&](BlockerKind kind, std::string text, std::int64_t needed) {
+    own.push_back({kind, std::move(text), needed, 0, {}, "", false});
+  };
+  if (entry.is_held) add(BlockerKind::kHeld, "is held; divvy release " + ToString(entry.id) + " puts it in line", 0);
+  for (const std::string& dependency : entry.unmet_dependencies)
+    add(BlockerKind::kDependency, "waits for " + dependency, 1);
+  if (entry.begin > now) add(BlockerKind::kBeginTime, "may begin in " + DurationText(entry.begin - now), 0);
+  return own;
+}
 
 std::vector<Blocker> FindBlockers(const Server& server, const WaitingEntry& entry,
                                   const std::vector<core::Blocker>& found, Time now) {

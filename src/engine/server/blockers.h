@@ -10,6 +10,10 @@
 
 namespace divvy {
 
+/// What the entry says itself, whatever else there is: that it is held, what it waits for, when it may begin.
+std::vector<Blocker> OwnBlockers(const WaitingEntry& entry, Time now);
+
+/// All, the hardest first; `found`: what the core found.
 std::vector<Blocker> FindBlockers(const Server& server, const WaitingEntry& entry,
                                   const std::vector<core::Blocker>& found, Time now);
 

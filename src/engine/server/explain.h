@@ -2,11 +2,14 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/result.h"
-#include "engine/core/estimate.h"
+#include "engine/core/explain.h"
 #include "engine/server/server.h"
 
 namespace divvy {
@@ -76,6 +79,26 @@ struct ExpectedStart {
 /// For a job that is not waiting, nothing.
 ExpectedStart StartOf(const Server& server, JobId entry, Time now, const core::SpreadOf& spread = {});
 
+/// The blocker that Explain would name first, without its holders, for listings of many jobs at one moment: it is found
+/// once for all jobs that ask for the same and stand behind the same reservations.
+/// Requires: nothing changes in the server meanwhile.
+class FirstBlockers {
+ public:
+  FirstBlockers(const Server& server, Time now);
+  /// Nothing: the next decision starts it. Requires: it waits.
+  std::optional<Blocker> Find(JobId entry);
+
+ private:
+  /// All that the blockers of an entry depend on, except for what it says itself: its class, the reservations before it
+  /// and its own, the first blocked job where nobody may pass that one, and what its request says for people.
+  using Like = std::tuple<core::ClassIndex, std::vector<JobId>, JobId, JobId, Request, std::string, PlacementStrategy>;
+
+  const Server& server_;
+  Time now_;
+  core::Names names_;
+  std::map<Like, std::optional<Blocker>> known_;
+};
+
 /// What a portion wants of a GPU with so much memory, `whose`: "the largest of this server", "GPU 3".
 Status CheckPortion(const GpuPortion& portion, Bytes gpu_memory, const std::string& whose);
 
@@ -84,6 +107,11 @@ Status CheckPortion(const GpuPortion& portion, Bytes gpu_memory, const std::stri
 /// --gpus 8 is the most"). Counts restricted and fenced GPUs as present (they
 /// may come back). No GPUs at all: says so. `pool`: in which; empty: anywhere.
 Status CheckFeasible(const Server& server, const Request& request, const std::string& pool = {});
+
+/// Refuses what the limit or the quota of its team, or of a team above it, never lets run; the message says what would
+/// have to change.
+Status CheckTeamFeasible(const Server& server, const Request& request, const std::string& pool, const std::string& team,
+                         Preemptible preemptible);
 
 /// Every waiting entry in the order in which it will be looked at, those not in line last; at most `limit` (0: all).
 std::vector<JobId> QueueOrder(const Server& server, Time now, std::size_t limit);

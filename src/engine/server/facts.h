@@ -109,6 +109,7 @@ struct WaitingEntry {
   bool is_held = false;
   Time begin = kNoTime;
   std::vector<std::string> unmet_dependencies;  // "job 12 to succeed"; empty: none.
+  std::vector<JobId> waits_for;  // The jobs that have to end first, where all unmet dependencies are such.
 };
 
 struct RunningJob {

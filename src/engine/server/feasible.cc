@@ -291,4 +291,10 @@ Status CheckFeasible(const Server& server, const Request& request, const std::st
   return request.is_heterogeneous() ? CheckTogether(server, request, ask) : Status();
 }
 
+Status CheckTeamFeasible(const Server& server, const Request& request, const std::string& pool, const std::string& team,
+                         Preemptible preemptible) {
+  const core::Ask ask = server.AskAbout(request, pool, PlacementStrategy::kSequential);
+  return core::FeasibleForTeam(server.core(), ask, server.TeamOf(team), preemptible);
+}
+
 }  // namespace divvy

@@ -211,13 +211,16 @@ void CheckPass(World& world) {
   EXPECT_LE(world.server.cpus_claimed(), world.server.capacity().cpus);
 }
 
-// Every waiting job says why, and a given time is not in the past.
+// Every waiting job says why, listings name the first blocker of that, and a given time is not in the past.
 void CheckExplanations(const World& world) {
   std::uint64_t last_position = 0;
+  FirstBlockers first(world.server, world.now);
   for (JobId id : QueueOrder(world.server, world.now, 0)) {
     const Explanation why = Explain(world.server, id, world.now);
     ASSERT_TRUE(why.is_waiting);
     EXPECT_FALSE(why.blockers.empty()) << "job " << id.value() << " waits without a reason";
+    const std::optional<Blocker> named = first.Find(id);
+    EXPECT_EQ(named ? named->text : "", why.blockers.empty() ? "" : why.blockers.front().text);
     EXPECT_FALSE(why.prediction_basis.empty());
     EXPECT_GE(why.predicted_start, world.now);
     const WaitingEntry& entry = *world.server.waiting(id);

@@ -8,7 +8,7 @@
 //   policy [fifo|small-first] [escalate_after=1h] [cpu_jobs=256]
 //   submit NAME [gpus=1] [most=4] [topology=nvlink:required] [placement=best] [limit=2h] [priority=0] [type=h100]
 //   [gpu_memory=40G] [cpus=4] [memory=8G] [group=g] [begin=30m]
-//          [after=job_1_to_succeed] [held] [random=DRAW] [anyway]
+//          [after=job_1_to_succeed [ends=NAME]] [held] [random=DRAW] [anyway]
 //   array NAME count=10 [cap=2] [and everything that submit takes]
 //   cycle               one pass: who starts where and why, what is reserved
 //   advance 30m         lets time pass: jobs end at their limits, a pass follows each event
@@ -199,6 +199,7 @@ class Scenario {
     }
     if (words.named.contains("begin")) entry.begin = world_.now + ReadDuration(words.Get("begin"));
     if (words.named.contains("after")) entry.unmet_dependencies.push_back(Spaced(words.Get("after")));
+    if (words.named.contains("ends")) entry.waits_for = {ids_[words.Get("ends")]};
     entry.is_held = words.Has("held");
     if (words.named.contains("random")) {
       entry.placement = PlacementStrategy::kRandom;
@@ -265,6 +266,8 @@ class Scenario {
            << " wanted ahead";
     else out_ << "not in line";
     out_ << " (" << answer.key << ")\n";
+    const std::optional<Blocker> first = FirstBlockers(world_.server, world_.now).Find(ids_[name]);
+    ASSERT_EQ(first ? first->text : "", answer.blockers.empty() ? "" : answer.blockers.front().text);
     for (const Blocker& blocker : answer.blockers) {
       out_ << "  " << blocker.text;
       if (!blocker.rule.empty()) out_ << " [" << blocker.rule << "]";

@@ -516,18 +516,12 @@ void Server::SetPaper(JobId running, GpuSet gpus) {
 
 // --- Questions -------------------------------------------------------------------------------------------------
 
-std::string Server::TeamBar(JobId waiting) const {
+bool Server::IsBarredByTeam(JobId waiting) const {
   const core::Cluster::State& state = core_.state();
   const auto at = state.waiting.find(waiting);
-  if (at == state.waiting.end() || !state.teams.has_rules()) return "";
+  if (at == state.waiting.end() || !state.teams.has_rules()) return false;
   const core::Barrier barrier = core::BarrierOf(state, at->second.job_class);
-  if (barrier.over_limit != core::kRootTeam) {
-    return "team " + state.teams.spec(barrier.over_limit).name + " runs as much as its limit allows";
-  }
-  if (barrier.over_quota != core::kRootTeam) {
-    return "team " + state.teams.spec(barrier.over_quota).name + " has its quota in jobs that cannot be taken back";
-  }
-  return "";
+  return barrier.over_limit != core::kRootTeam || barrier.over_quota != core::kRootTeam;
 }
 
 std::string Server::CheckInvariants() const {

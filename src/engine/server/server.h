@@ -100,9 +100,8 @@ class Server {
   void SetPools(std::vector<PoolRow> pools);
   /// Who starts now; they run, and have left the queue, when this returns.
   Decided Decide(Time now, const NameMember& name);
-  /// What keeps a waiting job back whatever is free, as its team counts: "team vision runs as much as its limit
-  /// allows". Empty: nothing. Cheap.
-  std::string TeamBar(JobId waiting) const;
+  /// Its team's limit or quota keeps a waiting job back whatever is free. Cheap.
+  bool IsBarredByTeam(JobId waiting) const;
   /// What Decide would say, without doing it: decides on a copy, and costs as much. For questions and tests.
   Plan WouldDecide(Time now) const;
 
@@ -140,6 +139,9 @@ class Server {
 
   /// All pools that a machine is in, ascending.
   const std::vector<std::string>& PoolsOf(NodeIndex node) const { return kinds_.PoolsOf(node); }
+
+  /// Of the last decision.
+  Time decided_at() const { return now_; }
 
   // For the files of this folder.
   const divvy::Book& book() const { return book_; }

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "engine/server/explain.h"
-#include "engine/server/idle_gpus.h"
 #include "engine/server/test_world.h"
 
 namespace divvy {
@@ -58,7 +57,9 @@ TEST(ServerSlices, AGpuThatTakesThemAloneIsNotFreeForWholeWork) {
   Give(world, 3);
   world.Submit(World::Job(1, 2));
   ASSERT_EQ(Start(world).size(), 1U);
-  EXPECT_EQ(IdleGpusText(world.server, World::Job(2, 2), {}), "1 free, 1 that it cannot use");
+  world.Submit(World::Job(2, 2));
+  EXPECT_TRUE(Start(world).empty());
+  EXPECT_EQ(FirstBlockers(world.server, world.now).Find(JobId(2)).value_or(Blocker()).text, "needs 2 GPUs, 1 is free");
 }
 
 TEST(ServerSlices, LieTogetherAndLeaveTheFrontToLargeOnes) {
