@@ -142,6 +142,10 @@ Status NodeHost::AdoptRuns(bool was_rebooted) {
     const JobRecord* record = controller_->Find(job);
     if (record != nullptr && IsActive(record->state)) shares_->Adopt(*record, node_->GpusHere(*record));
   }
+  // The keeper goes on with the tenants among them as well.
+  for (const RunDescription* run : node_->found()) {
+    if (!run->exit) shares_->Adopt(run->record, run->record.gpus);
+  }
   if (HadKeeper(KeeperDirectory(run_directory_))) shares_->FindKeeper();
   return {};
 }
