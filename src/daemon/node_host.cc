@@ -86,9 +86,8 @@ Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
     shares_->OnOver(job, attempt);
   });
   // From the loop: until it runs, standard error belongs to the command that waits for us.
-  node_->SetNote([this](const std::string& line) {
-    asio::post(loop_, [this, line] { log_.Write(LogLevel::kWarning, line); });
-  });
+  node_->SetNote(
+      [this](const std::string& line) { asio::post(loop_, [this, line] { log_.Write(LogLevel::kWarning, line); }); });
   node_->SetWatch([this](int fd, std::function<void()> on_readable) {
     auto& descriptor = watches_->processes[fd];
     descriptor = std::make_unique<asio::posix::stream_descriptor>(loop_, ::dup(fd));

@@ -17,7 +17,8 @@
 #
 #   ROUNDS=6 SEED=1 store_lost.sh      DIVVY_LONG=1: 50 rounds.
 . "$(dirname "$0")/lib.sh"
-trap 'divvy adopt --all >/dev/null 2>&1 || true; clean_up' EXIT
+clients=
+trap 'kill $clients 2>/dev/null || true; divvy adopt --all >/dev/null 2>&1 || true; clean_up' EXIT
 rounds=${ROUNDS:-$([ -n "${DIVVY_LONG:-}" ] && echo 50 || echo 6)}
 seed=${SEED:-$((RANDOM + 1))}
 RANDOM=$seed
@@ -105,7 +106,7 @@ strike() {
 }
 
 divvy up --quiet --emulate 8xH100-80GB
-aside= clients=
+aside=
 for client in 1 2 3 4; do
   client $client &
   clients="$clients $!"
