@@ -46,6 +46,10 @@ int LogoutMain(const Words& words);
 int UiMain(const Words& words);
 std::vector<dialect::Option> UiOptions();
 
+// cli/adopt.cc
+int AdoptMain(const Words& words);
+std::vector<dialect::Option> AdoptOptions();
+
 // cli/pools.cc
 int PoolsMain(const Words& words);
 int TopMain(const Words& words);

@@ -374,6 +374,22 @@ std::vector<Command> MakeCommands() {
        GpusMain,
        false},
 
+      {"adopt",
+       "List jobs that run and that the store does not know; take them over, or end them",
+       "divvy adopt [ID...] [OPTIONS]",
+       "A store that was lost, emptied or restored from a backup may not know jobs that still run. They are left alone "
+       "and no new work gets their GPUs. divvy adopt lists them; with ids it takes them over under these ids, so that "
+       "their end and exit code are recorded; with --end it ends them. Only the owner of a job and administrators may. "
+       "An adopted job never runs again: its environment is not known.",
+       {{"divvy adopt", "what was found"},
+        {"divvy adopt 17 18", "take these two over"},
+        {"divvy adopt --end --all", "end all of them"}},
+       "GPUs",
+       AdoptOptions,
+       "",
+       AdoptMain,
+       false},
+
       {"teams",
        "List the teams that share the GPUs, and change them",
        "divvy teams [list|users|show NAME] | add|set NAME [OPTIONS] | rm NAME | user NAME [OPTIONS] | quotas on|off",

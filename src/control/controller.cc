@@ -253,6 +253,10 @@ void Controller::RemoveSubmission(JobId id, std::vector<JobRecord>& removed) {
   live_.erase(at);
   jobs_total_ -= jobs;
   needs_plan_ = true;
+  if (const auto found = found_.find(id); found != found_.end()) {
+    found->second.is_adopted = false;
+    RefreshGpusOf(found->second.run.record.node);
+  }
 }
 
 void Controller::PutWaiting(const JobRecord& record) {

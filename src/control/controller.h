@@ -32,6 +32,7 @@
 #include "control/usage_book.h"
 #include "engine/server/explain.h"
 #include "model/job_record.h"
+#include "model/run_description.h"
 
 namespace divvy {
 
@@ -234,6 +235,34 @@ class Controller {
   /// What a booking of the engine is a turn of.
   std::optional<std::uint64_t> ReservationOfBooking(std::uint64_t booking) const;
 
+  // --- Runs that the store does not know (controller_found.cc) ---------------------------------------------------
+
+  enum class Found {
+    kTaken,    // The store knows the job: the run is taken over, as the attempt that it is.
+    kOver,     // The store knows that this run is over, or was replaced by a later one: it is ended.
+    kUnknown,  // The store was lost, emptied or restored: the run is left alone and its GPUs are withheld.
+  };
+  /// A node found this run by its run record, or says what has become of it. `run.record.node` is that node.
+  Found OnFound(RunDescription run, Time now, const FindOutcome& outcome);
+  /// A line of the run journal: a launch, or the end of a run, that the store may not know. After Load, in order.
+  void Replay(const RunDescription& run, Time now);
+  /// Whether Replay may have a use for a line about this run.
+  bool MayReplay(JobId job, std::uint32_t attempt) const;
+  /// No id below this is given out any more.
+  void ReserveIds(std::uint64_t next_id);
+  /// Takes over a run that was found, under its old id. It never runs again: its environment is not known. Owners and
+  /// administrators.
+  Result<std::string> Adopt(JobId id, const Caller& caller, Time now);
+  /// Ends a run that was found, and forgets it. Owners and administrators.
+  Result<std::string> EndFound(JobId id, const Caller& caller);
+  struct FoundRun {
+    RunDescription run;
+    bool is_ending = false;
+    bool is_id_taken = false;  // The store knows another job of that id.
+    bool is_adopted = false;   // Kept for the case that this cannot be made durable (Withdraw).
+  };
+  const std::map<JobId, FoundRun>& found() const { return found_; }
+
   // --- Facts ---------------------------------------------------------------------------------------------------
 
   // `node`: the machine that says so; empty: the controller's own. Times `at` are the controller's.
@@ -391,6 +420,8 @@ class Controller {
   void Replace(const JobRecord& after, const JobChanges& changes, const FindOutcome& outcome);
   void CountElements(const JobRecord& array);
   void KeepSpec(JobId id, std::shared_ptr<const JobSpec> spec);
+  /// What a job is after a run that ended so.
+  static std::pair<JobState, Reason> Judge(const JobRecord& record, const Exit& exit);
   bool RunsAgain(JobRecord& record, JobState outcome, const Exit& exit, Time now);
   /// Nothing of it is left anywhere; its exit and end are set.
   void EndRun(JobRecord& record, Time now);
@@ -411,6 +442,16 @@ class Controller {
   void KeepProgress(Time now);
   void KeepStarts(Time now);
   void EmptyRemoved(NodeIndex node);
+  JobRecord& Revive(JobRecord ended, const FindOutcome& outcome);
+  JobRecord* SameJob(const JobRecord& run);
+  void LeaveCluster(const JobRecord& record);
+  bool HasRoomFor(const RunDescription& run, const JobRecord* known) const;
+  void HoldBack(JobRecord& record, Time now);
+  void KeepEnd(JobRecord& record, const RunDescription& run, Time now);
+  void TakeUp(JobRecord& record, const RunDescription& run, const std::string& why, Time now);
+  void ForgetFound(const std::string& node);
+  std::string FoundOn(const std::string& node, GpuIndex gpu) const;
+  void RefreshGpusOf(const std::string& node);
   void LoseRuns(const std::string& node, Vanished how, Time now);
   std::string PlacePool(const std::string& pool) const;
   void LearnSpeed(const JobRecord& record, bool ended_well);
@@ -599,6 +640,7 @@ class Controller {
   Time next_progress_ = kNever;
   std::map<JobId, std::uint32_t> unkept_starts_;  // Began lately, by that attempt (OnStarted).
   Time next_starts_ = kNever;                     // When those that still run are kept.
+  std::map<JobId, FoundRun> found_;
   Effects effects_;
   BatchIndex batch_index_;
   std::function<std::string(const JobRecord& element)> name_of_;

@@ -30,19 +30,6 @@ std::string CompactSize(Bytes size) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GiB";
 }
 
-std::pair<JobState, Reason> Judge(const JobRecord& record, const Exit& exit) {
-  if (record.stop_intent == StopIntent::kCancel) return {JobState::kCancelled, record.reason};
-  if (!exit.is_known) return {JobState::kLost, "its supervisor was killed, so nobody saw how it ended"};
-  if (exit.hit_time_limit && record.full_limit >= Duration(0)) return {JobState::kTimedOut, Reason(kReachedDeadline)};
-  if (exit.hit_time_limit) return {JobState::kTimedOut, "reached its time limit of " + Compact(record.time_limit)};
-  if (!exit.failure.empty()) return {JobState::kFailed, exit.failure};
-  if (exit.was_oom_killed)
-    return {JobState::kFailed, std::string(kOutOfMemory) + ": it asked for " + CompactSize(record.request.memory)};
-  if (exit.signal != 0) return {JobState::kFailed, "ended by signal " + std::to_string(exit.signal)};
-  if (exit.code != 0) return {JobState::kFailed, "exit code " + std::to_string(exit.code)};
-  return {JobState::kSucceeded, "exit code 0"};
-}
-
 /// Of a gang that ran: another machine than its first lost its part, and not that the first could not run its program.
 bool LostAPart(const JobRecord& record) {
   if (record.gang.empty() || !record.was_let_go) return false;
@@ -109,6 +96,19 @@ void Controller::OnDelayed(JobId job, std::uint32_t attempt, const std::string& 
   const std::string where = node.empty() ? "the controller's machine " : "node " + node + " ";
   const Reason reason = record.gang.empty() ? why : where + why;
   if (std::exchange(record.reason, reason) != reason) Announce(record);
+}
+
+std::pair<JobState, Reason> Controller::Judge(const JobRecord& record, const Exit& exit) {
+  if (record.stop_intent == StopIntent::kCancel) return {JobState::kCancelled, record.reason};
+  if (!exit.is_known) return {JobState::kLost, "its supervisor was killed, so nobody saw how it ended"};
+  if (exit.hit_time_limit && record.full_limit >= Duration(0)) return {JobState::kTimedOut, Reason(kReachedDeadline)};
+  if (exit.hit_time_limit) return {JobState::kTimedOut, "reached its time limit of " + Compact(record.time_limit)};
+  if (!exit.failure.empty()) return {JobState::kFailed, exit.failure};
+  if (exit.was_oom_killed)
+    return {JobState::kFailed, std::string(kOutOfMemory) + ": it asked for " + CompactSize(record.request.memory)};
+  if (exit.signal != 0) return {JobState::kFailed, "ended by signal " + std::to_string(exit.signal)};
+  if (exit.code != 0) return {JobState::kFailed, "exit code " + std::to_string(exit.code)};
+  return {JobState::kSucceeded, "exit code 0"};
 }
 
 void Controller::OnStarted(JobId job, std::uint32_t attempt, Time at, const std::string& node) {
@@ -214,6 +214,10 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
   cluster_.Finish(job);
   LoosenPaper(record);
   needs_plan_ = true;
+  // A job that the store knows to have run has a run record until its end is known. Where there is none any more, its
+  // end was told to another store.
+  const bool has_run = record.state != JobState::kStarting && record.stop_intent == StopIntent::kNone;
+  if (how == Vanished::kNeverStarted && has_run) how = Vanished::kUnseen;
   const bool never_ran = how == Vanished::kNeverStarted;
   const bool was_rebooted = how == Vanished::kRebooted;
   if (!never_ran) CountUsage(record, now);
@@ -403,6 +407,8 @@ void Controller::RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& 
                                                          process.user + ", " + CompactSize(process.memory_used);
       }
     }
+    if (const std::string runs = FoundOn(name, gpu); !runs.empty())
+      availability.unmanaged += (availability.unmanaged.empty() ? "" : "; ") + runs;
     if (seen != observations.end() && !seen->cut_by_others.empty())
       availability.unmanaged += (availability.unmanaged.empty() ? "others: " : "; others: ") + seen->cut_by_others;
     if (std::ranges::find(MachineOf(node).gone, gpu) != MachineOf(node).gone.end())

@@ -138,6 +138,7 @@ void Controller::OnNodeRemoved(const std::string& name) {
   // Whoever comes by that name later is another machine.
   if (restrictions_.erase(name) > 0) KeepSetting(std::string(kNodeRestrictionPrefix) + name, "");
   ForgetIgnored(name, {});
+  ForgetFound(name);
   EmptyRemoved(*node);
   RefreshNode(*node);
   needs_plan_ = true;

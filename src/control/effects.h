@@ -70,8 +70,13 @@ struct ForgetOrder {
   std::uint32_t attempt = 0;
   std::string node;
 };
+/// The controller takes over a run that the node found and reported (Controller::OnFound).
+struct AdoptOrder {
+  JobRecord record;
+  std::string node;
+};
 using Order = std::variant<LaunchOrder, StopOrder, SignalOrder, PauseOrder, TimeLimitOrder, ForgetOrder, ResizeOrder,
-                           GoOrder, PortionOrder>;
+                           GoOrder, PortionOrder, AdoptOrder>;
 
 inline const std::string& NodeOf(const Order& order) {
   return std::visit([](const auto& one) -> const std::string& { return one.node; }, order);

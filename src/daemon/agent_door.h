@@ -2,6 +2,7 @@
 // together over the daemon's own commits and tokens.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -58,6 +59,8 @@ class AgentDoor {
   /// Null before Open.
   Agents* agents() { return agents_.get(); }
   std::uint64_t epoch() const { return epoch_; }
+  /// Before Open: agents follow no controller of an earlier epoch, whatever store it began with.
+  void ReserveEpochs(std::uint64_t epoch) { epoch_ = std::max(epoch_, epoch); }
 
  private:
   Status CheckRemovable(const std::string& name, bool is_gone);

@@ -36,6 +36,13 @@ struct ToMessage {
   void operator()(const PortionOrder& order) const {
     message.portion = wire::PortionMessage{order.job, order.portion, order.gpus};
   }
+  void operator()(const AdoptOrder& order) const {
+    message.adopt = wire::AgentRun{order.record};
+    if (spec == nullptr) return;
+    message.adopt->stop_signal = spec->stop_signal;
+    message.adopt->resize_signal = spec->resize_signal;
+    message.adopt->grace = spec->grace;
+  }
 };
 
 }  // namespace
@@ -65,7 +72,19 @@ std::optional<NodeOrder> OrderOf(wire::AgentOrder message) {
     return NodeOrder{ResizeOrder{resize->job, resize->gpus, resize->is_signalled, ""}, nullptr};
   if (const auto& portion = message.portion)
     return NodeOrder{PortionOrder{portion->job, portion->portion, portion->gpus, ""}, nullptr};
+  if (auto& adopt = message.adopt) {
+    JobSpec terms = TermsOf(*adopt);
+    return NodeOrder{AdoptOrder{std::move(adopt->record), ""}, std::make_shared<const JobSpec>(std::move(terms))};
+  }
   return std::nullopt;
+}
+
+JobSpec TermsOf(const wire::AgentRun& run) {
+  JobSpec terms;
+  terms.stop_signal = run.stop_signal;
+  terms.resize_signal = run.resize_signal;
+  terms.grace = run.grace;
+  return terms;
 }
 
 std::string_view WordOf(RunVanished how) { return kVanished[static_cast<std::size_t>(how)]; }

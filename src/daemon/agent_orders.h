@@ -13,8 +13,8 @@
 
 namespace divvy {
 
-/// `spec`: of a LaunchOrder. `live`: the record that a TimeLimitOrder is about; limits travel as durations, since the
-/// clocks of the two machines may differ.
+/// `spec`: of a LaunchOrder or AdoptOrder. `live`: the record that a TimeLimitOrder is about; limits travel as
+/// durations, since the clocks of the two machines may differ.
 wire::AgentOrder MessageOf(const Order& order, const JobSpec* spec, const JobRecord* live);
 /// The order in it, with its spec; nothing for one that is no order to a node's runs (look, renewed).
 struct NodeOrder {
@@ -22,6 +22,9 @@ struct NodeOrder {
   std::shared_ptr<const JobSpec> spec;
 };
 std::optional<NodeOrder> OrderOf(wire::AgentOrder message);
+
+/// What an agent knows of the specification of a run that it did not launch: how it is to be stopped.
+JobSpec TermsOf(const wire::AgentRun& run);
 
 std::string_view WordOf(RunVanished how);
 Result<RunVanished> VanishedOf(std::string_view word);

@@ -217,7 +217,9 @@ TEST_F(RealNode, ANewSessionFindsTheRunAndEndsWhatIsNotWanted) {
   fleet_.active["n1"].erase(JobId(9));  // It was given up while the node was away.
   agents_->Find("n1")->EndSession();
   EXPECT_TRUE(Hears("started n1 8.1"));
-  EXPECT_TRUE(Hears("exited n1 9.1 code=137"));
+  EXPECT_TRUE(Hears("found n1 9.1"));
+  EXPECT_TRUE(Hears("found n1 9.1 code=137"));
+  EXPECT_TRUE(TurnUntil([this] { return !std::filesystem::exists(folder_ + "/runs/9"); }));
 }
 
 TEST(Dialling, SaysWhoIsNotThereAndWhoIsNoController) {

@@ -174,6 +174,7 @@ Status AgentSession::OnWelcome(std::string_view text) {
   backoff_.Reset();
   is_stopping_all_ = false;
   takes_samples_ = welcome.takes_samples;
+  takes_found_ = welcome.takes_found;
   is_watched_ = false;
   if (!welcome.is_resumed) {
     DIVVY_CHECK(BeginSession(std::move(welcome)));
@@ -208,11 +209,7 @@ Status AgentSession::BeginSession(wire::AgentWelcome welcome) {
     if (known != before.end() && known->second.record.attempt == run.record.attempt) {
       spec = known->second.spec;
     } else {
-      JobSpec terms;
-      terms.stop_signal = run.stop_signal;
-      terms.resize_signal = run.resize_signal;
-      terms.grace = run.grace;
-      spec = std::make_shared<const JobSpec>(std::move(terms));
+      spec = std::make_shared<const JobSpec>(TermsOf(run));
     }
     believed_.insert_or_assign(job, Believed{std::move(run.record), std::move(spec)});
   }
@@ -334,6 +331,10 @@ void AgentSession::Believe(const Order& order, const std::shared_ptr<const JobSp
     believed_.insert_or_assign(launch->record.id, Believed{launch->record, spec});
     return;
   }
+  if (const auto* adopt = std::get_if<AdoptOrder>(&order)) {
+    believed_.insert_or_assign(adopt->record.id, Believed{adopt->record, spec});
+    return;
+  }
   const auto record_of = [this](JobId job) {
     const auto believed = believed_.find(job);
     return believed == believed_.end() ? nullptr : &believed->second.record;
@@ -446,6 +447,14 @@ void AgentSession::OnGpusObserved(const std::vector<GpuObservation>& observation
   wire::AgentReport report;
   report.gpus = wire::GpusMessage{observations};
   Report(report);
+}
+
+bool AgentSession::OnFound(const RunDescription& run) {
+  if (!takes_found_) return false;
+  wire::AgentReport report;
+  report.found = run;
+  Report(report);
+  return true;
 }
 
 std::vector<JobId> AgentSession::ActiveRuns() const {

@@ -121,6 +121,7 @@ class AgentSession final : public ControllerPort {
   void OnGpusObserved(const std::vector<GpuObservation>& observations) override;
   void OnShares(const wire::KeeperState& state) override;
   void OnRepay(JobId job, std::uint32_t attempt, const std::string& why) override;
+  bool OnFound(const RunDescription& run) override;
   std::vector<JobId> ActiveRuns() const override;
   const JobRecord* Find(JobId job) const override;
   Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord& record) const override;
@@ -161,6 +162,7 @@ class AgentSession final : public ControllerPort {
   FrameReader reader_;
   Link link_;
   std::shared_ptr<Channels> channels_;
+  bool takes_found_ = false;   // The controller decides about runs that it did not name.
   bool takes_samples_ = true;  // The controller does, as it said last.
   bool is_watched_ = false;
   bool has_session_ = false;

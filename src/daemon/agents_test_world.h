@@ -150,6 +150,16 @@ class RecordingFleet final : public FleetPort {
     active[node].erase(job);
     ports[node]->Execute(ForgetOrder{job, attempt}, nullptr);
   }
+  /// As a controller whose store knows that the run is over.
+  bool OnFound(RunDescription run) override {
+    const JobRecord& record = run.record;
+    said.push_back("found " + record.node + " " + ToString(record.id) + "." + std::to_string(record.attempt) +
+                   (run.exit ? " code=" + std::to_string(run.exit->code) : ""));
+    OrderPort& orders = *ports[record.node];
+    if (run.exit) orders.Execute(ForgetOrder{record.id, record.attempt, ""}, nullptr);
+    else orders.Execute(StopOrder{record.id, 9, Duration(0), ""}, nullptr);
+    return false;
+  }
   void OnGpusObserved(const std::string& node, const std::vector<GpuObservation>& seen) override {
     said.push_back("gpus " + node + " " + std::to_string(seen.size()));
   }

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "model/gpu.h"
 #include "model/job_record.h"
+#include "model/run_description.h"
 #include "wire/share_messages.h"
 
 namespace divvy {
@@ -43,6 +44,11 @@ class ControllerPort {
   virtual void OnShares(const wire::KeeperState&) {}
   /// Nothing else was left to give others what is their right: this run, which agreed to it, is to be queued again.
   virtual void OnRepay(JobId, std::uint32_t /*attempt*/, const std::string& /*why*/) {}
+
+  /// A run here that the controller did not name, or what has become of it. The answer is an AdoptOrder, a StopOrder, a
+  /// ForgetOrder once it has ended, or none: then the run is left alone. False: the controller is of an earlier release
+  /// and decides nothing about such runs.
+  virtual bool OnFound(const RunDescription&) { return false; }
 
   // What the controller believes.
   /// The jobs that it takes for active on this node, ascending.

@@ -206,13 +206,16 @@ void Core::Carry(Turn& turn) {
   }
   for (const Order& order : turn.effects.orders) {
     std::shared_ptr<const JobSpec> spec;
-    if (const auto* launch = std::get_if<LaunchOrder>(&order)) {
+    const auto* launch = std::get_if<LaunchOrder>(&order);
+    const auto* adopt = std::get_if<AdoptOrder>(&order);
+    if (launch != nullptr || adopt != nullptr) {
+      const JobRecord& record = launch != nullptr ? launch->record : adopt->record;
       const auto inserted = std::ranges::find_if(turn.effects.batch.inserts, [&](const auto& i) {
-        return i.spec != nullptr && i.record.id == launch->record.spec_of;
+        return i.spec != nullptr && i.record.id == record.spec_of;
       });
       if (inserted != turn.effects.batch.inserts.end()) {
         spec = inserted->spec;
-      } else if (auto found = SpecOf(launch->record)) {
+      } else if (auto found = SpecOf(record)) {
         spec = *std::move(found);
       }
     }

@@ -35,6 +35,7 @@
 #include "daemon/notify_host.h"
 #include "daemon/remote_door.h"
 #include "daemon/routes.h"
+#include "daemon/run_journal.h"
 #include "daemon/sample_book.h"
 #include "daemon/ui_door.h"
 #include "daemon/waste_actor.h"
@@ -82,6 +83,8 @@ class Daemon {
 
  private:
   Status Recover();
+  void KeepJournal(const Effects& effects);
+  Status ReplayJournal();
   void JoinFleet();
   std::string OwnName() const { return HostName(); }
   // A daemon of one user runs that user's jobs.
@@ -109,6 +112,8 @@ class Daemon {
   RealClock clock_;
   int lock_ = -1;
   std::unique_ptr<Store> store_;
+  std::optional<RunJournal> journal_;
+  bool is_journal_broken_ = false;  // And the log says so.
   std::unique_ptr<Controller> controller_;
   NodeHost host_{loop_, log_, [this](const Error& error) { GiveUp(error); }};
   std::shared_ptr<ShareBoard> share_board_ = std::make_shared<ShareBoard>();
@@ -166,10 +171,29 @@ Core::Ports Daemon::CorePorts() {
   };
   ports.complete = [this](Effects& effects) { notifier_->Complete(effects); };
   ports.on_durable = [this](const Effects& effects) {
+    KeepJournal(effects);
     notifier_->Carried(effects);
     if (waste_actor_) waste_actor_->OnDurable(effects);
   };
   return ports;
+}
+
+void Daemon::KeepJournal(const Effects& effects) {
+  const Status kept = journal_->Write(effects);
+  if (is_journal_broken_ == !kept) return;
+  is_journal_broken_ = !kept;
+  log_.Write(LogLevel::kWarning,
+             kept ? "event=journal_kept_again" : "event=journal_not_kept error=" + LogQuoted(kept.error().message));
+}
+
+// What the store does not know where it was emptied, or restored from a backup.
+Status Daemon::ReplayJournal() {
+  const auto wants = [this](JobId job, std::uint32_t attempt) { return controller_->MayReplay(job, attempt); };
+  DIVVY_TRY(const RunJournal::Kept kept,
+            journal_->Read(wants, [this](const RunDescription& run) { controller_->Replay(run, clock_.Now()); }));
+  controller_->ReserveIds(kept.next_id);
+  agent_door_->ReserveEpochs(kept.epoch);
+  return {};
 }
 
 Status Daemon::Recover() {
@@ -223,6 +247,7 @@ Status Daemon::Recover() {
   notifier_->Join(*core_);
   controller_->Load(std::move(loaded.live), loaded.settings, loaded.next_id, loaded.jobs_total, core_->Outcomes());
   notifier_->OnLoaded();
+  DIVVY_CHECK(ReplayJournal());
   // What is on the GPUs now, before anything is given away.
   controller_->OnGpusObserved(host_.LookNow());
   DIVVY_CHECK(host_.AdoptRuns(was_rebooted_));
@@ -474,6 +499,7 @@ Status Daemon::OpenDoorToOthers() {
                        far_streams_->OnForeground(node, job);
                      },
                      on_samples});
+  DIVVY_CHECK(journal_->WriteEpoch(agent_door_->epoch()));
   // What was active when we began may have been launched; agents that say so are believed.
   for (const auto& [id, record] : controller_->live()) {
     if (!IsActive(record.state) || record.array_count > 0) continue;
@@ -506,6 +532,7 @@ Status Daemon::Start() {
   DIVVY_CHECK(ForbidBeside(places_.state + "/agent/agent.lock", "agent"));
   DIVVY_TRY(GpuSource gpus, OpenGpus({flags_.emulate, config_.mig, places_.runs}, places_));
   DIVVY_TRY(store_, OpenSqliteStore(places_.state + "/divvy.db"));
+  DIVVY_TRY(journal_, RunJournal::Open(places_.state + "/runs.journal"));
   writer_ = std::make_unique<Worker>();
   committer_ = std::make_unique<Committer>(*store_, *writer_, clock_,
                                            [this](std::function<void()> task) { asio::post(loop_, std::move(task)); });

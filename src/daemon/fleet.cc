@@ -124,6 +124,12 @@ void Fleet::OnAccounted(const std::string& node) {
   core_->Touch();
 }
 
+bool Fleet::OnFound(RunDescription run) {
+  const auto found = core_->controller().OnFound(std::move(run), core_->Now(), core_->Outcomes());
+  core_->Touch();
+  return found == Controller::Found::kUnknown;
+}
+
 void Fleet::OnPrepared(const std::string& node, JobId job, std::uint32_t attempt, std::uint16_t port) {
   core_->controller().OnPrepared(job, attempt, node, port, core_->Now());
   core_->Touch();

@@ -64,6 +64,7 @@ class Fleet final : public FleetPort, public OrderPort {
   void OnTrouble(const std::string& node, const std::string& what) override;
   void OnShares(const std::string& node, const wire::KeeperState& state) override;
   void OnRepay(const std::string& node, JobId job, std::uint32_t attempt, const std::string& why) override;
+  bool OnFound(RunDescription run) override;
   void OnRow(const NodeRow& row) override;
   void OnRemoved(const std::string& node) override;
   void OnLost(const std::string& node) override;

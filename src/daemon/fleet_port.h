@@ -11,6 +11,7 @@
 #include "daemon/controller_port.h"
 #include "daemon/order_port.h"
 #include "model/machine_facts.h"
+#include "model/run_description.h"
 #include "wire/agent_messages.h"
 
 namespace divvy {
@@ -48,6 +49,9 @@ class FleetPort {
   virtual void OnShares(const std::string&, const wire::KeeperState&) {}
   /// Of a run that is known: see ControllerPort::OnRepay.
   virtual void OnRepay(const std::string&, JobId, std::uint32_t /*attempt*/, const std::string& /*why*/) {}
+
+  /// A run on the node record.node that the welcome did not name, or what became of it. True: no store knows it.
+  virtual bool OnFound(RunDescription) { return false; }
 
   /// What an administrator wants of it, or its labels, have changed; also said before OnJoined. Durable with the next
   /// commit.

@@ -88,6 +88,14 @@ void LocalController::OnRepay(JobId job, std::uint32_t attempt, const std::strin
   core_.Touch();
 }
 
+bool LocalController::OnFound(const RunDescription& run) {
+  RunDescription here = run;
+  here.record.node.clear();
+  core_.controller().OnFound(std::move(here), core_.Now(), core_.Outcomes());
+  core_.Touch();
+  return true;
+}
+
 std::vector<JobId> LocalController::ActiveRuns() const {
   std::vector<JobId> active;
   for (const auto& [id, record] : core_.controller().live()) {

@@ -27,6 +27,7 @@ class LocalController final : public ControllerPort {
   void OnGpusObserved(const std::vector<GpuObservation>& observations) override;
   void OnShares(const wire::KeeperState& state) override;
   void OnRepay(JobId job, std::uint32_t attempt, const std::string& why) override;
+  bool OnFound(const RunDescription& run) override;
   std::vector<JobId> ActiveRuns() const override;
   const JobRecord* Find(JobId job) const override;
   Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord& record) const override { return core_.SpecOf(record); }

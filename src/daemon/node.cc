@@ -18,6 +18,7 @@
 #include "model/gang_environment.h"
 #include "platform/job_cgroup.h"
 #include "platform/step_list_file.h"
+#include "wire/agent_messages.h"
 
 namespace divvy {
 namespace {
@@ -66,6 +67,40 @@ JobSpec WholeOf(const JobRecord& record, const JobSpec& spec) {
 }
 
 constexpr std::int64_t kNoGroup = 65534;  // "nogroup", "nobody": it has no rights.
+
+/// For the run record. What could hold a secret or be long stays in the store.
+std::string AboutLaunch(const JobRecord& record, GpuSet gpus, const JobSpec& spec) {
+  constexpr std::size_t kLongestCommand = 4096;
+  RunDescription run;
+  run.record = record;
+  run.record.gpus = gpus;
+  run.record.comment.clear();
+  run.gpu_parts = record.gpu_parts.ten_thousandths();
+  std::size_t length = 0;
+  for (const std::string& word : spec.command) {
+    length += word.size();
+    if (length > kLongestCommand) break;
+    run.spec.command.push_back(word);
+  }
+  run.spec.name = spec.name;
+  run.spec.directory = spec.directory;
+  run.spec.input = spec.input;
+  run.spec.output = spec.output;
+  run.spec.error = spec.error;
+  run.spec.dialect = spec.dialect;
+  run.spec.stop_signal = spec.stop_signal;
+  run.spec.resize_signal = spec.resize_signal;
+  run.spec.grace = spec.grace;
+  run.spec.is_foreground = spec.is_foreground;
+  run.spec.wants_pty = spec.wants_pty;
+  constexpr std::size_t kLongest = std::size_t{16} << 10;
+  std::string text = wire::EncodeAgent(run);
+  if (text.size() > kLongest) {  // Paths can be long as well.
+    run.spec = JobSpec();
+    text = wire::EncodeAgent(run);
+  }
+  return text.size() > kLongest ? std::string() : text;
+}
 
 OwnFolders FoldersOf(const JobSpec& spec) {
   const dialect::PrivateFolders asked = dialect::ReadPrivateFolders(spec);
@@ -211,6 +246,7 @@ LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec, co
   request.stop_signal = spec.stop_signal;
   request.grace = GraceOf(spec);
   request.lease = options_.lease;
+  request.about = AboutLaunch(order.record, record.gpus, spec);
   request.memory_limit = record.request.memory;
   if (!record.gang.empty()) TakeSeat(order, request);
   return request;
@@ -302,6 +338,7 @@ void Node::FailUnclaimed() {
 void Node::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
   if (const auto* launch = std::get_if<LaunchOrder>(&order)) return Launch(*launch, spec);
   if (const auto* forget = std::get_if<ForgetOrder>(&order)) return Forget(forget->job, forget->attempt);
+  if (const auto* adopt = std::get_if<AdoptOrder>(&order)) return Adopt(*adopt);
   const JobId job = JobOf(order);
   if (std::holds_alternative<StopOrder>(order)) {
     if (const auto waiting = unclaimed_.extract(job))
@@ -372,6 +409,13 @@ void Node::OnReport(const SupervisorReport& report) {
   // A delayed launch may get lost with its supervisor, and is repeated then.
   if (report.kind != SupervisorReport::Kind::kDelayed) launcher_.Confirm(record.job, record.attempt);
   const auto run = runs_.find(record.job);
+  if (run != runs_.end() && run->second.found && run->second.record.attempt == 0) {
+    // Its record was empty when it was found. Now it says what it is.
+    if (const auto kept = ReadRunRecord(options_.run_directory, record.job)) {
+      run->second.record.attempt = kept->attempt;
+      ReportFound(run->second, *kept);
+    }
+  }
   if (run == runs_.end() || run->second.record.attempt != record.attempt) {
     // Before AdoptRuns nobody is known, and what is on the disk says how they ended.
     if (!has_adopted_) return;

@@ -14,6 +14,7 @@
 #include "daemon/controller_port.h"
 #include "daemon/order_port.h"
 #include "model/container_plan.h"
+#include "model/run_description.h"
 #include "model/share_grant.h"
 #include "node/job_environment.h"
 #include "platform/isolation.h"
@@ -97,6 +98,8 @@ class Node final : public OrderPort {
 
   /// Somebody outside starts a step of a job that runs here, or signals one, over a copy of `socket` (SendStepCall).
   Status CallStep(JobId job, int socket, bool stops_only);
+  /// Runs here that the controller does not know (ControllerPort::OnFound).
+  std::vector<const RunDescription*> found() const;
   /// It was launched here, and its end is not over for us.
   bool Runs(JobId job) const { return runs_.contains(job); }
   /// For the job's start, which may be at once: after a restart a job may have its GPUs and wait for its caller alone.
@@ -149,6 +152,8 @@ class Node final : public OrderPort {
  private:
   struct Run {
     RunRecord record;
+    /// Set while the controller does not know the run: it is watched and reported, and otherwise left alone.
+    std::unique_ptr<RunDescription> found;
     int stop_signal = 15;
     int resize_signal = 0;
     Duration grace{0};
@@ -213,6 +218,13 @@ class Node final : public OrderPort {
   bool EndLeftovers(const RunRecord& record) const;
   /// Says again what a job's supervisor may not have heard before it was killed.
   void Remind(Run& run);
+  /// Goes on with a run of which only the record is left.
+  void TakeOn(const RunRecord& record, std::uint32_t attempt, bool was_rebooted);
+  bool FindRun(RunRecord record, const std::map<JobId, std::uint32_t>& expected, bool was_rebooted);
+  /// The controller did not name this run. False: it is of an earlier release, which ends such runs.
+  bool ReportFound(Run& run, const RunRecord& record);
+  RunDescription Describe(const RunRecord& record) const;
+  void Adopt(const AdoptOrder& order);
   void Forget(JobId job, std::uint32_t attempt);
   void NoteRefused(const RunRecord& record);
   void OnNeverStarted(JobId job, std::uint32_t attempt, bool was_rebooted);

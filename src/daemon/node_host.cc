@@ -85,7 +85,9 @@ Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
     if (sampler_) sampler_->OnOver(job, attempt);
     shares_->OnOver(job, attempt);
   });
-  node_->SetNote([this](const std::string& line) { log_.Write(LogLevel::kWarning, line); });
+  // From the loop: until it runs, standard error belongs to the command that waits for us.
+  node_->SetNote(
+      [this](const std::string& line) { asio::post(loop_, [this, line] { log_.Write(LogLevel::kWarning, line); }); });
   node_->SetWatch([this](int fd, std::function<void()> on_readable) {
     auto& descriptor = watches_->processes[fd];
     descriptor = std::make_unique<asio::posix::stream_descriptor>(loop_, ::dup(fd));
@@ -141,6 +143,10 @@ Status NodeHost::AdoptRuns(bool was_rebooted) {
   for (const JobId job : node_->runs()) {
     const JobRecord* record = controller_->Find(job);
     if (record != nullptr && IsActive(record->state)) shares_->Adopt(*record, node_->GpusHere(*record));
+  }
+  // The keeper goes on with the tenants among them as well.
+  for (const RunDescription* run : node_->found()) {
+    if (!run->exit) shares_->Adopt(run->record, run->record.gpus);
   }
   if (HadKeeper(KeeperDirectory(run_directory_))) shares_->FindKeeper();
   return {};

@@ -50,6 +50,7 @@ void RemoteNode::Execute(const Order& order, std::shared_ptr<const JobSpec> spec
     }
     Knows(launch->record.id, launch->record.attempt);
   }
+  if (const auto* adopt = std::get_if<AdoptOrder>(&order)) Knows(adopt->record.id, adopt->record.attempt);
   if (const auto* forget = std::get_if<ForgetOrder>(&order)) {
     const auto known = known_.find(forget->job);
     if (known != known_.end() && known->second == forget->attempt) {
@@ -66,6 +67,7 @@ void RemoteNode::Execute(const Order& order, std::shared_ptr<const JobSpec> spec
     if (ports_.gang_key) launch->gang_key = ports_.gang_key(launch->record.id, launch->record.attempt);
     NameSeats(launch->record, ports_.own_name);
   }
+  if (auto& adopt = message.adopt) NameSeats(adopt->record, ports_.own_name);
   if (message.launch && message.launch->record.is_foreground && message.launch->seat == 0 && ports_.before_foreground)
     ports_.before_foreground(*this, message.launch->record.id);
   Send(std::move(message));
@@ -213,6 +215,7 @@ void RemoteNode::Connect(std::unique_ptr<ByteStream> stream, FrameReader reader,
   welcome.was_rebooted = was_rebooted;
   welcome.has_channels = ports_.on_channel != nullptr;
   welcome.takes_samples = ports_.on_samples != nullptr;
+  welcome.takes_found = true;
   was_told_watched_ = false;
   ports_.log("node=" + name_ + " event=node_connected address=" + LogQuoted(address_) +
              (welcome.is_resumed ? " session=resumed" : " session=new runs=" + std::to_string(welcome.runs.size())));
@@ -391,6 +394,18 @@ Status RemoteNode::OnReport(std::string_view text) {
       fleet_.OnVanished(name_, vanished->job, vanished->attempt, how);
     } else {
       Send(MessageOf(ForgetOrder{vanished->job, vanished->attempt}, nullptr, nullptr));  // As for an end.
+    }
+  }
+  if (report.found) {
+    RunDescription found = *report.found;
+    found.record.node = name_;
+    found.record.started = OursOf(found.record.started);
+    found.ended = OursOf(found.ended);
+    if (found.exit) found.exit->steps = KeptSteps(ReadStepList(found.exit->steps));
+    if (fleet_.OnFound(std::move(found))) {
+      const JobRecord& job = report.found->record;
+      ports_.log("node=" + name_ + " event=found_run job=" + ToString(job.id) + " user=" + LogQuoted(job.user.name) +
+                 " gpus=" + GpuListText(job.gpus) + " what=\"the store does not know it; divvy adopt lists it\"");
     }
   }
   if (report.gpus) fleet_.OnGpusObserved(name_, report.gpus->gpus);

@@ -86,6 +86,8 @@ const std::vector<Routes::Route>& Routes::Table() {
       {"POST", "/v1/tokens", &Routes::CreateToken},
       {"POST", "/v1/tokens/remove", &Routes::RemoveToken},
       {"GET", "/v1/nodes", &Routes::Nodes},
+      {"GET", "/v1/found", &Routes::FoundRuns},
+      {"POST", "/v1/found", &Routes::ChangeFound},
       {"GET", "/v1/pools", &Routes::Pools},
       {"POST", "/v1/nodes/cordon", &Routes::CordonNodes},
       {"POST", "/v1/nodes/drain", &Routes::DrainNodes},
@@ -264,6 +266,7 @@ void Routes::Status(Call& call) {
   view.accepts_work = core_.trouble().empty();
   view.trouble = core_.trouble();
   view.warnings = about_.warnings;
+  for (std::string& warning : FoundWarnings()) view.warnings.push_back(std::move(warning));
   call.Answer(view);
 }
 
@@ -466,6 +469,10 @@ std::string Routes::OpenApiText() {
       &TypeOf<TokenAnswer>());
   add("POST", "/v1/tokens/remove", "Remove a token", &TypeOf<TokenName>(), &TypeOf<MessageAnswer>());
   add("GET", "/v1/nodes", "The machines on which jobs run", nullptr, &TypeOf<std::vector<NodeView>>());
+  add("GET", "/v1/found", "Runs on nodes whose jobs the store does not know", nullptr,
+      &TypeOf<std::vector<FoundView>>());
+  add("POST", "/v1/found", "Take such a run over as a job, or end it; its owner or an administrator",
+      &TypeOf<FoundRequest>(), &TypeOf<MessageAnswer>());
   add("GET", "/v1/pools", "The pools of machines, and what each gives a job", nullptr,
       &TypeOf<std::vector<PoolView>>());
   add("POST", "/v1/nodes/cordon", "Give nodes no new work", &TypeOf<NodeRequest>(), &TypeOf<MessageAnswer>());

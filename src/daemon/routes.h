@@ -262,6 +262,10 @@ class Routes {
   void Tokens(Call& call);
   void CreateToken(Call& call);
   void RemoveToken(Call& call);
+  // routes_found.cc
+  void FoundRuns(Call& call);
+  void ChangeFound(Call& call);
+  std::vector<std::string> FoundWarnings() const;
   // routes_nodes.cc
   void Nodes(Call& call);
   void Pools(Call& call);

@@ -92,6 +92,9 @@ struct LaunchRequest {
   JobIsolation isolation;
   LeasePlace lease;
   LaunchSeat gang;
+  /// One line that the run record keeps as it is: who the job belongs to and what it has, for a daemon that finds the
+  /// record and does not know the job.
+  std::string about;
 };
 
 struct LaunchFrame;  // A request on its way: launch_message.h.

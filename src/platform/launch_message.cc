@@ -55,6 +55,7 @@ void Visit(Archive& archive, Launch& request) {
   archive(request.gang.seat);
   archive(request.gang.key);
   archive(request.gang.go_within);
+  archive(request.about);
   archive(request.streams);
   archive(request.held);
   archive(request.held_log);

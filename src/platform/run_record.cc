@@ -49,6 +49,12 @@ std::string ReadAll(int fd) {
 std::optional<RunRecord> ReadRecord(int directory, JobId job) {
   const Descriptor file(::openat(directory, ToString(job).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file.is_open()) return std::nullopt;
+  // Only the daemon's own user makes records here. Any other file could lend a job's identity to its author.
+  struct stat status = {};
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != ::geteuid() ||
+      (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return std::nullopt;
+  }
   // The lock first: when it is free nothing is written any more, so what is read after it is final.
   const bool is_alive = IsLocked(file.get());
   const std::string text = ReadAll(file.get());
@@ -97,6 +103,19 @@ Result<RunRecord> ReadRunRecord(const std::string& run_directory, JobId job) {
 
 std::string GpusFile(const std::string& run_directory, JobId job) {
   return run_directory + "/" + ToString(job) + ".gpus";
+}
+
+std::optional<GpuSet> ReadGpusFile(const std::string& run_directory, JobId job) {
+  const Descriptor file(::open(GpusFile(run_directory, job).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file.is_open()) return std::nullopt;
+  const std::string text = ReadAll(file.get());
+  GpuSet gpus;
+  for (const std::string_view word : Split(Trim(text), ',')) {
+    const auto gpu = ParseInteger(word);
+    if (!gpu || *gpu < 0 || *gpu >= GpuSet::kCapacity) return std::nullopt;
+    gpus.Insert(static_cast<GpuIndex>(*gpu));
+  }
+  return gpus;
 }
 
 Status WriteGpusFile(const std::string& run_directory, JobId job, GpuSet gpus) {
@@ -210,6 +229,7 @@ RunRecord ReadRecordFields(const RecordFields& fields) {
   const std::string_view lease = fields.Text("lease");
   if (const std::size_t blank = lease.find(' '); blank != std::string_view::npos)
     record.lease = {.file = std::string(lease.substr(blank + 1)), .boot_id = std::string(lease.substr(0, blank))};
+  record.about = fields.Text("about");
   record.started = Time(Duration(fields.Number("started")));
   record.is_part = fields.Number("part") == 1;
   record.port = static_cast<std::uint16_t>(fields.Number("port"));

@@ -42,6 +42,7 @@ struct RunRecord {
   std::string cgroup;       // Its cgroup's directories, with blanks between; empty: none.
   std::string own_tmp;      // What stands in for /tmp in its eyes; empty: /tmp itself.
   LeasePlace lease;         // Also for the guard.
+  std::string about;        // What the launch says about the job (LaunchRequest::about); empty: nothing.
   Time started = kNoTime;   // Wall time just before the job's program was executed; of a gang: when it went.
   bool is_part = false;     // Of a job on several machines: its process waits until all of them are ready.
   std::uint16_t port = 0;   // Such a part is ready, and hears the others there (TCP).
@@ -80,6 +81,8 @@ Result<RunRecord> ReadRunRecord(const std::string& run_directory, JobId job);
 
 /// Where an elastic job reads which GPUs it may use: one line as CUDA_VISIBLE_DEVICES has it, replaced as a whole.
 std::string GpusFile(const std::string& run_directory, JobId job);
+/// Nothing where there is none, or none that can be read.
+std::optional<GpuSet> ReadGpusFile(const std::string& run_directory, JobId job);
 Status WriteGpusFile(const std::string& run_directory, JobId job, GpuSet gpus);
 
 /// Removes the file and what belongs to it (script, cgroup, list of GPUs). To be called when the end of the job is

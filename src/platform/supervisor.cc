@@ -203,6 +203,7 @@ bool Supervisor::Start() {
     return Fail(kCutOff);
   }
   if (record_.lease.is_set()) watch_.lease_look_at = MonotonicNow();
+  WriteAbout();
   RecordWriter watch;
   AddWatch(record_, watch);
   const StartedJob job = StartJob({.request = &request_,
@@ -229,6 +230,14 @@ bool Supervisor::Start() {
   if (watch_.counts_from == kNoTime) watch_.counts_from = record_.started;
   SetTimeLimit(watch_.time_limit);
   return true;
+}
+
+// A write of its own: what follows is composed in the new process, which has no room for it.
+void Supervisor::WriteAbout() {
+  if (request_.about.empty()) return;
+  RecordWriter about;
+  about.Add("about", request_.about);
+  static_cast<void>(!::write(record_file_.get(), about.text().data(), about.text().size()));
 }
 
 // A terminal's streams are its first client; else the job alone holds them now, so that their readers see its end.
@@ -512,6 +521,7 @@ void Supervisor::WriteExit() {
   if (watch_.first_process == 0 && record_.process.pid == 0) {
     // It never ran: what the attempt to start it may have written about a process is void.
     if (::ftruncate(record_file_.get(), 0) != 0) return;
+    WriteAbout();
     AddWatch(record_, record);
   }
   AddExit(record_, record);

@@ -20,6 +20,9 @@ namespace {
 // time.
 constexpr auto kClaimWait = std::chrono::seconds(1);
 
+/// What the launch says about a job takes the most of it, and is shorter than half of this.
+constexpr std::size_t kMaxRecordSize = std::size_t{64} << 10;
+
 bool Lock(int fd) {
   struct flock lock = {};
   lock.l_type = F_WRLCK;
@@ -31,9 +34,10 @@ bool Lock(int fd) {
 bool ClearAway(int file, const LaunchRequest& request) {
   struct stat status = {};
   if (::fstat(file, &status) == 0 && status.st_nlink == 0) return true;
-  char text[4096];
-  const ssize_t size = ::read(file, text, sizeof text);
-  const RunRecord record = ReadRecordFields(RecordFields({text, static_cast<std::size_t>(std::max<ssize_t>(size, 0))}));
+  std::string text(kMaxRecordSize, '\0');
+  const ssize_t size = ::read(file, text.data(), text.size());
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  const RunRecord record = ReadRecordFields(RecordFields(text));
   const bool has_run = record.process.pid != 0 || record.exit.has_value();
   if (has_run && record.attempt >= request.attempt) return false;
   ::unlink(ToString(request.job).c_str());

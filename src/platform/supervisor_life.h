@@ -100,6 +100,7 @@ class Supervisor {
   void FlushReports(WhenFull when_full);
 
   void Finish();
+  void WriteAbout();
   void WriteExit();
   void SayIdle();
 

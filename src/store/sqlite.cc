@@ -29,7 +29,8 @@ Error Damaged(const std::string& path, const std::string& cause) {
   return CorruptData(
       path + " is damaged or not a divvy database (" + cause +
       "): it was left as it is; restore it from a backup, or rescue it with \"sqlite3 " + path +
-      " .recover | sqlite3 NEW\", or move it aside together with its -wal and -shm files to start empty");
+      " .recover | sqlite3 NEW\", or move it aside together with its -wal and -shm files to start empty: jobs that run "
+      "go on, and divvy adopt takes them over");
 }
 
 Error TranslateError(sqlite3* database, int code, const std::string& path) {

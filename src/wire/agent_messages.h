@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "model/job_record.h"
 #include "model/machine_facts.h"
+#include "model/run_description.h"
 #include "wire/share_messages.h"
 
 namespace divvy::wire {
@@ -60,6 +61,7 @@ struct AgentWelcome {
   std::vector<AgentRun> runs;
   bool has_channels = false;  // As in Hello; there are some where both say so.
   bool takes_samples = false;
+  bool takes_found = false;  // The controller decides about runs that it did not name (AgentReport::found).
 };
 
 struct AgentRefused {
@@ -146,6 +148,7 @@ struct AgentOrder {
   std::optional<RenewedMessage> renewed;
   std::optional<PortionMessage> portion;
   std::optional<WithholdMessage> withhold;
+  std::optional<AgentRun> adopt;  // A run that was found on the node and that the controller takes over.
 };
 
 // --- Reports, from the agent: one of each message's fields ---------------------------------------------------------
@@ -217,6 +220,7 @@ struct AgentReport {
   std::optional<TroubleMessage> trouble;
   std::optional<SharesMessage> shares;
   std::optional<RepayMessage> repay;
+  std::optional<RunDescription> found;  // A run on the node that the welcome did not name, or what became of it.
 };
 
 // --- Questions, to the agent: no orders, and lost with the connection. But for `share_action` they change nothing --

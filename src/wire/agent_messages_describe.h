@@ -89,6 +89,8 @@ struct JsonForm<JobRecord> {
   static Result<JobRecord> Decode(Json json) { return wire::RecordOf(std::move(json)); }
 };
 
+BOOST_DESCRIBE_STRUCT(RunDescription, (), (record, spec, gpu_parts, exit, ended, reason, runs_again))
+
 }  // namespace divvy
 
 namespace divvy::wire {
@@ -97,7 +99,7 @@ BOOST_DESCRIBE_STRUCT(AgentHello, (), (versions, name, session, epoch, received,
 BOOST_DESCRIBE_STRUCT(AgentRun, (), (record, stop_signal, resize_signal, grace))
 BOOST_DESCRIBE_STRUCT(AgentWelcome, (),
                       (version, epoch, is_resumed, received, heartbeat, lease, stops_when_lost, was_rebooted, now, runs,
-                       has_channels, takes_samples))
+                       has_channels, takes_samples, takes_found))
 BOOST_DESCRIBE_STRUCT(AgentRefused, (), (reason, is_final))
 BOOST_DESCRIBE_STRUCT(LaunchMessage, (), (record, spec, seat, gang_key))
 BOOST_DESCRIBE_STRUCT(GoMessage, (), (job, attempt, addresses))
@@ -114,7 +116,7 @@ BOOST_DESCRIBE_STRUCT(LookMessage, (), (gpus))
 BOOST_DESCRIBE_STRUCT(RenewedMessage, (), (fingerprint))
 BOOST_DESCRIBE_STRUCT(AgentOrder, (),
                       (epoch, launch, stop, signal, pause, time_limit, forget, resize, go, look, renewed, portion,
-                       withhold))
+                       withhold, adopt))
 BOOST_DESCRIBE_STRUCT(PreparedMessage, (), (job, attempt, port))
 BOOST_DESCRIBE_STRUCT(DelayedMessage, (), (job, attempt, why))
 BOOST_DESCRIBE_STRUCT(StartedMessage, (), (job, attempt, at))
@@ -132,6 +134,7 @@ BOOST_DESCRIBE_STRUCT(AgentAnswer, (), (path, next, size, error, is_running, are
 BOOST_DESCRIBE_STRUCT(SharesMessage, (), (state))
 BOOST_DESCRIBE_STRUCT(RepayMessage, (), (job, attempt, why))
 BOOST_DESCRIBE_STRUCT(AgentReport, (),
-                      (prepared, delayed, started, exited, vanished, gpus, adopted, renew, trouble, shares, repay))
+                      (prepared, delayed, started, exited, vanished, gpus, adopted, renew, trouble, shares, repay,
+                       found))
 
 }  // namespace divvy::wire

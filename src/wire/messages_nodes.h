@@ -7,7 +7,26 @@
 #include <string>
 #include <vector>
 
+#include "base/id.h"
+
 namespace divvy::wire {
+
+/// A run that was found on a node and whose job the store does not know: GET /v1/found.
+struct FoundView {
+  JobId job;
+  std::string name;
+  std::string user;
+  std::string node;
+  std::vector<std::int64_t> gpus;
+  double started = 0;
+  std::string state;  // "running", "ending", "ended".
+  std::optional<std::int64_t> exit_code;
+};
+/// POST /v1/found: takes the run over, or ends it and forgets it.
+struct FoundRequest {
+  JobId job;
+  bool ends = false;
+};
 
 struct NodeView {
   std::string name;

@@ -7,6 +7,8 @@
 
 namespace divvy::wire {
 
+BOOST_DESCRIBE_STRUCT(FoundView, (), (job, name, user, node, gpus, started, state, exit_code))
+BOOST_DESCRIBE_STRUCT(FoundRequest, (), (job, ends))
 BOOST_DESCRIBE_STRUCT(NodeView, (),
                       (name, state, reason, is_controller, gpus, gpus_free, jobs, gpu_model, gpu_source, cpus,
                        memory_bytes, version, address, heard, joined, deadline, labels, pools, gpu_uuids, reason_since,
