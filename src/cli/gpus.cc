@@ -21,7 +21,7 @@ namespace {
 
 using dialect::Option;
 
-constexpr std::string_view kNode = "NODE";
+constexpr std::string_view kNodeTitle = "NODE";
 constexpr std::size_t kShareColumn = 17;
 constexpr std::size_t kIndentOfReason = 4;
 /// More have a line each, and their ids no place beside their GPU's.
@@ -32,7 +32,7 @@ constexpr Column Unit(std::string_view title, std::string_view csv_title) {
 }
 
 const std::vector<Column>& GpuColumns() {
-  static const std::vector<Column> columns = {{kNode, false, false, true},
+  static const std::vector<Column> columns = {{kNodeTitle, false, false, true},
                                               {"GPU", true, true, false},
                                               {"MODEL", false, true, true, true},
                                               {"STATE", false, true, false},
@@ -287,7 +287,7 @@ int GpusMain(const Words& words) {
       for (const wire::TenantView& tenant : gpu.tenants) rows.push_back(TenantRow(tenant, gpu, own, listing.csv));
     }
     std::vector<Column> columns = GpuColumns();
-    for (Column& column : columns) column.is_shown_by_default |= has_nodes && column.title == kNode;
+    for (Column& column : columns) column.is_shown_by_default |= has_nodes && column.title == kNodeTitle;
     DIVVY_TRY(std::string table, RenderTable(columns, rows, listing));
     return is_for_people ? WithTenants(table, gpus, listing.has_header) : table;
   });

@@ -130,7 +130,7 @@ std::vector<Option> QueueTable(QueueFlags& flags) {
   return table;
 }
 
-constexpr std::string_view kNode = "NODE";
+constexpr std::string_view kNodeColumn = "NODE";
 constexpr std::string_view kWaste = "WASTE";  // GPUs that it wastes: shown where some job does.
 
 constexpr Column InSeconds(std::string_view title, std::string_view csv_title, bool is_shown) {
@@ -143,7 +143,7 @@ const std::vector<Column>& QueueColumns() {
                                               {"USER", false, true, false},
                                               {"STATE", false, true, false},
                                               {"GPUS", true, true, false},
-                                              {kNode, false, false, true},
+                                              {kNodeColumn, false, false, true},
                                               {"ON", false, true, false},
                                               InSeconds("TIME", "time_s", true),
                                               InSeconds("LIMIT", "limit_s", true),
@@ -305,7 +305,7 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
   for (const wire::JobView& job : jobs) rows.push_back(QueueRow(job, now, own, wasted, flags.listing.csv));
   std::vector<Column> columns = QueueColumns();
   for (Column& column : columns)
-    column.is_shown_by_default |= (has_nodes && column.title == kNode) || (has_waste && column.title == kWaste);
+    column.is_shown_by_default |= (has_nodes && column.title == kNodeColumn) || (has_waste && column.title == kWaste);
   DIVVY_TRY(std::string text, RenderTable(columns, rows, flags.listing));
   // Who chose columns or left out the header reads it with a program.
   if (!is_for_people || !flags.listing.has_header || !flags.listing.columns.empty()) return text;

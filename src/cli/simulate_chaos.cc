@@ -54,7 +54,7 @@ std::vector<Option> Table(ChaosFlags& flags) {
   return table;
 }
 
-void Report(const simulate::ChaosFailure& failure) {
+void ReportFailure(const simulate::ChaosFailure& failure) {
   const std::string seed = std::to_string(failure.seed);
   std::fprintf(
       stderr, "%sdivvy: broken invariant: %s\nseed %s, step %s; divvy simulate --chaos %s --worlds 1 shows it again\n",
@@ -82,7 +82,7 @@ int SimulateChaosMain(const Words& words) {
   const simulate::ChaosResult result = simulate::RunChaos(flags.run);
   if (is_terminal) std::fputs("\r\033[K", stderr);
   if (result.failure) {
-    Report(*result.failure);
+    ReportFailure(*result.failure);
     return 1;
   }
   std::fputs(result.events.c_str(), stdout);

@@ -205,7 +205,7 @@ std::vector<JobId> Controller::EndsWaitedFor(const JobRecord& record) const {
   std::vector<JobId> jobs;
   if (record.needs_any_dependency) return jobs;
   for (const Dependency& dependency : record.dependencies) {
-    if (IsMet(record, dependency) == Met::kYes) continue;
+    if (StatusOf(record, dependency) == DependencyStatus::kSatisfied) continue;
     const bool is_start = dependency.kind == DependencyKind::kAfter;
     const JobRecord* target = dependency.kind == DependencyKind::kSingleton ? nullptr : Target(dependency);
     if (is_start || target == nullptr || target->array_count > 0 || IsFinal(target->state)) return {};

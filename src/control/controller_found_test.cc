@@ -81,7 +81,7 @@ TEST_F(FoundRuns, AnAdoptedRunIsAJobUnderItsOldIdAndItsExitCodeIsKept) {
 TEST_F(FoundRuns, AnAdoptionThatCannotBeMadeDurableLeavesTheRunFound) {
   Find(Seen(17, GpuSet::Of({1})));
   ASSERT_TRUE(Adopt(17, world_.ada_));
-  world_.controller_.Withdraw(JobId(17));
+  world_.controller_.Withdraw({JobId(17)}, world_.now_);
   EXPECT_NE(Unmanaged(1), "");
   EXPECT_TRUE(Adopt(17, world_.ada_));
 }

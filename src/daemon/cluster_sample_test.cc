@@ -23,6 +23,8 @@ class ClusterSamplerTest : public testing::Test {
     spec.command = {"true"};
     spec.team = team;
     spec.request.gpus = gpus;
+    spec.preemptible = Preemptible::kRequeue;  // More than its team's quota runs only on GPUs that it borrows.
+    spec.is_preemptible_set = true;
     const auto nothing = [](JobId) -> std::optional<JobRecord> { return std::nullopt; };
     ASSERT_TRUE(controller_.Submit(std::move(spec), 0, root_, TimeFromSeconds(kNow), nothing));
   }

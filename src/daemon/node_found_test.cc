@@ -49,8 +49,8 @@ class Forgetful final : public ControllerPort {
 class StrangeRecords : public testing::Test {
  protected:
   StrangeRecords() {
-    char pattern[] = "/tmp/divvy-node-found-test.XXXXXX";
-    folder_ = ::mkdtemp(pattern);
+    std::string pattern = testing::TempDir() + "divvy-node-found-test.XXXXXX";
+    folder_ = ::mkdtemp(pattern.data());
     std::filesystem::create_directory(folder_ + "/runs");
     child_ = ::fork();
     if (child_ == 0) {

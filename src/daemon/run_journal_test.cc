@@ -14,8 +14,8 @@ using Words = std::vector<std::string>;
 class JournalFile : public testing::Test {
  protected:
   JournalFile() {
-    char pattern[] = "/tmp/divvy-journal-test.XXXXXX";
-    folder_ = ::mkdtemp(pattern);
+    std::string pattern = testing::TempDir() + "divvy-journal-test.XXXXXX";
+    folder_ = ::mkdtemp(pattern.data());
   }
   ~JournalFile() override {
     std::error_code ignored;

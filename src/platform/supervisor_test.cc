@@ -147,8 +147,8 @@ TEST_F(Supervise, DirectoriesAreLookedUpWithTheRightsOfTheJobsUser) {
 }
 
 TEST(DirectoryWatch, TellsWhenADirectoryIsMadeAnywhereBelowWhatExists) {
-  char pattern[] = "/tmp/divvy-directory-watch.XXXXXX";
-  const std::string home = ::mkdtemp(pattern);
+  std::string pattern = testing::TempDir() + "divvy-directory-watch.XXXXXX";
+  const std::string home = ::mkdtemp(pattern.data());
   DirectoryWatch watch({}, {home, home + "/a/b"});
   const auto was_woken = [&] {
     pollfd polled = {.fd = watch.fd(), .events = POLLIN, .revents = 0};

@@ -43,10 +43,12 @@ constexpr std::size_t kDescribed =
     boost::mp11::mp_size<boost::describe::describe_members<T, boost::describe::mod_public>>::value +
     boost::mp11::mp_size<boost::describe::describe_bases<T, boost::describe::mod_public>>::value;
 
-template <typename T>
+/// `kLeftOut` fields of T are in no message.
+template <typename T, std::size_t kLeftOut = 0>
 constexpr bool IsDescribedFully() {
-  return TakesFields<T>(std::make_index_sequence<kDescribed<T>>()) &&
-         !TakesFields<T>(std::make_index_sequence<kDescribed<T> + 1>());
+  constexpr std::size_t kFields = kDescribed<T> + kLeftOut;
+  return TakesFields<T>(std::make_index_sequence<kFields>()) &&
+         !TakesFields<T>(std::make_index_sequence<kFields + 1>());
 }
 
 struct Forgetful {
@@ -71,7 +73,7 @@ DIVVY_DESCRIBED(wire::EfficiencyReport);
 DIVVY_DESCRIBED(wire::StartView);
 DIVVY_DESCRIBED(wire::StartsAnswer);
 DIVVY_DESCRIBED(Request);
-DIVVY_DESCRIBED(Dependency);
+static_assert(IsDescribedFully<Dependency, 1>(), "only the status of a dependency is in no message: it is stored");
 DIVVY_DESCRIBED(ArraySpec);
 DIVVY_DESCRIBED(Parameter);
 DIVVY_DESCRIBED(WarnSignal);

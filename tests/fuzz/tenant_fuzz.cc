@@ -64,9 +64,8 @@ class Input {
 /// Where all the inputs' folders lie.
 const std::string& Directory() {
   static const std::string directory = [] {
-    char name[] = "/tmp/tenant-fuzz-XXXXXX";
-    Require(::mkdtemp(name) != nullptr, "no directory");
-    static const std::string made = name;
+    static std::string made = std::filesystem::temp_directory_path() / "tenant-fuzz-XXXXXX";
+    Require(::mkdtemp(made.data()) != nullptr, "no directory");
     std::atexit([] { std::filesystem::remove_all(made); });
     return made;
   }();
@@ -75,7 +74,7 @@ const std::string& Directory() {
 
 class World {
  public:
-  World() : loop_(*EventLoop::Make()), gates_(*loop_, [](sharing::TenantId, GpuIndex) {}), driver_(*loop_, {}) {
+  World() : loop_(*EventLoop::Make()), gates_(*loop_), driver_(*loop_, {}) {
     std::vector<TenantDevice> devices(kDevices);
     for (unsigned i = 0; i < kDevices; ++i)
       devices[i] = {.uuid = "GPU-" + std::to_string(i), .gpu = i, .request = kRequest, .limit = kLimit};

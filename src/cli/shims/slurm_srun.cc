@@ -348,7 +348,7 @@ Result<StepAsk> AskOfParts(const StepCall& call, const std::vector<std::string>&
 namespace slurm {
 namespace {
 
-std::string Listed(const std::vector<std::string>& command) {
+std::string ShellLine(const std::vector<std::string>& command) {
   std::string line;
   for (const std::string& word : command) line += (line.empty() ? "" : " ") + ShellQuote(word);
   return line;
@@ -408,7 +408,7 @@ Result<StepPlan> PlanSrun(const StepCall& call, const std::vector<std::string>& 
   if (!wish.is_multi_prog && !has_hooks) last.Keep(call, words, wish.command.size(), *ask);
   auto plan = PlanStep(*std::move(ask), std::move(job), call, machine, identity);
   // Lists say what was asked for, not the shell between prolog and epilog.
-  if (plan && has_hooks) plan->command = Listed(wish.command);
+  if (plan && has_hooks) plan->command = ShellLine(wish.command);
   return plan;
 }
 

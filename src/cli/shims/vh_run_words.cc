@@ -83,10 +83,10 @@ const T* FindFolded(const std::vector<T>& things, std::string_view name) {
   return nullptr;
 }
 
-class Words {
+class WordReader {
  public:
-  Words(const std::vector<std::string>& words, bool is_task,
-        const std::function<Result<dialect::ValohaiProject>(const std::string&)>& read_project)
+  WordReader(const std::vector<std::string>& words, bool is_task,
+             const std::function<Result<dialect::ValohaiProject>(const std::string&)>& read_project)
       : words_(words), is_task_(is_task), read_project_(read_project) {}
 
   Result<VhRun> Parse() {
@@ -268,7 +268,7 @@ class Words {
 
 Result<VhRun> ParseVhRun(const std::vector<std::string>& words, bool is_task,
                          const std::function<Result<dialect::ValohaiProject>(const std::string& yaml)>& read_project) {
-  return Words(words, is_task, read_project).Parse();
+  return WordReader(words, is_task, read_project).Parse();
 }
 
 }  // namespace divvy::cli

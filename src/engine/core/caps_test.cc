@@ -286,7 +286,8 @@ TEST(Caps, AreNamedWithTheirFigures) {
   EXPECT_EQ(second.change->text, "--gpus 1");
 
   const Explanation third = Explain(cluster, JobId(3), At(0));
-  EXPECT_EQ(third.blockers.front().text, "asks for 4 GPUs, but user ada never holds more than 3 GPUs at once");
+  EXPECT_EQ(third.blockers.front().text,
+            "can never start: asks for 4 GPUs, but user ada never holds more than 3 GPUs at once");
   EXPECT_TRUE(third.blockers.front().holders.empty());
   EXPECT_EQ(third.start.typical, kNever);
   EXPECT_EQ(third.start.basis, "never: it asks for more than a limit allows at once");
