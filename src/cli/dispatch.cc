@@ -19,7 +19,7 @@ bool AsksForHelp(const Words& words, bool takes_command) {
   return false;
 }
 
-/// What other tools call it.
+/// The names that other tools have for a command.
 constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
     {"ps", "queue"},    {"list", "queue"},    {"ls", "queue"},  {"jobs", "queue"},
     {"kill", "cancel"}, {"stop", "cancel"},   {"rm", "cancel"}, {"delete", "cancel"},

@@ -110,7 +110,7 @@ bool IsOnPath(const std::string& word) {
   });
 }
 
-/// What usually runs a file of that name.
+/// The program that usually runs a file of that name.
 std::string_view InterpreterFor(std::string_view path) {
   constexpr std::pair<std::string_view, std::string_view> kKnown[] = {
       {".py", "python3"}, {".R", "Rscript"}, {".r", "Rscript"}, {".jl", "julia"},
@@ -123,7 +123,8 @@ std::string_view InterpreterFor(std::string_view path) {
 
 enum class Named { kCommand, kScript };
 
-/// What the first word of a request names. A word that nothing could run is refused now rather than in a log later.
+/// The first word of a request as a path or a program. A word that nothing could run is refused at submission, and not
+/// only in the job's log.
 /// submit, run and explain all ask here.
 Result<Named> FindNamed(const std::string& word, std::string_view verb, const dialect::Surroundings& around) {
   struct stat status {};
@@ -226,7 +227,7 @@ Result<Request> ReadRequest(const std::vector<std::string>& words, bool is_run) 
   const std::string_view verb = is_run ? "run" : "submit";
   Named named = is_stdin ? Named::kScript : Named::kCommand;
   DIVVY_TRY(const auto container, dialect::ContainerOf(spec, false));
-  // What a container's image has is not known here.
+  // The programs in a container's image are not known here.
   if (!is_stdin && !container) DIVVY_CHECK(CheckIsNoLine(rest.front(), verb));
   if (!is_stdin && may_be_script) {
     const auto found = FindNamed(rest.front(), verb, around);

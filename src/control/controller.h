@@ -203,7 +203,7 @@ class Controller {
   };
   /// By UsageBook::TeamKey and UserKey; of all that have a row, and of users with jobs.
   std::map<std::string, TeamLoad> TeamLoads(Time now) const;
-  /// What each user has used this month in each team itself, without the teams below it; "" where in none.
+  /// The usage of each user this month in each team itself, without the teams below it; "" stands for no team.
   std::map<std::pair<std::string, std::string>, Used> MemberUsage(Time now) const;
 
   // --- Pools (controller_pools.cc) -----------------------------------------------------------------------------
@@ -347,7 +347,8 @@ class Controller {
   const JobRecord* Find(JobId id) const;
   /// The array that holds `id` as an element that is not a record of its own yet.
   const JobRecord* ArrayOf(JobId id) const;
-  /// What keeps this waiting job, as of the last decision: the first blocker that `why` names (start_reason.h).
+  /// The reason why this waiting job has not started, as of the last decision: the first blocker of `why`
+  /// (start_reason.h).
   Reason WaitingReason(const JobRecord& record) const;
   /// How long a job's like ran, for estimates.
   core::SpreadOf run_spread() const;
@@ -420,7 +421,7 @@ class Controller {
   void Replace(const JobRecord& after, const JobChanges& changes, const FindOutcome& outcome);
   void CountElements(const JobRecord& array);
   void KeepSpec(JobId id, std::shared_ptr<const JobSpec> spec);
-  /// What a job is after a run that ended so.
+  /// The state and reason of a job whose run ended with `exit`.
   static std::pair<JobState, Reason> Judge(const JobRecord& record, const Exit& exit);
   bool RunsAgain(JobRecord& record, JobState outcome, const Exit& exit, Time now);
   /// Nothing of it is left anywhere; its exit and end are set.

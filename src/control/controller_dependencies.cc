@@ -133,7 +133,7 @@ bool Controller::WasCancelledWaiting(const Dependency& dependency) const {
   return ordinal && !array->array_waiting.Contains(*ordinal);
 }
 
-// What is impossible may become possible: the target may be queued again after its end.
+// An impossible dependency may become possible: the target may be queued again after its end.
 DependencyStatus Controller::StatusOf(const JobRecord& record, const Dependency& dependency) const {
   if (dependency.status == DependencyStatus::kSatisfied) return dependency.status;
   if (dependency.kind == DependencyKind::kSingleton) {

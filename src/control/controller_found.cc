@@ -296,7 +296,7 @@ Result<std::string> Controller::Adopt(JobId id, const Caller& caller, Time now) 
   if (!run.exit && !HasRoomFor(run, nullptr))
     return FailedPrecondition("GPUs of " + name + " were given to other jobs since; adopt it when these have ended" +
                               instead);
-  // What this store does not have cannot hold it up.
+  // A team or pool that this store does not have is left out.
   if (teams_.Find(record.team) == nullptr) record.team.clear();
   if (!HasPool(record.pool)) record.pool.clear();
   record.spec_of = id;

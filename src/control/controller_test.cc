@@ -195,7 +195,7 @@ TEST(Controller, AJobWhoseTargetIsInNoHistoryAnyMoreSaysSo) {
             "without)");
 }
 
-// What the store holds after a restart, when retention has removed the target.
+// The store after a restart, when retention has removed the target.
 TEST(Controller, ASatisfiedDependencyOutlivesItsTargetsRow) {
   World world(2);
   const JobId first = world.Submit(1);
@@ -538,7 +538,7 @@ TEST(Controller, AHundredThousandJobsAreCancelledInOneStep) {
   std::vector<JobId> jobs;
   for (std::uint64_t i = 0; i < kJobs; ++i) jobs.push_back(world.Submit(1));
   world.controller_.TakeEffects();
-  std::vector<std::clock_t> costs;  // Of a tenth of the jobs each.
+  std::vector<std::clock_t> costs;  // Each is the cost of a tenth of the jobs.
   std::clock_t begun = std::clock();
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     ASSERT_TRUE(world.controller_.Cancel(jobs[i], 0, Duration(-1), "", world.ada_, world.now_));

@@ -23,7 +23,7 @@ struct NodeOrder {
 };
 std::optional<NodeOrder> OrderOf(wire::AgentOrder message);
 
-/// What an agent knows of the specification of a run that it did not launch: how it is to be stopped.
+/// The part of a specification that an agent knows for a run that it did not launch: how to stop it.
 JobSpec TermsOf(const wire::AgentRun& run);
 
 std::string_view WordOf(RunVanished how);

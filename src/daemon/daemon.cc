@@ -186,7 +186,7 @@ void Daemon::KeepJournal(const Effects& effects) {
              kept ? "event=journal_kept_again" : "event=journal_not_kept error=" + LogQuoted(kept.error().message));
 }
 
-// What the store does not know where it was emptied, or restored from a backup.
+// The journal has the runs that an emptied or restored store does not know.
 Status Daemon::ReplayJournal() {
   const auto wants = [this](JobId job, std::uint32_t attempt) { return controller_->MayReplay(job, attempt); };
   DIVVY_TRY(const RunJournal::Kept kept,

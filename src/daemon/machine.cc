@@ -213,7 +213,7 @@ std::string BootId(const Places& places) {
 
 std::string KeeperDirectory(const std::string& runs) { return runs + "/share"; }
 
-/// What the stand-in GPUs of the last start that had some were made from.
+/// The file with the --emulate description of the last start that had stand-in GPUs.
 std::string LastEmulationPath(const Places& places) { return places.state + "/emulate/description"; }
 
 Result<GpuSource> OpenGpus(const GpuWishes& wishes, const Places& places) {

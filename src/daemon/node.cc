@@ -68,7 +68,7 @@ JobSpec WholeOf(const JobRecord& record, const JobSpec& spec) {
 
 constexpr std::int64_t kNoGroup = 65534;  // "nogroup", "nobody": it has no rights.
 
-/// For the run record. What could hold a secret or be long stays in the store.
+/// The description of a run for its run record. Fields that may hold a secret or be long stay in the store only.
 std::string AboutLaunch(const JobRecord& record, GpuSet gpus, const JobSpec& spec) {
   constexpr std::size_t kLongestCommand = 4096;
   RunDescription run;

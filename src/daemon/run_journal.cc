@@ -18,7 +18,7 @@
 namespace divvy {
 namespace {
 
-/// What Controller::Replay reads.
+/// The fields that Controller::Replay reads.
 JobRecord Essence(const JobRecord& record) {
   JobRecord kept;
   kept.id = record.id;
@@ -77,7 +77,7 @@ Status RunJournal::OpenFile() {
   if (!file_.is_open() || ::fstat(file_.get(), &status) != 0)
     return FailedPrecondition("cannot open the run journal " + path_ + ": " + std::strerror(errno));
   size_ = status.st_size;
-  // What a daemon that was killed left unfinished is no beginning of the next line.
+  // A daemon that was killed may have left half a line; the next line begins on its own.
   if (size_ > 0 && ::write(file_.get(), "\n", 1) == 1) ++size_;
   return {};
 }

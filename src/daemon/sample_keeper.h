@@ -39,7 +39,7 @@ class SampleBook::Keeper {
   /// it.
   void AddUses(const Stretch& of, const std::set<std::string>& known, Uses& uses, Kept& kept);
   std::string KeptOf(std::uint64_t job);
-  /// Of one job the tracks on each machine, except those `known`, with the columns that are wanted.
+  /// The tracks of one job on each machine, except those `known`, with the columns that are wanted.
   void AddTracks(std::uint64_t job, const std::set<std::string>& known, const samples::IsWanted& is_wanted,
                  std::vector<samples::Block>& tracks);
   /// The last value of each number that the job reported. Adds nothing if it reported none.

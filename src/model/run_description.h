@@ -12,8 +12,8 @@ namespace divvy {
 
 struct RunDescription {
   JobRecord record;  // Without what only the controller has a use for. Final in the journal once the job has ended.
-  JobSpec spec;      // What it runs, for display: without its environment, script and parameters.
-  std::int64_t gpu_parts = GpuShare::kWhole;  // Of each of its GPUs, in ten-thousandths.
+  JobSpec spec;      // For display only: it has no environment, script or parameters.
+  std::int64_t gpu_parts = GpuShare::kWhole;  // The share of each of its GPUs, in ten-thousandths.
   std::optional<Exit> exit;                   // Set once the run has ended.
   Time ended = kNoTime;                       // Only with `exit`.
   std::string reason;                         // In the journal: of the job's state.

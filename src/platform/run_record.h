@@ -42,7 +42,7 @@ struct RunRecord {
   std::string cgroup;       // Its cgroup's directories, with blanks between; empty: none.
   std::string own_tmp;      // What stands in for /tmp in its eyes; empty: /tmp itself.
   LeasePlace lease;         // Also for the guard.
-  std::string about;        // What the launch says about the job (LaunchRequest::about); empty: nothing.
+  std::string about;        // Describes the job (LaunchRequest::about); may be empty.
   Time started = kNoTime;   // Wall time just before the job's program was executed; of a gang: when it went.
   bool is_part = false;     // Of a job on several machines: its process waits until all of them are ready.
   std::uint16_t port = 0;   // Such a part is ready, and hears the others there (TCP).

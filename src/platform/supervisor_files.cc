@@ -20,7 +20,7 @@ namespace {
 // time.
 constexpr auto kClaimWait = std::chrono::seconds(1);
 
-/// What the launch says about a job takes the most of it, and is shorter than half of this.
+/// The largest field is LaunchRequest::about, which is shorter than half of this.
 constexpr std::size_t kMaxRecordSize = std::size_t{64} << 10;
 
 bool Lock(int fd) {

@@ -40,7 +40,7 @@ struct TeamView {
   bool is_from_file = false;
 };
 
-/// What a user has used in one team itself, without the teams below it.
+/// The usage of a user in one team itself, without the teams below it.
 struct TeamMemberView {
   std::string team;  // Empty: in no team.
   std::string user;

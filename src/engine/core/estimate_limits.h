@@ -36,7 +36,7 @@ class Limits {
   std::vector<Use> UsesOf(const ClassKey& key, std::int64_t parts);
 
   std::size_t size() const { return bounds_.size(); }
-  /// Whose jobs it counts: "team vision", "group user ada", "array 10".
+  /// The group whose jobs it counts: "team vision", "group user ada", "array 10".
   std::string NameOf(std::uint32_t limit) const;
   /// Once all have been asked for: who that runs holds what of them.
   void FindHolders();

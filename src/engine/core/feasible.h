@@ -76,8 +76,8 @@ std::optional<Lack> Impossible(const NodeKinds& kinds, const Ask& ask, const Nam
 Status Feasible(const NodeKinds& kinds, const Ask& ask, const Names& names);
 Status Feasible(const Cluster& cluster, const Ask& ask, const Names& names);
 Status Feasible(const Cluster& cluster, const Ask& ask);
-/// What a job that may not be preempted asks for beyond its team's quota, and what would have to change: "8 GPUs exceed
-/// team nlp's quota of 4 and the job may not borrow, so it can never start; use --gpus 4, or ...".
+/// Says by how much a job that may not be preempted exceeds its team's quota, and what would have to change: "8 GPUs
+/// exceed team nlp's quota of 4 and the job may not borrow, so it can never start; use --gpus 4, or ...".
 std::string BeyondQuotaText(const TeamSpec& team, const Ask& ask);
 Status FeasibleForTeam(const Cluster& cluster, const Ask& ask, TeamIndex team, Preemptible preemptible);
 Status FeasibleForCaps(const Cluster& cluster, const Ask& ask, const std::vector<CapIndex>& caps);

@@ -10,7 +10,7 @@
 
 namespace divvy {
 
-/// What the entry says itself, whatever else there is: that it is held, what it waits for, when it may begin.
+/// The blockers that come from the entry itself: it is held, it depends on other jobs, or it may not begin yet.
 std::vector<Blocker> OwnBlockers(const WaitingEntry& entry, Time now);
 
 /// All, the hardest first; `found`: what the core found.

@@ -57,7 +57,7 @@ ExpectedStart AfterDependencies(const Server& server, const WaitingEntry& entry,
                                                           : " in " + DurationText(latest - now) + " at the latest")};
 }
 
-/// Of an entry that the engine gives no start: why, or when those that it waits for end.
+/// Explains an entry that the engine gives no start: the reason, or when the jobs that it depends on end.
 std::optional<ExpectedStart> StartApart(const Server& server, const WaitingEntry& entry,
                                         const std::vector<Blocker>& blockers, const std::vector<core::Blocker>& told,
                                         Time now) {
