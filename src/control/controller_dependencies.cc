@@ -67,7 +67,12 @@ Status Controller::LearnOutcomes(const std::vector<Dependency>& dependencies, co
   for (const Dependency& dependency : dependencies) {
     if (dependency.kind == DependencyKind::kSingleton || dependency.status == DependencyStatus::kSatisfied) continue;
     const JobRecord* target = Find(dependency.job);
-    if (target == nullptr && ArrayOf(dependency.job) != nullptr) continue;  // An element by its own id.
+    if (const JobRecord* array = target == nullptr ? ArrayOf(dependency.job) : nullptr; array != nullptr) {
+      if (!dependency.element) continue;  // An element by its own id.
+      return NotFound("dependency on " + ToString(dependency.job) + "_" + std::to_string(*dependency.element) +
+                      ": job " + ToString(dependency.job) + " is an element of array " + ToString(array->id) +
+                      " and has no elements itself");
+    }
     if (target == nullptr) {
       const auto known = outcomes_.find(dependency.job);
       if (known != outcomes_.end()) {

@@ -44,6 +44,20 @@ TEST(ArrayElements, CancelledWithTheirArrayEndThoseWhoNeedTheirSuccess) {
   EXPECT_EQ(World::EndOf(world.Turn(), waiting), JobState::kCancelled);
 }
 
+// Such a dependency names nothing, so it would never be decided.
+TEST(ArrayElements, HaveNoElementsToDependOn) {
+  World world(1);
+  world.Submit(1);
+  const JobId array = world.Submit(1, 3);
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.dependencies = {AfterElement(DependencyKind::kAfterAny, JobId(array.value() + 1), 1)};
+  const auto nothing = [](JobId) -> std::optional<JobRecord> { return std::nullopt; };
+  const auto refused = world.controller_.Submit(std::move(spec), 0, world.ada_, world.now_, nothing);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "dependency on 3_1: job 3 is an element of array 2 and has no elements itself");
+}
+
 // The daemon's answer about an element that waits is the element as it would be: not an end.
 TEST(ArrayElements, ThatWaitAreNotLearnedAsEnded) {
   World world(1);
