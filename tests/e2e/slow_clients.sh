@@ -54,7 +54,7 @@ expect "0 1" "$(cat step/0 step/1 | xargs)" "output of the step's tasks"
 gone=$(divvy submit --quiet --gpus 1 -o gone/out -- touch gone-began)
 waits_for "$gone" gone
 divvy cancel "$gone" >/dev/null
-expect cancelled "$(field "$gone" state)" "a job that was cancelled while it waited"
+wait_for "the end of a job that was cancelled while it waited" state_is "$gone" cancelled
 mkdir gone
 
 # kill -9 of the supervisor, and then of the daemon: it is started once, when there is a directory.

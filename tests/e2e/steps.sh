@@ -210,10 +210,10 @@ expect "$quiet 0" "$(srun --jobid="$quiet" -n1 sh -c 'echo $DIVVY_JOB_ID $SLURM_
 code=0; srun --jobid="$quiet" -n1 sh -c 'exit 7' 2>refusal || code=$?
 expect 7 $code "its exit code"
 # A private /tmp is the step's as well; the step ends with the job.
-own=$(divvy submit --quiet --private-tmp -- sh -c 'touch /tmp/mine; until [ -e go ]; do sleep 0.02; done')
+own=$(divvy submit --quiet --private-tmp -- sh -c 'touch /tmp/divvy-mine-'$$'; until [ -e go ]; do sleep 0.02; done')
 wait_for "a job with a /tmp of its own" state_is "$own" running
-wait_for "its file" sh -c "srun --jobid=$own -n1 test -e /tmp/mine"
-[ ! -e /tmp/mine ] || fail "its /tmp is everybody's"
+wait_for "its file" sh -c "srun --jobid=$own -n1 test -e /tmp/divvy-mine-$$"
+[ ! -e /tmp/divvy-mine-$$ ] || fail "its /tmp is everybody's"
 srun --jobid="$own" -n1 $stays 2>/dev/null &
 sleeper=$!
 wait_for "a step that stays" pgrep -f "^$stays"
