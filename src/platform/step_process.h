@@ -82,7 +82,7 @@ class StepServer {
   void GrantNext();
   void OnBusy(RunningStep& step);
   void Begin(RunningStep& step, const StepGrant& grant);
-  /// What Begin and the word to go lead to, where the step has tasks on this machine alone or is a part.
+  /// Begin and the word to go lead here, if the step has tasks on this machine alone or is a part.
   void StartHere(RunningStep& step);
   void Start(RunningStep& step, Result<StepTasks> tasks);
   /// True: a directory of one of these files does not exist yet, and OnTimers goes on when it does.

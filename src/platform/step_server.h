@@ -96,8 +96,8 @@ struct StepServerOptions {
   /// Also where there is one already; the port at which it hears other machines, 0: none.
   std::function<void(std::uint16_t port)> on_listening;
   Duration idle_most = std::chrono::minutes(10);  // It leaves when it has had nothing to do for so long.
-  // Of a job on several machines. It stays whatever it has to do, until SIGTERM comes or `file` is removed: then the
-  // job is over, or its machine's run directory is gone and nothing is left that could stop it.
+  // The job is on several machines. The server then stays, whatever it has to do, until SIGTERM comes or `file` is
+  // removed: the job is over, or its machine's run directory is gone and nothing is left that could stop it.
   Duration look_every = std::chrono::seconds(10);          // Whether `file` is still there.
   std::function<void(const std::string& why)> on_failure;  // It cannot listen.
   std::string key;                                         // 64 hexadecimal digits; empty: the job is on one machine.

@@ -1,4 +1,4 @@
-// What administrators change on the Teams page: teams, users' limits, reservations.
+// Changes that administrators make on the Teams page: teams, users' limits, reservations.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Daemon, enter, leave, openPage, showView, until } from './world.mjs';
@@ -36,7 +36,7 @@ test('a team is made, changed and removed', async () => {
   await page.click('dialog button:text-is("Change")');
   await until('the changes', () => team('vision').limit === 3);
   assert.deepEqual([team('vision').quota, team('vision').users, team('vision').parent, team('vision').most_running], [null, ['nobody'], 'fixed', 7]);
-  // What the daemon refuses keeps the dialog open, with its reason.
+  // A change that the daemon refuses keeps the dialog open, with the reason.
   await page.click('button:text-is("New team")');
   await field('Name').fill('vision');
   page.expects.push(/40\d .*\/v1\/teams/, /409/);

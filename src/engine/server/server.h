@@ -140,7 +140,7 @@ class Server {
   /// All pools that a machine is in, ascending.
   const std::vector<std::string>& PoolsOf(NodeIndex node) const { return kinds_.PoolsOf(node); }
 
-  /// Of the last decision.
+  /// The time of the last decision.
   Time decided_at() const { return now_; }
 
   // For the files of this folder.

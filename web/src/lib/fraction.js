@@ -1,4 +1,4 @@
-// What can change of a job that holds a fraction of each of its GPUs: its size, and the GPUs that it is on.
+// Changes to a job that holds a fraction of each of its GPUs: its size, and the GPUs that it is on.
 import { gpusOn, ranges } from './format.js';
 import { askPerson, select, tryTo } from './ui.svelte.js';
 

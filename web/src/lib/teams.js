@@ -1,4 +1,4 @@
-// What administrators change on the Teams page: teams, users' limits and reservations (divvy teams, divvy reserve).
+// Changes that administrators make on the Teams page: teams, users' limits and reservations (divvy teams, divvy reserve).
 import { askPerson, tryTo } from './ui.svelte.js';
 
 const textOf = (value) => (value === null || value === undefined ? '' : String(value));
