@@ -28,18 +28,23 @@ if(DIVVY_TESTS)
   include(GoogleTest)
 endif()
 
-# divvy_fast_build(TARGET PREFIX): compiles several files of the target at once (a unity build), on top of the
+# divvy_fast_build(TARGET PREFIX [PRECOMPILE header...]): compiles several files of the target at once (a unity build), on top of the
 # precompiled header PREFIX: program, optimized or test. Most of the time of a single file goes into the same standard
 # headers, and into the same inline functions and templates, again and again. A batch is small enough that a change of one
 # file is ready within seconds. Files of one batch share their anonymous namespaces: two names that clash get better names.
 set(DIVVY_BATCH 8 CACHE STRING "Source files that are compiled at once; 1: each by itself")
 function(divvy_fast_build target prefix)
+  cmake_parse_arguments(ARG "" "" "PRECOMPILE" ${ARGN})
   if(DIVVY_BATCH GREATER 1)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${DIVVY_BATCH})
     # g++ takes a .cc file inside a batch for a header, and warns of anonymous types in it.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
-  target_precompile_headers(${target} REUSE_FROM divvy_${prefix}_headers)
+  if(ARG_PRECOMPILE)
+    target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.h ${ARG_PRECOMPILE})
+  else()
+    target_precompile_headers(${target} REUSE_FROM divvy_${prefix}_headers)
+  endif()
 endfunction()
 
 # The headers themselves, for each level of optimisation once: a compiler reads no header that was compiled otherwise.
@@ -67,10 +72,11 @@ function(divvy_test_program name)
   divvy_fast_build(${name} test)
 endfunction()
 
-# divvy_floor(NAME USES floor... [LINKS library...] [FAST]): every .cc in the folder but the tests. FAST: the time that
-# this code needs is what its users wait for, so it is optimised further.
+# divvy_floor(NAME USES floor... [LINKS library...] [FAST] [PRECOMPILE header...]): every .cc in the folder but the tests.
+# FAST: the time that this code needs is what its users wait for, so it is optimised further. PRECOMPILE: headers that
+# most files of this floor include, precompiled for it on top of cmake/precompiled.h.
 function(divvy_floor name)
-  cmake_parse_arguments(ARG "FAST" "" "USES;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "FAST" "" "USES;LINKS;PRECOMPILE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
   list(REMOVE_ITEM sources ${tests} "")
@@ -80,9 +86,9 @@ function(divvy_floor name)
     target_link_libraries(divvy_${name} PUBLIC divvy_flags ${ARG_USES} ${ARG_LINKS})
     if(ARG_FAST AND CMAKE_BUILD_TYPE STREQUAL Release)
       target_compile_options(divvy_${name} PRIVATE -O2)
-      divvy_fast_build(divvy_${name} optimized)
+      divvy_fast_build(divvy_${name} optimized PRECOMPILE ${ARG_PRECOMPILE})
     else()
-      divvy_fast_build(divvy_${name} program)
+      divvy_fast_build(divvy_${name} program PRECOMPILE ${ARG_PRECOMPILE})
     endif()
   else()
     add_library(divvy_${name} INTERFACE)
