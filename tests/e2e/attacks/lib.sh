@@ -4,7 +4,7 @@
 # a test needs nothing on the host and leaves nothing there, no process either. It takes root, and is skipped (77) otherwise.
 #
 # alice is the attacker, bob the victim. An attack fails on the release in which it was found: DIVVY=old-divvy tests/e2e/attacks/NAME.sh.
-set -eu
+set -eu; [ -z "${ATTACK_TRACE:-}" ] || set -x
 attacks=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 if [ -z "${DIVVY_ATTACKED:-}" ]; then
   : "${DIVVY:?path of the divvy to test}"
@@ -37,6 +37,17 @@ rmdir "$DIVVY_HOME"
 unset DIVVY_HOME
 cd /var/lib/tmp
 
+# end_jobs: all jobs of all users, and waits for their end.
+end_jobs() {
+  for user in alice bob; do divvy cancel --user "$user" --grace 0 >/dev/null 2>&1 || true; done
+  wait_for "the end of all jobs" queue_is_empty
+}
+# The processes end with the PID namespace; what jobs have in the host's /tmp is removed by their supervisors.
+clean_up() {
+  trap - EXIT
+  [ ! -e /run/divvy/divvy.sock ] || (WAIT_S=5 end_jobs) || true
+  divvy down >/dev/null 2>&1 || true
+}
 fail() {
   echo "FAILED: $*" >&2
   divvy queue --all >&2 || true

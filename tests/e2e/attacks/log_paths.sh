@@ -37,6 +37,3 @@ log_by_api alice "$job" | grep -q "to the log" || fail "the log of alice's own j
 job=$(as alice divvy submit --quiet --output named -- echo to the file)
 as alice divvy wait "$job" >/dev/null
 log_by_api alice "$job" | grep -q "to the file" || fail "the file that alice named: $(log_by_api alice "$job")"
-divvy cancel --all --grace 0 >/dev/null
-wait_for "an empty queue" queue_is_empty
-divvy down >/dev/null
