@@ -30,6 +30,19 @@ as bob sh -c "umask 077; echo '$secret' >secret"
 chmod 711 /var/lib/home/bob
 refused /var/lib/home/bob/secret "$secret"
 
+# Written through the same way: the supervisor of a job with a terminal opens the file that the job names.
+as bob divvy submit --quiet --private-tmp -- sh -c 'umask 0; echo intact >/tmp/open-to-all; sleep 1000' >/dev/null
+bobs=$(divvy queue --json --user bob | grep -oE '"id":[0-9]+' | cut -d: -f2 | sort -n | tail -n 1)
+wait_for "bob's second job" state_is "$bobs" running
+pid=$(first_process "$bobs")
+wait_for "bob's file" grep -q intact "/proc/$pid/root/tmp/open-to-all"
+for path in "/proc/$pid/root/tmp/open-to-all" "/proc/$pid/root/tmp/new" "/proc/$(daemon_pid)/oom_score_adj"; do
+  job=$(as alice divvy submit --quiet --pty --output "$path" -- echo overwritten)
+  as alice divvy wait "$job" >/dev/null 2>&1 || true
+done
+expect intact "$(cat "/proc/$pid/root/tmp/open-to-all")" "bob's file, named as the output of alice's job with a terminal"
+[ ! -e "/proc/$pid/root/tmp/new" ] || fail "alice made a file in bob's /tmp"
+
 # What alice may read she gets: her own log, and a file that she names.
 job=$(as alice divvy submit --quiet -- echo to the log)
 as alice divvy wait "$job" >/dev/null
