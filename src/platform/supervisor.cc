@@ -55,6 +55,7 @@ void Supervisor::Run() {
   record_.supervisor = station_.self;
   record_.guard = station_.guard;
   record_.control = station_.address;
+  record_.secret = DrawControlSecret();
   record_.lease = request_.lease;
   record_.is_part = watch_.awaits_go = request_.gang.is_set();
   auto claim = ClaimRunRecord(request_, station_.setup);
@@ -354,8 +355,7 @@ void Supervisor::SetTimeLimit(Duration limit) {
 
 void Supervisor::OnCommand(SupervisorCommand& command) {
   const RecordFields fields(command.text);
-  if (fields.Number("job") != static_cast<std::int64_t>(record_.job.value())) return;
-  if (fields.Number("attempt") != record_.attempt) return;
+  if (!IsCommandFor(fields, record_)) return;
   const std::string_view name = fields.Text("command");
   const int signal = static_cast<int>(std::clamp<std::int64_t>(fields.Number("signal"), 0, NSIG - 1));
   const WindowSize window = {.rows = static_cast<int>(fields.Number("rows")),
