@@ -22,8 +22,8 @@ Streams TakeThree(const std::vector<int>& fds, std::size_t from) {
 }  // namespace
 
 divvy::Status CheckCallersStreams(const PassedFds& passed, bool has_terminal, std::int64_t uid) {
-  constexpr std::array<const char*, 6> kNames = {"standard input",        "standard output",      "standard error",
-                                                 "relay of its input",    "relay of its output", "relay of its errors"};
+  constexpr std::array<const char*, 6> kNames = {"standard input",     "standard output",     "standard error",
+                                                 "relay of its input", "relay of its output", "relay of its errors"};
   const std::vector<int>& fds = passed.peek();
   if (fds.size() > kNames.size()) return InvalidArgument("a request brings at most three streams and their relays");
   for (std::size_t i = 0; i < fds.size(); ++i) {

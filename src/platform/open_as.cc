@@ -21,9 +21,9 @@ namespace {
 constexpr std::size_t kStackSize = std::size_t{64} << 10;
 constexpr long kConfigfsMagic = 0x62656570;  // Not in linux/magic.h.
 constexpr std::array<long, 13> kKernelFileSystems = {
-    PROC_SUPER_MAGIC, SYSFS_MAGIC,   CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC,  TRACEFS_MAGIC,
-    SECURITYFS_MAGIC, SELINUX_MAGIC, SMACK_MAGIC,        EFIVARFS_MAGIC,      BINFMTFS_MAGIC, NSFS_MAGIC,
-    kConfigfsMagic};
+    PROC_SUPER_MAGIC, SYSFS_MAGIC,      CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC,
+    TRACEFS_MAGIC,    SECURITYFS_MAGIC, SELINUX_MAGIC,      SMACK_MAGIC,         EFIVARFS_MAGIC,
+    BINFMTFS_MAGIC,   NSFS_MAGIC,       kConfigfsMagic};
 
 struct Errand {
   const FileOwner& owner;
@@ -85,9 +85,7 @@ Descriptor OpenAs(const FileOwner& owner, const std::string& path, int flags) {
   how.mode = (flags & O_CREAT) != 0 ? 0666 : 0;
   how.resolve = RESOLVE_NO_MAGICLINKS;
   Descriptor file;
-  RunAs(owner, [&] {
-    file.Reset(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
-  });
+  RunAs(owner, [&] { file.Reset(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how))); });
   if (!file.is_open() || !IsKernelFile(file.get())) return file;
   errno = EACCES;
   return Descriptor();

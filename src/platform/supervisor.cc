@@ -208,17 +208,17 @@ bool Supervisor::Start() {
   RecordWriter watch;
   AddWatch(record_, watch);
   StartedJob job = StartJob({.request = &request_,
-                                   .program = &program,
-                                   .groups = &groups_,
-                                   .changes_user = changes_user_,
-                                   .own_log = log.get(),
-                                   .terminal = pty_ ? pty_->slave_path() : "",
-                                   .cgroup_procs = cgroup_ ? cgroup_->procs_files() : std::vector<std::string>(),
-                                   .mounts = mounts.steps.empty() ? nullptr : &mounts,
-                                   .seat = is_part() ? &station_.setup.seat : nullptr,
-                                   .key = key.get(),
-                                   .record = record_file_.get(),
-                                   .watch = watch.text()});
+                             .program = &program,
+                             .groups = &groups_,
+                             .changes_user = changes_user_,
+                             .own_log = log.get(),
+                             .terminal = pty_ ? pty_->slave_path() : "",
+                             .cgroup_procs = cgroup_ ? cgroup_->procs_files() : std::vector<std::string>(),
+                             .mounts = mounts.steps.empty() ? nullptr : &mounts,
+                             .seat = is_part() ? &station_.setup.seat : nullptr,
+                             .key = key.get(),
+                             .record = record_file_.get(),
+                             .watch = watch.text()});
   record_.started = job.started;
   if (!job.failure.empty()) return Fail(job.failure, job.failure_code);
   record_.process = job.process;

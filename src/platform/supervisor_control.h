@@ -47,8 +47,8 @@ Result<int> BindReportSocket(const std::string& run_directory);
 std::optional<SupervisorReport> ReceiveReport(int report_socket);
 
 // --- Commands ----------------------------------------------------------------------------------------------------
-// All are idempotent and need record.{job, attempt, control, secret} alone. kUnreachable: the supervisor is gone, so the job
-// has ended or is an orphan; the record says which. kLimitExceeded: its mailbox is full; try again.
+// All are idempotent and need record.{job, attempt, control, secret} alone. kUnreachable: the supervisor is gone, so
+// the job has ended or is an orphan; the record says which. kLimitExceeded: its mailbox is full; try again.
 
 /// `signal` to all of the job's processes, SIGKILL to what is left after `grace`. A second one can only shorten.
 Status SendStop(const RunRecord& record, int signal, Duration grace);

@@ -39,7 +39,7 @@ struct StartPlan {
   int key = -1;                           // What that reads its key from.
   int record = -1;  // The run record: the new process itself writes `watch` and its identity there.
   std::string watch;
-  bool is_another = false;  // Not the job's first process: no record is written.
+  bool is_another = false;               // Not the job's first process: no record is written.
   const JobNamespaces* joins = nullptr;  // It enters these, made for the job's first process.
 };
 

@@ -119,7 +119,7 @@ class Supervisor {
   std::optional<Pty> pty_;
   Descriptor seat_;  // Closed by the seat at the other end when it has said what there is to say; open while we wait.
   HeldOutputs held_;
-  JobNamespaces namespaces_;  // Those that the job's first process was started in.
+  JobNamespaces namespaces_;          // Those that the job's first process was started in.
   std::vector<std::string> reports_;  // Not yet taken by the daemon's mailbox.
 
   Exit exit_;  // What is not in `watch_`: a failure.

@@ -297,7 +297,8 @@ TEST_F(Supervise, CommandForAnotherAttemptIsIgnored) {
 TEST_F(Supervise, CommandWithoutTheJobsSecretIsIgnored) {
   const RunRecord record = Start(Shell(kWaitForEver));
   ASSERT_EQ(record.secret.size(), 64u);
-  for (const std::string& secret : {std::string(), std::string(64, '0'), record.secret.substr(1), record.secret + "0"}) {
+  for (const std::string& secret :
+       {std::string(), std::string(64, '0'), record.secret.substr(1), record.secret + "0"}) {
     RunRecord other = record;
     other.secret = secret;
     ASSERT_TRUE(SendStop(other, SIGKILL, 0s));

@@ -62,3 +62,13 @@ job=$(as alice divvy submit --quiet --private-tmp -- sh -c 'echo mine >/tmp/own;
 wait_for "the job" state_is "$job" running
 expect mine "$(as alice srun --jobid="$job" sh -c 'until [ -s /tmp/own ]; do sleep 0.02; done; cat /tmp/own')" "the job's own /tmp"
 
+# So it does after a restart of the daemon: the supervisor holds the namespaces.
+rm -f /var/lib/home/alice/ready
+evil=$(as alice divvy submit --quiet --private-tmp -- /var/lib/home/alice/evil.sh)
+wait_for "alice's namespaces" test -e /var/lib/home/alice/ready
+kill -9 "$(daemon_pid)"
+serve
+expect mine "$(as alice srun --jobid="$job" cat /tmp/own)" "the job's own /tmp after a restart"
+answer=$(as alice srun --jobid="$evil" grep -c permit /etc/pam.d/su 2>&1 || true)
+! grep -q "^3" <<<"$answer" || fail "a step sees what alice mounted, after a restart: $answer"
+
