@@ -3,7 +3,9 @@
 # The machine is a mount and a PID namespace: /etc is a copy with the two users, /run and /var/lib are empty file systems in memory. So
 # a test needs nothing on the host and leaves nothing there, no process either. It takes root, and is skipped (77) otherwise.
 #
-# alice is the attacker, bob the victim. An attack fails on the release in which it was found: DIVVY=old-divvy tests/e2e/attacks/NAME.sh.
+# alice is the attacker, bob the victim. A test fails on the release in which its attack was found:
+#   DIVVY=/path/of/old/divvy tests/e2e/attacks/NAME.sh
+# ATTACK_TRACE=1 shows each command.
 set -eu; [ -z "${ATTACK_TRACE:-}" ] || set -x
 attacks=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 if [ -z "${DIVVY_ATTACKED:-}" ]; then
