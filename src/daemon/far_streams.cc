@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <memory>
@@ -16,15 +15,17 @@
 namespace divvy {
 namespace {
 
+// Routes has seen to it that nobody else is at the other end (CheckPassedStream).
 bool IsSocket(const Descriptor& descriptor) {
-  struct stat status {};
-  return descriptor.is_open() && ::fstat(descriptor.get(), &status) == 0 && S_ISSOCK(status.st_mode);
+  int type = 0;
+  socklen_t size = sizeof type;
+  return ::getsockopt(descriptor.get(), SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
 }
 
 Status CheckSockets(std::initializer_list<const Descriptor*> relays) {
   if (std::ranges::all_of(relays, [](const Descriptor* relay) { return IsSocket(*relay); })) return {};
   return InvalidArgument(
-      "the relays that the caller passed for its streams are no sockets; use the divvy of this release");
+      "the relays that the caller passed for its streams are no stream sockets; use the divvy of this release");
 }
 
 void Say(int relay, std::string_view words) {

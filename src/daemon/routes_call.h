@@ -44,4 +44,8 @@ struct Routes::Call {
   }
 };
 
+/// The descriptors that came with a request: its caller's three streams, then a relay for each (far_streams.h). `uid`:
+/// the caller's. `has_terminal`: the job has one, and its supervisor reads and writes the streams (CheckPassedStream).
+divvy::Status CheckCallersStreams(const PassedFds& passed, bool has_terminal, std::int64_t uid);
+
 }  // namespace divvy

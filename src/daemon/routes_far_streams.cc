@@ -1,4 +1,5 @@
 // Terminals and pipes of people here whose jobs run on agents' machines.
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include "daemon/far_streams.h"
 #include "daemon/routes_call.h"
 #include "daemon/select.h"
+#include "platform/passed_stream.h"
 
 namespace divvy {
 namespace {
@@ -18,6 +20,19 @@ Streams TakeThree(const std::vector<int>& fds, std::size_t from) {
 }
 
 }  // namespace
+
+divvy::Status CheckCallersStreams(const PassedFds& passed, bool has_terminal, std::int64_t uid) {
+  constexpr std::array<const char*, 6> kNames = {"standard input",     "standard output",     "standard error",
+                                                 "relay of its input", "relay of its output", "relay of its errors"};
+  const std::vector<int>& fds = passed.peek();
+  if (fds.size() > kNames.size()) return InvalidArgument("a request brings at most three streams and their relays");
+  for (std::size_t i = 0; i < fds.size(); ++i) {
+    const StreamUse used = i % 3 == 0 ? StreamUse::kRead : StreamUse::kWritten;
+    const bool is_relay = i >= 3;
+    DIVVY_CHECK(CheckPassedStream(fds[i], has_terminal || is_relay ? used : StreamUse::kHandedOn, uid, kNames[i]));
+  }
+  return {};
+}
 
 RemoteNode* Routes::FarNode(const std::string& name) const {
   Agents* agents = name.empty() || ports_.agents == nullptr ? nullptr : ports_.agents->agents();

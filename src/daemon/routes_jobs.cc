@@ -100,6 +100,8 @@ void Routes::Submit(Call& call) {
   const std::size_t streams = call.request.fds.size();
   if (spec.is_foreground && streams != 3 && streams != 6 && !request->is_test)
     return call.Refuse(InvalidArgument("a foreground job needs its caller's three streams"));
+  if (const auto good = CheckCallersStreams(call.request.fds, spec.wants_pty, call.caller.user.uid); !good)
+    return call.Refuse(good.error());
   std::ranges::sort(spec.capture.environment);
 
   if (ports_.notifier) {
@@ -241,6 +243,8 @@ void Routes::Rejoin(Call& call) {
   if (left_.contains(*id)) return AnswerLeft(call.reply, *id);
   if (call.request.fds.size() != 3 && call.request.fds.size() != 6)
     return call.Refuse(InvalidArgument("a foreground job needs its caller's three streams"));
+  if (const auto good = CheckCallersStreams(call.request.fds, record->wants_pty, call.caller.user.uid); !good)
+    return call.Refuse(good.error());
   if (IsFinal(record->state) && !had) return AnswerWhenFinal(call, *id, nullptr);  // It has ended meanwhile.
   if (const divvy::Status kept = KeepCaller(*id, call.request.fds, had); !kept) return call.Refuse(kept.error());
   // Of one that has ended the rest of its output may be there still.
@@ -261,6 +265,8 @@ void Routes::Attach(Call& call) {
   if (!record->wants_pty)
     return call.Refuse(FailedPrecondition("job " + call.argument + " has no terminal; submit with --pty to have one"));
   if (call.request.fds.size() < 2) return call.Refuse(InvalidArgument("attach needs the caller's streams"));
+  if (const auto good = CheckCallersStreams(call.request.fds, true, call.caller.user.uid); !good)
+    return call.Refuse(good.error());
   if (!record->node.empty()) return AttachFar(call, *record);
   const PassedFds fds = std::move(call.request.fds);
   Reply reply = call.reply;

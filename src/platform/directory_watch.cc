@@ -31,8 +31,13 @@ std::optional<std::string> DirectoryWatch::FirstMissing() {
   std::array<char, 4096> events;
   while (events_.is_open() && ::read(events_.get(), events.data(), events.size()) > 0) {
   }
-  const FileRights rights(owner_);
-  if (!rights.are_owners()) return std::nullopt;
+  std::optional<std::string> missing;
+  if (!directories_.empty()) RunAs(owner_, [&] { missing = Look(); });
+  return missing;
+}
+
+// With the rights of the owner.
+std::optional<std::string> DirectoryWatch::Look() {
   for (const std::string& directory : directories_) {
     if (!IsMissing(directory)) continue;
     if (!events_.is_open()) events_.Reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));

@@ -32,6 +32,8 @@ class DirectoryWatch {
   int fd() const { return events_.get(); }
 
  private:
+  std::optional<std::string> Look();
+
   FileOwner owner_;
   std::vector<std::string> directories_;
   Descriptor events_;

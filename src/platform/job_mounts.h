@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "platform/launch_descriptor.h"
 
 namespace divvy {
 
@@ -46,6 +47,20 @@ Result<MountPlan> PlanMounts(const MountWishes& wishes);
 
 /// In the new process, while it has the rights of the supervisor still. -1 with errno where it did not work.
 int EnterMounts(const MountPlan& plan);
+
+/// The namespaces that EnterMounts() made, held open. They are entered through these descriptors alone: a process of
+/// the job may have moved to namespaces of its user's making, in which the user chose what /etc is.
+struct JobNamespaces {
+  Descriptor mounts;  // Closed: the job sees what all see.
+  Descriptor user;    // Closed: the job has no user namespace of its own.
+};
+/// In the process that has called EnterMounts(), before it executes anything: sends the namespaces over `socket`.
+/// Allocates nothing. -1 with errno where it did not work.
+int SendNamespaces(const MountPlan& plan, int socket);
+/// At the other end of the socket, once that process has sent them or ended. All closed: it sent none.
+JobNamespaces ReceiveNamespaces(int socket);
+/// In a process of one thread. -1 with errno where it did not work.
+int JoinNamespaces(const JobNamespaces& namespaces);
 
 /// Whether a new process of ours can close a device so; else the system's reason.
 Status CanMount();

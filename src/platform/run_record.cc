@@ -181,6 +181,7 @@ void AddWatch(const RunRecord& record, RecordWriter& out) {
   out.Add("supervisor", FormatIdentity(record.supervisor));
   out.Add("guard", record.guard.pid != 0 ? FormatIdentity(record.guard) : "");
   out.Add("control", record.control);
+  out.Add("secret", record.secret);
   out.Add("uid", record.uid);
   out.Add("gid", record.gid);
   if (!record.script.empty()) out.Add("script", record.script);
@@ -221,6 +222,7 @@ RunRecord ReadRecordFields(const RecordFields& fields) {
   record.guard = ParseIdentity(fields.Text("guard"));
   record.process = ParseIdentity(fields.Text("process"));
   record.control = fields.Text("control");
+  record.secret = fields.Text("secret");
   record.uid = fields.Text("uid").empty() ? -1 : fields.Number("uid");
   record.gid = fields.Text("gid").empty() ? -1 : fields.Number("gid");
   record.script = fields.Text("script");

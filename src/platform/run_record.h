@@ -36,6 +36,7 @@ struct RunRecord {
   ProcessIdentity guard;    // Takes over when the supervisor is killed; pid 0: none.
   ProcessIdentity process;  // The job's first process; pid 0 until it exists.
   std::string control;      // Where the supervisor listens: an abstract socket address, "@0001f".
+  std::string secret;       // What every command must bring: 64 hexadecimal digits; empty: an older release's.
   std::int64_t uid = -1;    // Whose job it is.
   std::int64_t gid = -1;    // Of that user; -1: of an older release's record, which has none.
   std::string script;       // File in the run directory that holds its script; empty: none.

@@ -21,6 +21,7 @@ RunRecord Full() {
   record.guard = {.pid = 99, .start_ticks = 1999};
   record.process = {.pid = 101, .start_ticks = 2001};
   record.control = "@0001f";
+  record.secret = std::string(64, 'a');
   record.uid = 1000;
   record.gid = 1001;
   record.script = "17.train.sh";

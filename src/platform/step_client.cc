@@ -79,7 +79,8 @@ class Call {
 
   int Run() {
     BlockSignals();
-    if (!SendCall()) return Lost();
+    // Where the call is refused the way may be closed before all of it is sent. The refusal is there to be read then.
+    static_cast<void>(SendCall());
     while (!code_) {
       if (!Wait()) return Lost();
     }

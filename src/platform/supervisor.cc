@@ -1,5 +1,6 @@
 #include "platform/supervisor_life.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -54,6 +55,7 @@ void Supervisor::Run() {
   record_.supervisor = station_.self;
   record_.guard = station_.guard;
   record_.control = station_.address;
+  record_.secret = DrawControlSecret();
   record_.lease = request_.lease;
   record_.is_part = watch_.awaits_go = request_.gang.is_set();
   auto claim = ClaimRunRecord(request_, station_.setup);
@@ -187,7 +189,6 @@ bool Supervisor::Start() {
   if (!AwaitDirectories() || !PrepareFiles(log)) return false;
   MountPlan mounts;
   if (!Isolate(mounts)) return false;
-  has_mounts_ = !mounts.steps.empty();
   if (request_.wants_pty && !OpenTerminal(std::move(log))) return false;
 
   JobProgram program = ResolveProgram(request_, station_.setup.run_directory + "/" + record_.script);
@@ -206,21 +207,22 @@ bool Supervisor::Start() {
   WriteAbout();
   RecordWriter watch;
   AddWatch(record_, watch);
-  const StartedJob job = StartJob({.request = &request_,
-                                   .program = &program,
-                                   .groups = &groups_,
-                                   .changes_user = changes_user_,
-                                   .own_log = log.get(),
-                                   .terminal = pty_ ? pty_->slave_path() : "",
-                                   .cgroup_procs = cgroup_ ? cgroup_->procs_files() : std::vector<std::string>(),
-                                   .mounts = mounts.steps.empty() ? nullptr : &mounts,
-                                   .seat = is_part() ? &station_.setup.seat : nullptr,
-                                   .key = key.get(),
-                                   .record = record_file_.get(),
-                                   .watch = watch.text()});
+  StartedJob job = StartJob({.request = &request_,
+                             .program = &program,
+                             .groups = &groups_,
+                             .changes_user = changes_user_,
+                             .own_log = log.get(),
+                             .terminal = pty_ ? pty_->slave_path() : "",
+                             .cgroup_procs = cgroup_ ? cgroup_->procs_files() : std::vector<std::string>(),
+                             .mounts = mounts.steps.empty() ? nullptr : &mounts,
+                             .seat = is_part() ? &station_.setup.seat : nullptr,
+                             .key = key.get(),
+                             .record = record_file_.get(),
+                             .watch = watch.text()});
   record_.started = job.started;
   if (!job.failure.empty()) return Fail(job.failure, job.failure_code);
   record_.process = job.process;
+  namespaces_ = std::move(job.namespaces);
   watch_.first_process = static_cast<pid_t>(job.process.pid);
   PassStreams();
   if (is_part()) {
@@ -353,8 +355,7 @@ void Supervisor::SetTimeLimit(Duration limit) {
 
 void Supervisor::OnCommand(SupervisorCommand& command) {
   const RecordFields fields(command.text);
-  if (fields.Number("job") != static_cast<std::int64_t>(record_.job.value())) return;
-  if (fields.Number("attempt") != record_.attempt) return;
+  if (!IsCommandFor(fields, record_)) return;
   const std::string_view name = fields.Text("command");
   const int signal = static_cast<int>(std::clamp<std::int64_t>(fields.Number("signal"), 0, NSIG - 1));
   const WindowSize window = {.rows = static_cast<int>(fields.Number("rows")),
@@ -401,8 +402,12 @@ void Supervisor::CallStep(int socket, bool stops_only) {
   };
   if (watch_.is_stopping) return refuse("the job is ending, and no step can be started in it");
   if (watch_.first_process == 0) return refuse("the job has not begun, and no step can be started in it yet");
+  // A guard knows neither the job's user nor its namespaces: its child would be root, with the caller's environment.
+  if (is_guard()) return refuse("its supervisor was killed, and no step can be started in the job from outside");
+  // By descriptor: the path would be looked up in the mounts of the job.
+  const Descriptor own(::open("/proc/self/exe", O_PATH | O_CLOEXEC));
   std::error_code unknown;
-  const std::string own = std::filesystem::read_symlink("/proc/self/exe", unknown).string();
+  const std::string shown = std::filesystem::read_symlink("/proc/self/exe", unknown).string();
   LaunchRequest request;
   request.job = request_.job;
   request.uid = request_.uid;
@@ -414,17 +419,17 @@ void Supervisor::CallStep(int socket, bool stops_only) {
   request.umask = request_.umask;
   request.isolation.keeps_privileges = request_.isolation.keeps_privileges;
   JobProgram program;
-  program.argv = {own, "internal-inside", StepsPath()};
+  program.argv = {shown, "internal-inside", StepsPath()};
   if (stops_only) program.argv.emplace_back("--stops-only");
-  program.candidates = {"/proc/self/exe"};  // Also where the file has been replaced.
-  program.shown_name = own;
+  program.executable = own.get();
+  program.shown_name = shown;
   const StartedJob started = StartJob({.request = &request,
                                        .program = &program,
                                        .groups = &groups_,
                                        .changes_user = changes_user_,
                                        .cgroup_procs = cgroup_ ? cgroup_->procs_files() : std::vector<std::string>(),
                                        .is_another = true,
-                                       .sees_as = has_mounts_ ? watch_.first_process : 0});
+                                       .joins = &namespaces_});
   if (!started.failure.empty()) refuse(started.failure);
 }
 

@@ -1,6 +1,7 @@
 #include "platform/supervisor_control.h"
 
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -11,6 +12,8 @@
 #include <cstdio>
 #include <cstring>
 #include <span>
+
+#include "platform/tls.h"
 
 namespace divvy {
 namespace {
@@ -104,6 +107,7 @@ Status SendCommand(const RunRecord& record, std::string_view command, RecordWrit
   fields.Add("command", command);
   fields.Add("job", job);
   fields.Add("attempt", record.attempt);
+  fields.Add("secret", record.secret);
   const Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket.is_open()) return Internal(std::string("cannot open a socket: ") + std::strerror(errno));
   if (SendTo(socket.get(), *address, fields.text(), fds, MSG_DONTWAIT) >= 0) return {};
@@ -210,6 +214,24 @@ Status SendResize(const RunRecord& record, WindowSize window) {
   RecordWriter fields;
   AddWindow(window, fields);
   return SendCommand(record, "resize", fields);
+}
+
+std::string DrawControlSecret() {
+  // The system call, because the library's generator would be set up for this alone.
+  std::array<unsigned char, 32> bytes = {};
+  while (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+  }
+  std::string secret;
+  for (const unsigned char byte : bytes) {
+    for (const int digit : {byte >> 4, byte & 15}) secret.push_back("0123456789abcdef"[digit]);
+  }
+  return secret;
+}
+
+bool IsCommandFor(const RecordFields& command, const RunRecord& record) {
+  return command.Number("job") == static_cast<std::int64_t>(record.job.value()) &&
+         command.Number("attempt") == record.attempt && !record.secret.empty() &&
+         IsSameSecret(command.Text("secret"), record.secret);
 }
 
 Result<std::pair<Descriptor, std::string>> OpenControlSocket() {

@@ -1,6 +1,8 @@
 // Words between daemon and supervisors: commands to a supervisor's control socket, reports to the daemon's report
 // socket. Both are single datagrams of key=value lines; both sides look at the sender's credentials, which the kernel
-// gives: only root and the daemon's own user count.
+// gives: only root and the daemon's own user count. Credentials alone are not enough for a command: whoever makes a
+// process of root's write to a socket of the user's choice has them. So a command also brings the job's secret, which
+// is in the run record (0600). The report socket needs none: it is a file that only the daemon's user may connect to.
 #pragma once
 
 #include <array>
@@ -45,8 +47,8 @@ Result<int> BindReportSocket(const std::string& run_directory);
 std::optional<SupervisorReport> ReceiveReport(int report_socket);
 
 // --- Commands ----------------------------------------------------------------------------------------------------
-// All are idempotent and need record.{job, attempt, control} alone. kUnreachable: the supervisor is gone, so the job
-// has ended or is an orphan; the record says which. kLimitExceeded: its mailbox is full; try again.
+// All are idempotent and need record.{job, attempt, control, secret} alone. kUnreachable: the supervisor is gone, so
+// the job has ended or is an orphan; the record says which. kLimitExceeded: its mailbox is full; try again.
 
 /// `signal` to all of the job's processes, SIGKILL to what is left after `grace`. A second one can only shorten.
 Status SendStop(const RunRecord& record, int signal, Duration grace);
@@ -83,6 +85,12 @@ struct SupervisorCommand {
   std::string text;
   std::vector<Descriptor> descriptors;
 };
+
+/// 256 random bits as hexadecimal digits, for RunRecord::secret.
+std::string DrawControlSecret();
+/// Whether a command is meant for the job and attempt of `record`, and brings its secret. The time that it takes does
+/// not depend on how much of the secret is right.
+bool IsCommandFor(const RecordFields& command, const RunRecord& record);
 
 /// A datagram socket on an address of the kernel's choice (abstract, so that nothing is left behind), and that address.
 Result<std::pair<Descriptor, std::string>> OpenControlSocket();

@@ -26,6 +26,7 @@
 #include "platform/process_title.h"
 #include "platform/process_tree.h"
 #include "platform/supervisor_seat.h"
+#include "platform/unix_socket.h"
 
 extern char** environ;
 
@@ -99,6 +100,7 @@ struct Start {
   std::vector<char*> environment;
   std::array<char, 40> pid_text{};  // In place of an empty SLURM_TASK_PID.
   std::vector<char*> shell_argv;    // For a file without "#!": /bin/sh FILE ARGUMENTS, as execvp has it.
+  int namespaces = -1;              // Socket to which the namespaces of plan->mounts are sent.
 
   StartOutcome* outcome = nullptr;
 };
@@ -162,23 +164,6 @@ void JoinCgroup(Start& start) {
   }
 }
 
-// Without rights it can have mounts of its own in a user namespace of its own.
-void SeeAs(Start& start) {
-  const auto enter = [&start](const char* name) {
-    char path[64];
-    struct stat theirs = {}, ours = {};
-    std::snprintf(path, sizeof path, "/proc/%d/ns/%s", start.plan->sees_as, name);
-    const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-    std::snprintf(path, sizeof path, "/proc/thread-self/ns/%s", name);
-    if (fd < 0 || ::fstat(fd, &theirs) != 0 || ::stat(path, &ours) != 0) Fail(start, Step::kMounts);
-    if (theirs.st_ino != ours.st_ino && ::setns(fd, 0) != 0) Fail(start, Step::kMounts);
-    ::close(fd);
-  };
-  // As root the mounts are enough, and a namespace that the job has made for itself is none of ours.
-  if (!start.plan->changes_user && ::geteuid() != 0) enter("user");
-  enter("mnt");
-}
-
 // The raw calls, because the library's own would tell the other threads of this process, and there the memory is not
 // only ours. From here on the kernel lets no process of the user trace us (the memory is not dumpable).
 void BecomeUser(Start& start) {
@@ -227,6 +212,11 @@ void ResetSignals() {
 
 [[noreturn]] void Execute(Start& start) {
   int error = ENOENT;
+  if (start.plan->program->executable >= 0) {
+    ::syscall(SYS_execveat, start.plan->program->executable, "", start.argv.data(), start.environment.data(),
+              AT_EMPTY_PATH);
+    Fail(start, Step::kExecute);
+  }
   for (const std::string& path : start.plan->program->candidates) {
     ::execve(path.c_str(), start.argv.data(), start.environment.data());
     if (errno == ENOEXEC) {
@@ -270,8 +260,11 @@ int RunChild(void* argument) {
   }
   ::umask(static_cast<mode_t>(request.umask));
   if (!plan.terminal.empty()) TakeTerminal(start);
-  if (plan.sees_as != 0) SeeAs(start);
-  if (plan.mounts != nullptr && EnterMounts(*plan.mounts) != 0) Fail(start, Step::kMounts);
+  if (plan.joins != nullptr && JoinNamespaces(*plan.joins) != 0) Fail(start, Step::kMounts);
+  if (plan.mounts != nullptr &&
+      (EnterMounts(*plan.mounts) != 0 || SendNamespaces(*plan.mounts, start.namespaces) != 0)) {
+    Fail(start, Step::kMounts);
+  }
   if (plan.changes_user) BecomeUser(start);
   if (::chdir(request.directory.empty() ? "/" : request.directory.c_str()) != 0) Fail(start, Step::kDirectory);
   OpenStreams(start);
@@ -457,6 +450,8 @@ StartedJob StartJob(const StartPlan& plan) {
   start.shell_argv = {shell, nullptr};
   start.shell_argv.insert(start.shell_argv.end(), start.argv.begin() + 1, start.argv.end());
 
+  auto [ours, theirs] = plan.mounts != nullptr ? MakeSocketPair() : std::pair<Descriptor, Descriptor>();
+  start.namespaces = theirs.get();
   int pid = -1;
   const StartOutcome outcome = plan.seat != nullptr ? StartSeat(start, pid) : StartProgram(start, pid);
   StartedJob job;
@@ -467,6 +462,7 @@ StartedJob StartJob(const StartPlan& plan) {
   }
   job.process = outcome.process;
   job.started = outcome.started;
+  if (ours.is_open()) job.namespaces = ReceiveNamespaces(ours.get());
   job.failure = Describe(start, outcome, job.failure_code);
   if (job.failure.empty()) return job;
   ::waitpid(pid, nullptr, 0);

@@ -17,6 +17,7 @@ namespace divvy {
 struct JobProgram {
   std::vector<std::string> argv;
   std::vector<std::string> candidates;
+  int executable = -1;      // The program itself, opened with O_PATH, in place of any path; -1: by path.
   std::string shown_name;   // In errors: what the user wrote.
   std::string interpreter;  // A script's, as its first line names it; empty for a command.
 };
@@ -38,12 +39,13 @@ struct StartPlan {
   int key = -1;                           // What that reads its key from.
   int record = -1;  // The run record: the new process itself writes `watch` and its identity there.
   std::string watch;
-  bool is_another = false;  // Not the job's first process: no record is written.
-  pid_t sees_as = 0;        // It enters the mounts of this process; 0: it has ours.
+  bool is_another = false;               // Not the job's first process: no record is written.
+  const JobNamespaces* joins = nullptr;  // It enters these, made for the job's first process.
 };
 
 struct StartedJob {
   ProcessIdentity process;
+  JobNamespaces namespaces;  // Made by plan.mounts.
   Time started = kNoTime;
   std::string failure;   // Not empty: nothing runs, and the process is reaped.
   int failure_code = 0;  // model/exit_codes.h

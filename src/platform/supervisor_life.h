@@ -82,6 +82,7 @@ class Supervisor {
   void CutOff(Duration now);
 
   // In a guard.
+  bool is_guard() const { return station_.channel < 0; }
   bool FindRecord(const ProcessIdentity& supervisor);
 
   // While it runs.
@@ -110,7 +111,6 @@ class Supervisor {
   Station& station_;
   SupervisorWatch& watch_;
   bool changes_user_;
-  bool has_mounts_ = false;    // Of its own.
   std::vector<gid_t> groups_;  // The user's, when the job changes user.
 
   Descriptor record_file_;
@@ -119,6 +119,7 @@ class Supervisor {
   std::optional<Pty> pty_;
   Descriptor seat_;  // Closed by the seat at the other end when it has said what there is to say; open while we wait.
   HeldOutputs held_;
+  JobNamespaces namespaces_;          // Those that the job's first process was started in.
   std::vector<std::string> reports_;  // Not yet taken by the daemon's mailbox.
 
   Exit exit_;  // What is not in `watch_`: a failure.

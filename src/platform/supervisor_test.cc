@@ -294,6 +294,21 @@ TEST_F(Supervise, CommandForAnotherAttemptIsIgnored) {
   EXPECT_TRUE(IsAlive(record.process));
 }
 
+TEST_F(Supervise, CommandWithoutTheJobsSecretIsIgnored) {
+  const RunRecord record = Start(Shell(kWaitForEver));
+  ASSERT_EQ(record.secret.size(), 64u);
+  for (const std::string& secret :
+       {std::string(), std::string(64, '0'), record.secret.substr(1), record.secret + "0"}) {
+    RunRecord other = record;
+    other.secret = secret;
+    ASSERT_TRUE(SendStop(other, SIGKILL, 0s));
+  }
+  started_.clear();
+  ASSERT_TRUE(SendPing(record));
+  EXPECT_TRUE(AwaitReports([&] { return started_.contains(record.job.value()); })) << "no answer to a ping";
+  EXPECT_TRUE(IsAlive(record.process));
+}
+
 TEST_F(Supervise, CommandsAndReportsOfStrangersAreIgnored) {
   if (!IsRoot()) GTEST_SKIP() << "needs root";
   const RunRecord record = Start(Shell(kWaitForEver));
