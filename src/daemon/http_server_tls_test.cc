@@ -180,7 +180,7 @@ TEST_F(TlsDoor, LargeTextsGoBothWaysAtOnce) {
 
 TEST_F(TlsDoor, WhoOwesTheRestOfARequestIsCutOff) {
   HttpServerOptions options;
-  options.remote_request_time = 1s;  // Enough for a handshake beside busy neighbours.
+  options.request_time = 1s;  // Enough for a handshake beside busy neighbours.
   Serve(options);
   Client& silent = Connect();
   EXPECT_TRUE(silent.Receive(1).empty());
@@ -194,7 +194,7 @@ TEST_F(TlsDoor, WhoOwesTheRestOfARequestIsCutOff) {
 
 TEST_F(TlsDoor, WhoIsQuietBetweenRequestsMayStay) {
   HttpServerOptions options;
-  options.remote_request_time = 1s;  // Enough for a handshake beside busy neighbours.
+  options.request_time = 1s;  // Enough for a handshake beside busy neighbours.
   Serve(options);
   Client& quiet = Connect();
   quiet.Send(Get("/a"));
@@ -207,7 +207,7 @@ TEST_F(TlsDoor, WhoIsQuietBetweenRequestsMayStay) {
 
 TEST_F(TlsDoor, WhoTakesNothingOfItsAnswersIsCutOffAndKeepsNobodyWaiting) {
   HttpServerOptions options;
-  options.remote_request_time = 1s;  // Enough for a handshake beside busy neighbours.
+  options.request_time = 1s;  // Enough for a handshake beside busy neighbours.
   Serve(options);
   Client& glutton = Connect();
   std::string many;
@@ -338,7 +338,7 @@ TEST_F(TlsDoor, WhoSpeaksTheOtherProtocolTooEarlyIsAnsweredInHttp) {
 TEST_F(TlsDoor, ATakenConnectionLeavesItsPlaceToOthersAndMayBeSilent) {
   HttpServerOptions options;
   options.connections_of_an_address = 1;
-  options.remote_request_time = 1s;  // Enough for a handshake beside busy neighbours.
+  options.request_time = 1s;  // Enough for a handshake beside busy neighbours.
   Serve(options);
   Client& first = Connect();
   first.Send(std::string(kUpgrade));
