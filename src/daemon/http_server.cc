@@ -174,6 +174,8 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   bool AcceptTcp(int listener, bool is_plain);
   void Add(Descriptor fd, Peer peer, std::optional<TlsChannel> tls = std::nullopt);
   void Uncount(const HttpConnection& connection);
+  using Connections = std::map<std::uint64_t, HttpConnection*>;  // By their numbers: the oldest first.
+  static HttpConnection* IdleOf(const Connections& connections);
   std::string MakeRoom(const Peer& peer);
   HeldBytes HeldBy(const Peer& peer);
   void Sweep();
@@ -203,8 +205,7 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   UniqueFd plain_listener_;
   std::optional<TlsContext> tls_;
   std::size_t taken_connections_ = 0;  // Which speak something else by now.
-  /// Connections by the key of a Share, and by their numbers: the oldest first.
-  std::unordered_map<std::string, std::map<std::uint64_t, HttpConnection*>> by_share_;
+  std::unordered_map<std::string, Connections> by_share_;  // By the key of a Share.
   /// Bytes of requests, by the key of the first Share of their client; kept by what they count.
   std::unordered_map<std::string, std::weak_ptr<std::size_t>> held_by_;
   HeldBytes::Sum held_by_all_ = std::make_shared<std::size_t>(0);
@@ -324,18 +325,24 @@ bool HttpServer::Loop::AcceptLocal() {
   return true;
 }
 
+// The oldest that waits for nothing, of those that have sent no request if there are any.
+HttpConnection* HttpServer::Loop::IdleOf(const Connections& connections) {
+  HttpConnection* idle = nullptr;
+  for (const auto& [number, connection] : connections) {
+    if (!connection->is_idle()) continue;
+    if (connection->is_silent()) return connection;
+    if (idle == nullptr) idle = connection;
+  }
+  return idle;
+}
+
 // Why there is no room for one more; "": there is. Who comes over TCP and waits for nothing gives up their place: a
 // browser connects again by itself, and one who fills the places with silent connections keeps nobody out.
 std::string HttpServer::Loop::MakeRoom(const Peer& peer) {
   for (const Share& share : SharesOf(peer, options_)) {
     const auto of_share = by_share_.find(share.key);
-    const std::size_t present = of_share == by_share_.end() ? 0 : of_share->second.size();
-    if (present < share.most) continue;
-    HttpConnection* idle = nullptr;
-    if (peer.is_remote() && present > 0) {
-      const auto found = std::ranges::find_if(of_share->second, [](const auto& one) { return one.second->is_idle(); });
-      if (found != of_share->second.end()) idle = found->second;
-    }
+    if (of_share == by_share_.end() ? share.most > 0 : of_share->second.size() < share.most) continue;
+    HttpConnection* idle = peer.is_remote() && of_share != by_share_.end() ? IdleOf(of_share->second) : nullptr;
     if (idle == nullptr) return share.owners + " " + std::to_string(share.most) + " connections to the controller already";
     idle->End();
   }

@@ -107,6 +107,8 @@ class HttpConnection {
   bool is_taken() const { return was_taken_; }
   /// It waits for no answer.
   bool is_idle() const { return slots_.empty() && unsent() == 0 && !is_taken(); }
+  /// It has sent no request yet.
+  bool is_silent() const { return dispatched_ == 0; }
   const Peer& peer() const { return peer_; }
 
   // From the event loop.
