@@ -8,6 +8,10 @@
 
 namespace divvy {
 
+/// A job's environment, in bytes, the end of each variable counted; and its script.
+inline constexpr std::size_t kMostEnvironmentBytes = 1u << 20;
+inline constexpr std::size_t kMostScriptBytes = 4u << 20;
+
 /// Fails with kInvalidArgument and the option or field to change.
 Status CheckSpec(const JobSpec& spec);
 /// The name of a job that was given none: that of its program.
