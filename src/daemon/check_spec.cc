@@ -54,10 +54,6 @@ Status CheckSpec(const JobSpec& spec) {
                            std::to_string(kMostEnvironmentBytes) +
                            "; unset large variables, or leave them out with --export");
   }
-  if (spec.script.size() > kMostScriptBytes) {
-    return InvalidArgument("the script has " + std::to_string(spec.script.size()) + " bytes, and may have " +
-                           std::to_string(kMostScriptBytes) + "; put data into files");
-  }
   if (spec.name.size() > 1024 || spec.comment.size() > 65536)
     return InvalidArgument("spec: the name may have 1024 characters and the comment 65536");
   return {};

@@ -8,9 +8,8 @@
 
 namespace divvy {
 
-/// A job's environment, in bytes, the end of each variable counted; and its script.
+/// A job's environment, in bytes, the end of each variable counted.
 inline constexpr std::size_t kMostEnvironmentBytes = 1u << 20;
-inline constexpr std::size_t kMostScriptBytes = 4u << 20;
 
 /// Fails with kInvalidArgument and the option or field to change.
 Status CheckSpec(const JobSpec& spec);

@@ -288,7 +288,16 @@ void Routes::Status(Call& call) {
 }
 
 void Routes::Gpus(Call& call) {
-  call.Answer(GpuViews(core_.controller(), about_.gpu_isolation, *ports_.shares, core_.Now()));
+  std::vector<wire::GpuView> views =
+      GpuViews(core_.controller(), about_.gpu_isolation, *ports_.shares, core_.Now());
+  for (wire::GpuView& view : views) {
+    for (const JobId id : view.jobs) {
+      const JobRecord* record = core_.controller().Find(id);
+      if (!call.privacy.hides_others() || record == nullptr || call.privacy.IsShown(record->user.name)) continue;
+      view.reason = "a job of " + record->user.name;
+    }
+  }
+  call.Answer(views);
 }
 
 void Routes::Restrict(Call& call) {

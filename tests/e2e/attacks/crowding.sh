@@ -15,7 +15,7 @@ wait_for "the agent" node_is n1 up
 trap 'DIVVY_HOME=/var/lib/tmp/n1 "$DIVVY" agent --stop >/dev/null 2>&1 || true; clean_up' EXIT
 daemon=$(daemon_pid)
 joined() { grep -c "node=n1.*event=" /var/lib/divvy/daemon.log || true; }
-memory() { sed -n 's/^VmRSS: *\([0-9]*\) kB/\1/p' "/proc/$daemon/status"; }
+memory() { sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$daemon/status"; }
 
 latency() { # USER
   if [ "$1" = root ]; then $python /var/lib/bin/latency.py $socket 51

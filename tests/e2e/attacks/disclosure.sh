@@ -4,6 +4,10 @@
 command -v curl >/dev/null || skip "no curl"
 serve
 ask() { as "$1" curl -sS --unix-socket /run/divvy/divvy.sock "http://divvy$2"; }
+clear_queue() {
+  for user in alice bob; do divvy cancel --user $user --grace 0 >/dev/null 2>&1 || true; done
+  wait_for "an empty queue" queue_is_empty
+}
 secret=takeover-of-acme
 
 # A reason that names a directory of bob's.
@@ -24,8 +28,7 @@ grep -q "a priority above 0 takes an administrator" answer || fail "the refusal 
 low=$(as alice divvy submit --quiet --hold --priority -5 -- true) || fail "alice may not lower her priority"
 as alice divvy update "$low" --priority 1 >/dev/null 2>&1 && fail "alice raises her priority later"
 divvy update "$low" --priority 7 >/dev/null || fail "an administrator may not raise it"
-divvy cancel --all >/dev/null
-wait_for "an empty queue" queue_is_empty
+clear_queue
 
 # Jobs are private.
 divvy down >/dev/null
@@ -40,5 +43,4 @@ as alice divvy queue | grep -q bob || fail "alice does not see that bob has a jo
 as bob divvy queue | grep -q "$secret" || fail "bob does not see the name of his job: $(as bob divvy queue)"
 divvy queue | grep -q "$secret" || fail "root does not see it: $(divvy queue)"
 as alice divvy submit --quiet --hold --priority 5 -- true >/dev/null || fail "users_may_raise does not let alice raise"
-divvy cancel --all --grace 0 >/dev/null
-wait_for "an empty queue" queue_is_empty
+clear_queue

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 command -v curl >/dev/null || skip "no curl"
 serve
-memory() { sed -n 's/^VmRSS: *\([0-9]*\) kB/\1/p' "/proc/$daemon/status"; }
+memory() { sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$daemon/status"; }
 # submit USER MIB FIELD: a held job whose FIELD ("VALUE" in it) has so many MiB; prints the answer.
 submit() {
   {
@@ -13,14 +13,19 @@ submit() {
   } >/var/lib/tmp/body
   as "$1" curl -sS --unix-socket /run/divvy/divvy.sock -H 'Expect:' --data-binary @/var/lib/tmp/body http://divvy/v1/jobs
 }
+clear_queue() {
+  for user in root alice bob; do divvy cancel --user $user --grace 0 >/dev/null 2>&1 || true; done
+  wait_for "an empty queue" queue_is_empty
+}
 environment='"capture": {"environment": ["A=VALUE"]}'
 submit alice 28 "$environment" | grep -qE '"(invalid_argument|limit_exceeded)"' || fail "an environment of 28 MiB is taken"
 submit alice 2 "$environment" | grep -q "the environment has 2097155 bytes, and a job may bring 1048576" || fail "an environment of 2 MiB is taken"
-submit alice 5 '"script": "VALUE", "command": []' | grep -q "the script has" || fail "a script of 5 MiB is taken"
+answer=$(submit alice 5 '"command": [], "script": "#!/bin/sh VALUE"')
+grep -q "the script is larger than 4 MiB" <<<"$answer" || fail "a script of 5 MiB is answered: $answer"
 wait_for "an empty queue" queue_is_empty
 
 divvy down >/dev/null
-serve '[queue]' 'max_queued_of_user = 100'
+serve '[queue]' 'max_queued_of_user = 100' '[jobs]' 'root_jobs = true'
 daemon=$(daemon_pid)
 before=$(memory)
 as alice divvy submit --hold --array 0-99 -- true >/dev/null
@@ -29,8 +34,7 @@ grep -q "user alice has 100 of at most 100 jobs in the queue" answer || fail "th
 as alice divvy submit --hold --array 0-1000 -- true >/dev/null 2>&1 && fail "alice has an array of 1,001 jobs in the queue"
 as bob divvy submit --hold -- true >/dev/null || fail "bob is refused for alice's jobs"
 divvy submit --hold --array 0-999 -- true >/dev/null || fail "an administrator is refused"
-divvy cancel --all >/dev/null
-wait_for "an empty queue" queue_is_empty
+clear_queue
 
 # What jobs as large as may be take goes with them.
 for _ in $(seq 60); do

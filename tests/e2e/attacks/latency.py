@@ -17,4 +17,4 @@ for _ in range(int(sys.argv[2])):
         sys.exit("refused: %r" % answer[:300])
     times.append((time.monotonic() - begun) * 1000)
 times.sort()
-print("median %.1f ms, worst %.1f ms" % (times[len(times) // 2], times[-1]))
+print("median %.2f ms, worst %.2f ms" % (times[len(times) // 2], times[-1]))
