@@ -33,7 +33,7 @@ TEST(Controller, AUserHasSoManyWaitingJobsAndOthersGoOn) {
   const auto refused = world.controller_.Submit(spec, 0, caller, world.now_, World::NoHistory());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kLimitExceeded);
-  EXPECT_NE(refused.error().message.find("500000 of at most 500000"), std::string::npos) << refused.error().message;
+  EXPECT_NE(refused.error().message.find("1000000 of at most 1000000"), std::string::npos) << refused.error().message;
   caller.user = {1001, 1001, "bob"};
   EXPECT_TRUE(world.controller_.Submit(spec, 0, caller, world.now_, World::NoHistory()));
   caller = world.ada_;

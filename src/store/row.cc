@@ -6,7 +6,6 @@
 #include <type_traits>
 
 #include "base/text.h"
-#include "base/utf8.h"
 #include "wire/json.h"
 #include "wire/messages_describe.h"
 
@@ -425,10 +424,6 @@ Result<JobRecord> ReadRow(const Statement& statement) {
   JobRecord record;
   ReadWalk walk{statement};
   WalkColumns(walk, record);
-  // Submissions were not always refused for these.
-  for (std::string* text : {&record.name, &record.comment, &record.project, &record.group, &record.team, &record.pool}) {
-    if (FirstControl(*text)) *text = WithoutControls(*text);
-  }
   if (walk.damaged == nullptr) return record;
   return CorruptData("job " + ToString(record.id) + ": column " + walk.damaged +
                      " does not hold what divvy writes there; restore the database from a backup");

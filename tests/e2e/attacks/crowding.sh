@@ -42,7 +42,7 @@ expect "$sessions" "$(joined)" "sessions of the agent"
 # An agent that comes back is let in while alice holds on.
 DIVVY_HOME=/var/lib/tmp/n1 divvy agent --stop >/dev/null
 wait_for "the agent's end" sh -c '! [ "$(divvy nodes --csv | grep ^n1, | cut -d, -f2)" = up ]'
-DIVVY_HOME=/var/lib/tmp/n1 divvy agent --emulate 2xA100-40GB --detach --quiet || fail "the agent cannot come back"
+DIVVY_HOME=/var/lib/tmp/n1 divvy agent --emulate 2xA100-40GB --detach --quiet 9>&- || fail "the agent cannot come back"
 WAIT_S=60 wait_for "the agent to be back" node_is n1 up
 # The page of this machine as well.
 code=$(curl -s -m 20 -o /dev/null -w '%{http_code}' "http://127.0.0.1:$page/") || fail "the page does not answer beside alice's connections"
@@ -53,5 +53,5 @@ wait %1 2>/dev/null || true
 queued() { divvy status --json | grep -oE '"jobs_held":[0-9]+' | cut -d: -f2; }
 [ "$(queued)" -le 10000 ] || fail "alice has $(queued) jobs in the queue"
 # In parts: one answer may name so many.
-divvy cancel --user alice >/dev/null
+divvy cancel --user alice --grace 0 >/dev/null
 wait_for "an empty queue" queue_is_empty
