@@ -1,5 +1,7 @@
 #include "base/utf8.h"
 
+#include <cstdio>
+
 namespace divvy {
 
 std::string Utf8(std::uint32_t code) {
@@ -31,6 +33,39 @@ Utf8Character FirstCharacter(std::string_view text) {
   }
   // What could have been said shorter, and halves of pairs, are no characters.
   return Utf8(code).size() == length ? Utf8Character{code, length} : kBroken;
+}
+
+bool IsControl(std::uint32_t code) {
+  return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x2028 && code <= 0x202E) ||
+         (code >= 0x2066 && code <= 0x2069);
+}
+
+std::string ControlText(std::uint32_t code) {
+  if (code == '\n') return "\\n";
+  if (code == '\t') return "\\t";
+  char text[16];
+  std::snprintf(text, sizeof text, code < 0x100 ? "\\x%02x" : "\\u%04x", code);
+  return text;
+}
+
+std::string WithoutControls(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const Utf8Character character = FirstCharacter(text);
+    if (IsControl(character.code)) out += ControlText(character.code);
+    else out += text.substr(0, character.length);
+    text.remove_prefix(character.length);
+  }
+  return out;
+}
+
+std::optional<std::string> FirstControl(std::string_view text) {
+  while (!text.empty()) {
+    const Utf8Character character = FirstCharacter(text);
+    if (IsControl(character.code)) return ControlText(character.code);
+    text.remove_prefix(character.length);
+  }
+  return std::nullopt;
 }
 
 }  // namespace divvy

@@ -8,9 +8,9 @@
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/patience.h"
+#include "cli/shown_answer.h"
 #include "dialect/quantities.h"
 #include "model/job_record.h"
-#include "wire/codec.h"
 #include "wire/messages_teams.h"
 
 namespace divvy::cli {
@@ -290,7 +290,7 @@ int PostEach(const std::string& path, const std::vector<std::string>& bodies) {
     std::optional<Patience> patience(std::in_place, "the daemon is at it");
     const auto text = api->Raw("POST", path, body);
     patience.reset();
-    const auto answer = text ? wire::Decode<wire::MessageAnswer>(*text) : Result<wire::MessageAnswer>(text.error());
+    const auto answer = text ? DecodeShown<wire::MessageAnswer>(*text) : Result<wire::MessageAnswer>(text.error());
     if (!answer) code = Fail(answer.error());
     else std::printf("%s\n", answer->message.c_str());
   }

@@ -7,6 +7,7 @@
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/job_text.h"
+#include "cli/shown_answer.h"
 #include "cli/table.h"
 #include "wire/codec.h"
 #include "wire/messages_nodes.h"
@@ -64,7 +65,7 @@ std::vector<Cell> Row(const wire::FoundView& view, bool is_csv) {
 Result<std::vector<wire::FoundView>> AskFound() {
   DIVVY_TRY(Api api, Api::Connect());
   DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/found", ""));
-  return wire::Decode<std::vector<wire::FoundView>>(text);
+  return DecodeShown<std::vector<wire::FoundView>>(text);
 }
 
 }  // namespace

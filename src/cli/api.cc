@@ -3,13 +3,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "cli/http_client.h"
 #include "cli/login.h"
+#include "cli/shown_answer.h"
 #include "wire/codec.h"
 #include "wire/http.h"
 
@@ -42,6 +45,19 @@ Error NoDaemon(const Places& places, const Error& error) {
 constexpr long kFirstPauseMs = 20;
 constexpr long kLongestPauseMs = 1000;
 
+/// The character that the escape at the beginning of `json` stands for, or 0 for one that stands for itself.
+std::uint32_t EscapedControl(std::string_view json) {
+  constexpr std::size_t kUnicode = 6;  // \u001b
+  if (json.size() < 2) return 0;
+  if (json[1] == 'b') return '\b';
+  if (json[1] == 'f') return '\f';
+  if (json[1] == 'r') return '\r';
+  std::uint32_t code = 0;
+  if (json[1] == 'u' && json.size() >= kUnicode)
+    std::from_chars(json.data() + 2, json.data() + kUnicode, code, 16);
+  return code;
+}
+
 ErrorCode CodeOfStatus(int status) {
   switch (status) {
     case 400:
@@ -67,6 +83,23 @@ ErrorCode CodeOfStatus(int status) {
 
 }  // namespace
 
+std::string WithoutControlsInJson(std::string_view json) {
+  std::string out;
+  out.reserve(json.size());
+  while (!json.empty()) {
+    const bool is_escape = json.front() == '\\';
+    const Utf8Character character = FirstCharacter(json);
+    const std::uint32_t code = is_escape ? EscapedControl(json) : character.code;
+    const std::size_t length = !is_escape ? character.length : json.size() > 1 && json[1] == 'u' ? 6 : 2;
+    // Between values there are line breaks and tabs as well, and what is no character is for the reader to refuse.
+    const bool is_shown = code == 0 || code == '\n' || code == '\t' || !IsControl(code);
+    if (is_shown) out += json.substr(0, length);
+    else out += "\\" + ControlText(code);
+    json.remove_prefix(std::min(length, json.size()));
+  }
+  return out;
+}
+
 struct Api::Connection {
   std::string socket;
   HttpClient http;
@@ -85,7 +118,7 @@ struct Api::Connection {
                                  std::span<const int> fds) {
     DIVVY_TRY(HttpResponse response, http.Call(method, target, body, fds));
     if (response.status < 300) return response;
-    if (auto error = wire::Decode<wire::ErrorView>(response.body); error && !error->message.empty()) {
+    if (auto error = DecodeShown<wire::ErrorView>(response.body); error && !error->message.empty()) {
       return Error{CodeOfStatus(response.status), error->message};
     }
     return Error{CodeOfStatus(response.status), "the daemon answered with status " + std::to_string(response.status)};
@@ -95,7 +128,7 @@ struct Api::Connection {
   Result<Answer> Ask(std::string_view method, const std::string& target, const std::string& body = "",
                      std::span<const int> fds = {}) {
     DIVVY_TRY(const std::string text, Call(method, target, body, fds));
-    return wire::Decode<Answer>(text);
+    return DecodeShown<Answer>(text);
   }
 };
 
@@ -278,7 +311,7 @@ Result<void> Api::Resize(const std::string& id, const wire::WinsizeRequest& size
 
 Result<void> Api::Events(const std::function<bool(const wire::ChangeEvent&)>& on_event) {
   return connection_->http.Stream("/v1/events", [&](std::string_view text) {
-    const auto event = wire::Decode<wire::ChangeEvent>(text);
+    const auto event = DecodeShown<wire::ChangeEvent>(text);
     return !event || on_event(*event);
   });
 }

@@ -15,9 +15,9 @@
 #include "cli/api.h"
 #include "cli/foreground.h"
 #include "cli/patience.h"
+#include "cli/shown_answer.h"
 #include "dialect/quantities.h"
 #include "dialect/slurm.h"
-#include "wire/codec.h"
 #include "wire/messages_nodes.h"
 
 extern char** environ;
@@ -182,7 +182,7 @@ Status FinishSpec(JobSpec& spec, Api& api) {
 
 Result<int> GpusOfAMachine(Api& api) {
   DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/nodes", ""));
-  DIVVY_TRY(const auto views, wire::Decode<std::vector<wire::NodeView>>(text));
+  DIVVY_TRY(const auto views, DecodeShown<std::vector<wire::NodeView>>(text));
   std::int64_t most = 0;
   for (const wire::NodeView& view : views) most = std::max(most, view.gpus);
   return static_cast<int>(most);

@@ -100,6 +100,7 @@ int MoveMain(const Words& words);
 int PauseMain(const Words& words);
 int ResumeMain(const Words& words);
 int SignalMain(const Words& words);
+int AuditMain(const Words& words);
 int CheckpointMain(const Words& words);
 int ProgressMain(const Words& words);
 int GroupMain(const Words& words);

@@ -8,12 +8,12 @@
 #include "cli/commands.h"
 #include "cli/job_text.h"
 #include "cli/places.h"
+#include "cli/shown_answer.h"
 #include "cli/table.h"
 #include "cli/tenant_lines.h"
 #include "cli/throttle_text.h"
 #include "dialect/quantities.h"
 #include "dialect/slurm_hostlist.h"
-#include "wire/codec.h"
 #include "wire/series_messages.h"
 
 namespace divvy::cli {
@@ -265,7 +265,7 @@ int GpusMain(const Words& words) {
     DIVVY_TRY(std::vector<wire::GpuView> gpus, api->Gpus());
     // Where no samples are taken nothing is known of it.
     if (const auto seen = api->Raw("GET", "/v1/latest", "")) {
-      if (const auto latest = wire::Decode<wire::LatestAnswer>(*seen)) AddSlowdowns(*latest, gpus);
+      if (const auto latest = DecodeShown<wire::LatestAnswer>(*seen)) AddSlowdowns(*latest, gpus);
     }
     if (gpus.empty() && !listing.csv) {
       DIVVY_TRY(const wire::StatusView status, api->Status());

@@ -16,6 +16,7 @@
 #include "cli/metrics_text.h"
 #include "cli/places.h"
 #include "cli/process_text.h"
+#include "cli/shown_answer.h"
 #include "cli/table.h"
 #include "cli/throttle_text.h"
 #include "dialect/quantities.h"
@@ -515,7 +516,7 @@ Result<std::string> DrawProcesses(const MetricsFlags& flags, const Words& words,
   if (jobs.size() > 1) return InvalidArgument("name one job: divvy metrics 17 --processes");
   DIVVY_TRY(const wire::JobDetail job, api.Job(jobs.front()));
   DIVVY_TRY(const std::string json, api.Raw("GET", "/v1/latest", ""));
-  DIVVY_TRY(const wire::LatestAnswer latest, wire::Decode<wire::LatestAnswer>(json));
+  DIVVY_TRY(const wire::LatestAnswer latest, DecodeShown<wire::LatestAnswer>(json));
   if (!latest.is_on)
     return FailedPrecondition("no samples are taken: [samples] on = false in divvy.toml; set it to true and restart");
   if (flags.json) return wire::Encode(OnlyProcessesOf(job.id, latest)) + "\n";
@@ -559,7 +560,7 @@ int MetricsMain(const Words& words) {
     wire::LatestAnswer latest;
     if (!flags.json && !flags.csv && flags.until == 0) {
       DIVVY_TRY(const std::string json, api.Raw("GET", "/v1/latest", ""));
-      DIVVY_TRY(latest, wire::Decode<wire::LatestAnswer>(json));
+      DIVVY_TRY(latest, DecodeShown<wire::LatestAnswer>(json));
     }
     std::string text(flags.csv ? kCsvTitles : "");
     for (const std::string& job : jobs) {
@@ -568,7 +569,7 @@ int MetricsMain(const Words& words) {
         text += json + "\n";
         continue;
       }
-      DIVVY_TRY(wire::SeriesAnswer answer, wire::Decode<wire::SeriesAnswer>(json));
+      DIVVY_TRY(wire::SeriesAnswer answer, DecodeShown<wire::SeriesAnswer>(json));
       DIVVY_CHECK(KeepSlice(flags.gpu, flags.slice, answer));
       if (answer.series.empty() && !flags.gpu.empty()) DIVVY_CHECK(CheckGpuIsThere(api, flags));
       if (flags.json) {

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/shown_answer.h"
 #include "cli/table.h"
 #include "dialect/quantities.h"
 #include "dialect/slurm_hostlist.h"
@@ -165,7 +166,7 @@ int NodesMain(const Words& words) {
     DIVVY_TRY(Api api, Api::Connect());
     DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/nodes", ""));
     if (options.json) return text + "\n";
-    DIVVY_TRY(const auto views, wire::Decode<std::vector<wire::NodeView>>(text));
+    DIVVY_TRY(const auto views, DecodeShown<std::vector<wire::NodeView>>(text));
     std::vector<std::vector<Cell>> rows;
     const auto now = static_cast<double>(std::time(nullptr));
     for (const auto& view : views) rows.push_back(Row(view, now, options.csv));
@@ -207,7 +208,7 @@ int NodeMain(const Words& words) {
   if (!api) return Fail(api.error());
   const auto text = api->Raw("POST", "/v1/nodes/" + verb, wire::EncodeChanged(flags.request));
   if (!text) return Fail(text.error());
-  const auto answer = wire::Decode<wire::MessageAnswer>(*text);
+  const auto answer = DecodeShown<wire::MessageAnswer>(*text);
   if (!answer) return Fail(answer.error());
   std::printf("%s\n", answer->message.c_str());
   return 0;

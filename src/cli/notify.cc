@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/job_text.h"
 #include "cli/patience.h"
+#include "cli/shown_answer.h"
 #include "cli/table.h"
 #include "wire/codec.h"
 #include "wire/messages_teams.h"
@@ -133,7 +134,7 @@ int List(const Words& words) {
   return ShowListing(options, [&]() -> Result<std::string> {
     DIVVY_TRY(Api api, Api::Connect());
     DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/notify", ""));
-    DIVVY_TRY(const auto answer, wire::Decode<wire::NotifyAnswer>(text));
+    DIVVY_TRY(const auto answer, DecodeShown<wire::NotifyAnswer>(text));
     if (options.json) return wire::Encode(answer) + "\n";
     if (!answer.is_on) return std::string("Notifications are off: [notify] on = false in divvy.toml.\n");
     if (answer.receivers.empty() && !options.csv)
@@ -155,7 +156,7 @@ int Add(const Words& words) {
   if (!api) return Fail(api.error());
   const auto text = api->Raw("POST", "/v1/notify", wire::EncodeChanged(request));
   if (!text) return Fail(text.error());
-  const auto answer = wire::Decode<wire::ReceiverAnswer>(*text);
+  const auto answer = DecodeShown<wire::ReceiverAnswer>(*text);
   if (!answer) return Fail(answer.error());
   std::fprintf(stderr, "%s.\n", answer->message.c_str());
   if (answer->secret.empty()) return 0;
@@ -180,7 +181,7 @@ int Test(const Words& words) {
   const auto text = api->Raw("POST", "/v1/notify/test", wire::EncodeChanged(wire::ReceiverName{words.front()}));
   patience.reset();
   if (!text) return Fail(text.error());
-  const auto answer = wire::Decode<wire::NotifyTestAnswer>(*text);
+  const auto answer = DecodeShown<wire::NotifyTestAnswer>(*text);
   if (!answer) return Fail(answer.error());
   if (!answer->is_done) return Fail(Internal("not delivered: " + answer->message));
   std::printf("delivered: %s\n", answer->message.c_str());

@@ -5,10 +5,10 @@
 #include "base/text.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/shown_answer.h"
 #include "cli/table.h"
 #include "dialect/quantities.h"
 #include "dialect/slurm_hostlist.h"
-#include "wire/codec.h"
 #include "wire/messages_nodes.h"
 
 namespace divvy::cli {
@@ -98,7 +98,7 @@ int PoolsMain(const Words& words) {
     DIVVY_TRY(Api api, Api::Connect());
     DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/pools", ""));
     if (options.json) return text + "\n";
-    DIVVY_TRY(const auto views, wire::Decode<std::vector<wire::PoolView>>(text));
+    DIVVY_TRY(const auto views, DecodeShown<std::vector<wire::PoolView>>(text));
     if (views.empty() && !options.csv) {
       return std::string(
           "No pools; jobs go to all machines. [pools.NAME] in divvy.toml makes one, or the label "

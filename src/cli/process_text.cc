@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "cli/curve_text.h"
 #include "cli/metrics_text.h"
-#include "wire/codec.h"
+#include "cli/shown_answer.h"
 
 namespace divvy::cli {
 namespace {
@@ -22,7 +22,7 @@ std::string UseText(const GpuProcess& process) {
 wire::LatestAnswer AskLatest(Api& api) {
   const auto json = api.Raw("GET", "/v1/latest", "");
   if (!json) return {};
-  auto latest = wire::Decode<wire::LatestAnswer>(*json);
+  auto latest = DecodeShown<wire::LatestAnswer>(*json);
   return latest ? *std::move(latest) : wire::LatestAnswer();
 }
 
@@ -30,7 +30,7 @@ std::map<std::string, double> AskLastOwn(Api& api, const wire::JobDetail& job) {
   const std::string series = "/v1/series?of=job&points=400&id=" + ToString(job.id);
   const auto ask = [&](const std::string& target) -> std::map<std::string, double> {
     const auto json = api.Raw("GET", target, "");
-    const auto seen = json ? wire::Decode<wire::SeriesAnswer>(*json) : Result<wire::SeriesAnswer>(json.error());
+    const auto seen = json ? DecodeShown<wire::SeriesAnswer>(*json) : Result<wire::SeriesAnswer>(json.error());
     return seen ? LastOwn(*seen) : std::map<std::string, double>();
   };
   std::map<std::string, double> own = ask(series);

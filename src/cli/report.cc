@@ -4,8 +4,8 @@
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/report_usage.h"
+#include "cli/shown_answer.h"
 #include "cli/table.h"
-#include "wire/codec.h"
 #include "wire/messages_teams.h"
 
 namespace divvy::cli {
@@ -39,7 +39,7 @@ int Speeds(const ListingOptions& listing) {
     DIVVY_TRY(Api api, Api::Connect());
     DIVVY_TRY(const std::string json, api.Raw("GET", "/v1/reports/speeds", ""));
     if (listing.json) return json + "\n";
-    DIVVY_TRY(const wire::SpeedsReport report, wire::Decode<wire::SpeedsReport>(json));
+    DIVVY_TRY(const wire::SpeedsReport report, DecodeShown<wire::SpeedsReport>(json));
     if (report.rows.empty() && !listing.csv)
       return std::string("No kind of job has run on several GPU models here; there is nothing to compare.\n");
     std::vector<std::vector<Cell>> rows;

@@ -12,7 +12,7 @@
 #include "cli/patience.h"
 #include "cli/report_html.h"
 #include "cli/report_usage.h"
-#include "wire/codec.h"
+#include "cli/shown_answer.h"
 
 namespace divvy::cli {
 
@@ -115,7 +115,7 @@ int ShowReportAt(const ReportFlags& flags, const std::string& target, const Repo
     DIVVY_TRY(const std::string json, api.Raw("GET", target, ""));
     patience.reset();
     if (flags.listing.json) return json + "\n";
-    DIVVY_TRY(Report report, wire::Decode<Report>(json));
+    DIVVY_TRY(Report report, DecodeShown<Report>(json));
     if constexpr (requires { report.rows.front().group = std::string(); }) {
       for (auto& row : report.rows)
         row.group = report.by == "hour" ? HourText(row.group, flags.listing.csv) : row.group;

@@ -7,6 +7,7 @@
 #include "cli/api.h"
 #include "cli/commands.h"
 #include "cli/job_text.h"
+#include "cli/shown_answer.h"
 #include "cli/table.h"
 #include "dialect/quantities.h"
 #include "wire/codec.h"
@@ -93,7 +94,7 @@ std::string Length(double seconds) {
 Result<std::vector<wire::ReservationView>> Ask() {
   DIVVY_TRY(Api api, Api::Connect());
   DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/reservations", ""));
-  return wire::Decode<std::vector<wire::ReservationView>>(text);
+  return DecodeShown<std::vector<wire::ReservationView>>(text);
 }
 
 /// "n1 GPUs 0-3"; on a server that is alone "GPUs 0-3".
@@ -191,7 +192,7 @@ int Cancel(const Words& words) {
       code = Fail(text.error());
       continue;
     }
-    const auto answer = wire::Decode<wire::MessageAnswer>(*text);
+    const auto answer = DecodeShown<wire::MessageAnswer>(*text);
     if (answer) std::printf("%s\n", answer->message.c_str());
   }
   return code;
@@ -241,7 +242,7 @@ int ReserveMain(const Words& words) {
   if (!api) return Fail(api.error());
   const auto text = api->Raw("POST", "/v1/reservations", wire::EncodeChanged(request));
   if (!text) return Fail(text.error());
-  const auto view = wire::Decode<wire::ReservationView>(*text);
+  const auto view = DecodeShown<wire::ReservationView>(*text);
   if (!view) return Fail(view.error());
   if (is_json) std::printf("%s\n", text->c_str());
   else Print(*view);

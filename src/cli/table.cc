@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/patience.h"
 #include "cli/tenant_lines.h"
@@ -311,8 +312,13 @@ std::string TextBelow(const std::vector<Column>& columns, const Fit& fit, const 
   return Wrapped(Join(texts, "; "), kIndent, width);
 }
 
-Result<std::string> RenderTable(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
+Result<std::string> RenderTable(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& given,
                                 const ListingOptions& options) {
+  // A row is a line, whatever its cells hold.
+  std::vector<std::vector<Cell>> rows = given;
+  for (auto& row : rows) {
+    for (Cell& cell : row) cell.text = WithoutControls(cell.text);
+  }
   DIVVY_TRY(const std::vector<std::size_t> chosen, Chosen(columns, options));
   std::string out;
   if (options.csv) {

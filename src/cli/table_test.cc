@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/shown_answer.h"
+
 #include "cli/answer_options.h"
 
 namespace divvy::cli {
@@ -115,6 +117,23 @@ TEST(Folded, KeepsLinesWithinTheirWidthBehindTheirLabels) {
 TEST(Folded, LeavesWhatIsToBeCopiedWhole) {
   const std::string line = "command       python3 train.py --epochs 10 --rate 0.1\n";
   EXPECT_EQ(Folded(line, 36), line);
+}
+
+TEST(ShownAnswer, ControlCharactersOfAnswersAreShownAsText) {
+  EXPECT_EQ(WithoutControlsInJson(R"({"a": "x\u001b]52;c;aGk=\u0007y\r\b"})"), R"({"a": "x\\x1b]52;c;aGk=\\x07y\\x0d\\x08"})");
+  EXPECT_EQ(WithoutControlsInJson("\"\xc2\x9b" "2J\x7f\xe2\x80\xae\""), R"("\\x9b2J\\x7f\\u202e")");
+  EXPECT_EQ(WithoutControlsInJson("\"\\u202e\\u009B\""), R"("\\u202e\\x9b")");
+}
+
+TEST(ShownAnswer, OtherTextStaysAsItIs) {
+  for (const std::string_view json : {R"({"script": "#!/bin/sh\n\techo \"\\u001b\" \u00fc\/"})", "[1,\n\t2]", "\"\\", "\"\\u00\"", ""})
+    EXPECT_EQ(WithoutControlsInJson(json), json);
+}
+
+TEST(ShownAnswer, AMessageIsReadWithoutThem) {
+  const auto view = DecodeShown<wire::JobView>("{\"name\": \"evil\\u001b[2J\", \"state\": \"queued\"}");
+  ASSERT_TRUE(view);
+  EXPECT_EQ(view->name, "evil\\x1b[2J");
 }
 
 }  // namespace table_test

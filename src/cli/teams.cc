@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/shown_answer.h"
 #include "cli/table.h"
 #include "wire/codec.h"
 #include "wire/messages_teams.h"
@@ -309,7 +310,7 @@ std::vector<Cell> UserRow(const wire::TeamView& view) {
 Result<wire::TeamsView> Ask() {
   DIVVY_TRY(Api api, Api::Connect());
   DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/teams", ""));
-  return wire::Decode<wire::TeamsView>(text);
+  return DecodeShown<wire::TeamsView>(text);
 }
 
 int List(const ListingOptions& listing, bool are_users) {
@@ -387,7 +388,7 @@ int Send(const std::string& path, const std::string& body) {
   if (!api) return Fail(api.error());
   const auto text = api->Raw("POST", path, body);
   if (!text) return Fail(text.error());
-  const auto answer = wire::Decode<wire::MessageAnswer>(*text);
+  const auto answer = DecodeShown<wire::MessageAnswer>(*text);
   if (!answer) return Fail(answer.error());
   std::printf("%s\n", answer->message.c_str());
   return 0;

@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/job_text.h"
 #include "cli/login.h"
+#include "cli/shown_answer.h"
 #include "cli/table.h"
 #include "dialect/quantities.h"
 #include "wire/codec.h"
@@ -84,7 +85,7 @@ std::vector<Option> CreateTable(wire::TokenRequest& request) {
                    'e',
                    Takes::kValue,
                    "TIME",
-                   "Worth nothing after so long: 12h, 30d, never; 90d unless given, with --node 1h",
+                   "Worth nothing after so long: 12h, 30d, never; 30d unless given, with --node 1h",
                    [&request](std::string_view value) -> Status {
                      request.lives_s = kForEver;
                      if (value == "never") return {};
@@ -139,7 +140,7 @@ std::vector<Cell> Row(const wire::TokenView& view, bool is_csv) {
 
 Result<std::vector<wire::TokenView>> AskTokens(Api& api) {
   DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/tokens", ""));
-  return wire::Decode<std::vector<wire::TokenView>>(text);
+  return DecodeShown<std::vector<wire::TokenView>>(text);
 }
 
 int List(const Words& words) {
@@ -176,7 +177,7 @@ int Create(const Words& words) {
   if (!api) return Fail(api.error());
   const auto text = api->Raw("POST", "/v1/tokens", wire::EncodeChanged(request));
   if (!text) return Fail(text.error());
-  const auto answer = wire::Decode<wire::TokenAnswer>(*text);
+  const auto answer = DecodeShown<wire::TokenAnswer>(*text);
   if (!answer) return Fail(answer.error());
   // The line alone on standard output, so that it can go into a file or a pipe; it is shown this once.
   std::fprintf(stderr, "%s. On the other machine: divvy %s, and paste this line:\n", answer->message.c_str(),

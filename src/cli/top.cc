@@ -22,12 +22,12 @@
 #include "cli/commands.h"
 #include "cli/job_text.h"
 #include "cli/process_text.h"
+#include "cli/shown_answer.h"
 #include "cli/top_frame.h"
 #include "cli/top_question.h"
 #include "cli/top_screen.h"
 #include "cli/top_view.h"
 #include "cli/waste_text.h"
-#include "wire/codec.h"
 #include "wire/page_messages.h"
 #include "wire/series_messages.h"
 
@@ -119,7 +119,7 @@ void SeedHistory(Api& api, const TopFlags& flags, const TopFacts& facts, TopHist
                                 std::to_string(back) + "&points=" + std::to_string(TopHistory::kLooks),
                             "");
   if (!json) return;
-  if (const auto seen = wire::Decode<wire::SeriesAnswer>(*json)) history.Seed(*seen, facts.gpus);
+  if (const auto seen = DecodeShown<wire::SeriesAnswer>(*json)) history.Seed(*seen, facts.gpus);
 }
 
 /// Of all that wait at once. A daemon that has more than one look's work of it says so, and is asked again.
@@ -128,7 +128,7 @@ void LookAtStarts(Api& api, TopFacts& facts) {
   bool is_complete = false;
   while (!is_complete && SteadyClock::now() < until) {
     const auto json = api.Raw("GET", "/v1/starts?limit=" + std::to_string(kMostJobs), "");
-    const auto answer = json ? wire::Decode<wire::StartsAnswer>(*json) : json.error();
+    const auto answer = json ? DecodeShown<wire::StartsAnswer>(*json) : json.error();
     if (!answer) return;
     is_complete = answer->is_complete;
     std::map<JobId, double> starts;

@@ -8,6 +8,7 @@
 
 #include "cli/api.h"
 #include "cli/commands.h"
+#include "cli/shown_answer.h"
 #include "wire/codec.h"
 #include "wire/ui_messages.h"
 
@@ -107,7 +108,7 @@ int UiMain(const Words& words) {
   request.is_remote = flags.is_remote;
   const auto text = api->Raw("POST", "/v1/ui/links", wire::EncodeChanged(request));
   if (!text) return Fail(text.error());
-  const auto answer = wire::Decode<wire::UiLinkAnswer>(*text);
+  const auto answer = DecodeShown<wire::UiLinkAnswer>(*text);
   if (!answer) return Fail(answer.error());
   const bool is_opened = flags.opens && HasScreen() && OpenBrowser(answer->url);
   // The link alone on standard output, so that it can go into a pipe.

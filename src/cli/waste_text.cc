@@ -4,6 +4,7 @@
 
 #include "cli/job_text.h"
 #include "cli/report_show.h"
+#include "cli/shown_answer.h"
 #include "model/gpu_count_text.h"
 
 namespace divvy::cli {
@@ -11,7 +12,7 @@ namespace divvy::cli {
 wire::WasteAnswer AskWaste(Api& api) {
   const auto json = api.Raw("GET", "/v1/waste", "");
   if (!json) return {};
-  auto answer = wire::Decode<wire::WasteAnswer>(*json);
+  auto answer = DecodeShown<wire::WasteAnswer>(*json);
   return answer ? *std::move(answer) : wire::WasteAnswer();
 }
 
@@ -39,7 +40,7 @@ std::vector<wire::ListedJob> JobsWithWaste(std::vector<wire::JobView> jobs, cons
 std::optional<wire::JobWaste> AskJobWaste(Api& api, JobId id) {
   const auto json = api.Raw("GET", "/v1/jobs/" + ToString(id) + "/waste", "");
   if (!json) return std::nullopt;
-  auto waste = wire::Decode<wire::JobWaste>(*json);
+  auto waste = DecodeShown<wire::JobWaste>(*json);
   return waste && waste->gpu_hours > 0 && !waste->is_small ? std::optional(*std::move(waste)) : std::nullopt;
 }
 

@@ -172,7 +172,8 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
 Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
                                         const FindOutcome& outcome) {
   DIVVY_CHECK(FillPool(spec));
-  DIVVY_CHECK(CheckRoom(std::max<std::uint64_t>(elements, 1)));
+  DIVVY_CHECK(CheckRoom(std::max<std::uint64_t>(elements, 1), caller));
+  DIVVY_CHECK(CheckPriority(0, spec.priority, caller));
   if (spec.time_limit == Duration(0)) spec.time_limit = limits_.default_time_limit;
   DIVVY_CHECK(CheckTimeLimit(spec.time_limit));
   DIVVY_CHECK(CheckDeadline(spec.end_by, spec.time_limit, spec.begin, now));
@@ -224,7 +225,21 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   return SubmitResult{id, std::max<std::uint64_t>(elements, 1), left == nullptr ? JobState::kCancelled : left->state};
 }
 
-Status Controller::CheckRoom(std::uint64_t jobs) const {
+Status Controller::CheckPriority(int before, int after, const Caller& caller) const {
+  const int most = std::max(before, 0);
+  if (after <= most || caller.is_admin || limits_.users_may_raise) return {};
+  return PermissionDenied("a priority above " + std::to_string(most) + " takes an administrator, or users_may_raise = "
+                          "true under [priorities]; users give their jobs at most " + std::to_string(most));
+}
+
+Status Controller::CheckRoom(std::uint64_t jobs, const Caller& caller) const {
+  const std::uint64_t own = cluster_.waiting_of(caller.user.name);
+  if (!caller.is_admin && own + jobs > limits_.max_queued_of_user) {
+    return LimitExceeded("user " + caller.user.name + " has " + std::to_string(own) + " of at most " +
+                         std::to_string(limits_.max_queued_of_user) +
+                         " jobs in the queue; wait, cancel some, or ask an administrator to raise max_queued_of_user "
+                         "under [queue]");
+  }
   if (cluster_.waiting_count() + jobs <= limits_.max_queued) return {};
   return LimitExceeded("the queue holds " + std::to_string(cluster_.waiting_count()) + " of at most " +
                        std::to_string(limits_.max_queued) +

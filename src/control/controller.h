@@ -52,6 +52,8 @@ struct IgnoredProcess {
 
 struct Limits {
   std::uint64_t max_queued = 1'000'000;  // Waiting members, arrays counted by element; beyond, submissions are refused.
+  std::uint64_t max_queued_of_user = 10'000;  // The same of each user who is no administrator.
+  bool users_may_raise = false;          // Users may give their jobs a priority above 0.
   Duration max_time_limit{0};            // 0: none.
   Duration default_time_limit{0};        // 0: none.
   Bytes ignore_unmanaged_below;          // A foreign process with less GPU memory than this takes no GPU away.
@@ -377,7 +379,10 @@ class Controller {
   void TakeBackFromArray(const JobRecord& element, std::optional<JobRecord> array);
   /// Removes a live job and its elements from memory and appends them to `removed`.
   void RemoveSubmission(JobId id, std::vector<JobRecord>& removed);
-  Status CheckRoom(std::uint64_t jobs) const;  ///< For so many jobs more in the queue.
+  /// For so many jobs more in the queue.
+  Status CheckRoom(std::uint64_t jobs, const Caller& caller) const;
+  /// kPermissionDenied where the caller may not give a job that has `before` the priority `after`.
+  Status CheckPriority(int before, int after, const Caller& caller) const;
   Forecast ForecastOf(JobId waiting, Time now) const;
   void PutWaiting(const JobRecord& record);
   std::vector<std::string> UnmetDependencies(const JobRecord& record) const;

@@ -191,7 +191,7 @@ Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spe
   JobSpec asked = spec;
   asked.request = ended.request;
   asked.team = ended.team;
-  DIVVY_CHECK(CheckRoom(1));
+  DIVVY_CHECK(CheckRoom(1, caller));
   // As whoever submits it today, and as what may have been changed meanwhile has it.
   if (const Status fits = CheckTimeLimit(ended.time_limit); !fits && !caller.is_admin)
     return Error{fits.error().code, "it cannot run again as it was; submit it anew: " + fits.error().message};

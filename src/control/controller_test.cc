@@ -23,6 +23,24 @@ TEST(Controller, ASubmissionThatStartsAtOnceIsOneInsert) {
   EXPECT_TRUE(effects.batch.updates.empty());
 }
 
+TEST(Controller, AUserHasSoManyWaitingJobsAndOthersGoOn) {
+  World world(1);
+  world.Submit(1, World::kMostOfAUser - 1);
+  world.Submit(1);
+  JobSpec spec;
+  spec.command = {"true"};
+  Caller caller = world.ada_;
+  const auto refused = world.controller_.Submit(spec, 0, caller, world.now_, World::NoHistory());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kLimitExceeded);
+  EXPECT_NE(refused.error().message.find("1000000 of at most 1000000"), std::string::npos) << refused.error().message;
+  caller.user = {1001, 1001, "bob"};
+  EXPECT_TRUE(world.controller_.Submit(spec, 0, caller, world.now_, World::NoHistory()));
+  caller = world.ada_;
+  caller.is_admin = true;
+  EXPECT_TRUE(world.controller_.Submit(spec, 0, caller, world.now_, World::NoHistory()));
+}
+
 TEST(Controller, TheNextJobStartsInTheStepInWhichTheOwnerEnds) {
   World world(1);
   const JobId first = world.Submit(1), second = world.Submit(1);

@@ -31,7 +31,9 @@ inline NodeRow MachineRow(const std::string& name, int gpus, int cpus = 8) {
 /// A controller on GPUs of no particular kind, with tiny verbs; every turn checks the invariants.
 class World {
  public:
-  explicit World(int gpus, const Policy& policy = Policy()) : controller_(policy, Limits(), 1) {
+  static constexpr std::uint64_t kMostOfAUser = 1'000'000;
+  explicit World(int gpus, const Policy& policy = Policy())
+      : controller_(policy, {.max_queued = 2 * kMostOfAUser, .max_queued_of_user = kMostOfAUser}, 1) {
     NodeCapacity capacity;
     for (int i = 0; i < gpus; ++i) {
       GpuFacts facts;

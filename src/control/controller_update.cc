@@ -103,11 +103,8 @@ Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, 
     return PermissionDenied(List(owners) + ": " + job + " runs as " + before.user.name +
                             "; who leads a team changes when, where and with how much its jobs run, not what they run");
   }
-  const int most = std::max(before.priority, 0);
-  if (!caller.is_admin && after.priority > most) {
-    return PermissionDenied("priority: raising that of " + job + " above " + std::to_string(most) +
-                            " takes an administrator");
-  }
+  if (const Status may = CheckPriority(before.priority, after.priority, caller); !may)
+    return Error{may.error().code, "priority: " + job + ": " + may.error().message};
   if (changes.time_limit && !caller.is_admin) {
     if (const Status fits = CheckTimeLimit(after.time_limit); !fits)
       return Error{fits.error().code, "time: " + fits.error().message};

@@ -200,6 +200,22 @@ TEST_F(Update, OnlyAnAdministratorRaisesAPriority) {
   EXPECT_EQ(Change(job, changes), "");
 }
 
+TEST_F(Update, OnlyAnAdministratorSubmitsWithAPriorityAboveZero) {
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.priority = 1;
+  const auto submit = [&](const Caller& caller) {
+    return world_.controller_.Submit(spec, 0, caller, world_.now_, World::NoHistory());
+  };
+  const auto refused = submit(world_.ada_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kPermissionDenied);
+  EXPECT_NE(refused.error().message.find("users_may_raise"), std::string::npos) << refused.error().message;
+  EXPECT_TRUE(submit(Admin()));
+  spec.priority = -1000;
+  EXPECT_TRUE(submit(world_.ada_));
+}
+
 TEST_F(Update, OfACommandIsKeptForTheLaunch) {
   const JobId before = Running(), job = world_.Submit(2);
   world_.Turn();

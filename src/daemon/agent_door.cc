@@ -68,9 +68,9 @@ void AgentDoor::Open(Core& core, RemoteCallers& callers, Agents::Terms terms, Fl
   out.before_foreground = std::move(ports.before_foreground);
   out.on_samples = std::move(ports.on_samples);
   out.admit = [&core, &callers](std::string_view authorization) {
-    return callers.AdmitNode(authorization, core.Now());
+    return callers.AdmitNode(authorization, core.Latest());
   };
-  out.spend = [&core, &callers](std::string_view token) { return callers.book().Spend(token, core.Now()); };
+  out.spend = [&core, &callers](std::string_view token) { return callers.book().Spend(token, core.Latest()); };
   agents_ = std::make_unique<Agents>(book_, epoch_, terms, *fleet, std::move(out));
   agents_->Start();
 }

@@ -4,11 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
+#include "platform/audit_chain.h"
 #include "wire/codec.h"
 #include "wire/json.h"
 #include "wire/messages.h"
@@ -40,6 +43,17 @@ std::string AskedOpenly(std::string_view path, std::string_view body) {
   if (path == "/v1/jobs") return "";
   return path == "/v1/jobs/update" ? ChangeWithoutSecrets(body) : std::string(body);
 }
+/// Of a log; "" where there is none.
+std::string LastLine(const std::string& path) {
+  constexpr std::streamoff kLongest = 16 << 10;
+  std::ifstream file(path, std::ios::ate);
+  const std::streamoff size = file.tellg();
+  file.seekg(std::max<std::streamoff>(0, size - kLongest));
+  std::string last;
+  for (std::string line; std::getline(file, line);) last = std::move(line);
+  return last;
+}
+
 // Holds tokens, or the secrets of webhooks.
 bool IsAnsweredInSecret(std::string_view path) { return path == "/v1/tokens" || path == "/v1/notify"; }
 
@@ -55,6 +69,8 @@ Result<Audit> Audit::Open(std::string path, std::uint64_t most_bytes) {
   audit.path_ = std::move(path);
   audit.size_ = static_cast<std::uint64_t>(about.st_size);
   audit.most_bytes_ = most_bytes;
+  const std::string& last = audit.size_ > 0 ? audit.path_ : audit.path_ + ".1";
+  audit.chain_ = ChainOf(LastLine(last)).value_or("");
   return audit;
 }
 
@@ -65,6 +81,7 @@ Audit& Audit::operator=(Audit&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(size_, other.size_);
   std::swap(most_bytes_, other.most_bytes_);
+  std::swap(chain_, other.chain_);
   return *this;
 }
 
@@ -101,10 +118,18 @@ void Audit::Write(const Entry& entry) {
     writer.String(entry.answered.substr(0, kKeptOfBody));
   }
   writer.EndObject();
+  line = ChainedLine(line, chain_);
+  std::string chain = ChainOf(line).value_or("");
   line.push_back('\n');
   if (size_ + line.size() > most_bytes_) TurnOver();
   const ssize_t written = ::write(fd_, line.data(), line.size());
-  if (written > 0) size_ += static_cast<std::uint64_t>(written);
+  // A part of a line, as on a full disk, is none.
+  if (written < static_cast<ssize_t>(line.size())) {
+    static_cast<void>(!::ftruncate(fd_, static_cast<off_t>(size_)));
+    return;
+  }
+  size_ += line.size();
+  chain_ = std::move(chain);
 }
 
 void Audit::TurnOver() {

@@ -1,5 +1,6 @@
 // Who did what, and what came of it: one line for each request that asks for a change, as JSON, in a file of the
-// daemon's own. The file is kept at a bounded size; what is older lies beside it as FILE.1.
+// daemon's own. The file is kept at a bounded size; what is older lies beside it as FILE.1. Each line carries a hash of
+// itself and of the line before (platform/audit_chain.h); `divvy audit verify` finds one that is no longer as written.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +46,7 @@ class Audit {
   int fd_ = -1;
   std::uint64_t size_ = 0;
   std::uint64_t most_bytes_ = kMostBytes;
+  std::string chain_;  // The hash of the last line.
 };
 
 }  // namespace divvy

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "platform/audit_chain.h"
+
 namespace divvy {
 namespace audit_test {
 
@@ -44,12 +46,19 @@ TEST_F(AuditFile, SaysWhoDidWhat) {
   remote.status = 403;
   remote.answered = "{\"message\":\"no\"}";
   audit.Write(remote);
-  EXPECT_EQ(
-      Read(path_),
+  const std::string text = Read(path_);
+  EXPECT_TRUE(text.starts_with(
       "{\"time\":5,\"user\":\"ada\",\"uid\":1000,\"asked\":\"POST /v1/jobs/cancel\",\"with\":\"{\\\"ids\\\":[3]}\","
-      "\"status\":200,\"answer\":\"{}\"}\n"
-      "{\"time\":5,\"user\":\"ada\",\"uid\":1000,\"from\":\"10.0.0.9\",\"asked\":\"POST /v1/jobs/cancel\","
-      "\"with\":\"{\\\"ids\\\":[3]}\",\"status\":403,\"answer\":\"{\\\"message\\\":\\\"no\\\"}\"}\n");
+      "\"status\":200,\"answer\":\"{}\",\"chain\":\""))
+      << text;
+  EXPECT_NE(text.find(
+                "\"}\n{\"time\":5,\"user\":\"ada\",\"uid\":1000,\"from\":\"10.0.0.9\",\"asked\":\"POST /v1/jobs/cancel\","
+                "\"with\":\"{\\\"ids\\\":[3]}\",\"status\":403,\"answer\":\"{\\\"message\\\":\\\"no\\\"}\",\"chain\":\""),
+            std::string::npos)
+      << text;
+  const auto chain = VerifyAuditLog(path_, "");
+  ASSERT_TRUE(chain) << chain.error().message;
+  EXPECT_EQ(chain->lines, 2u);
   struct stat about {};
   ASSERT_EQ(::stat(path_.c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0600u);
@@ -97,6 +106,11 @@ TEST_F(AuditFile, IsKeptAtABoundedSize) {
   EXPECT_LE(now, 1000u);
   EXPECT_LE(before, 1000u);
   EXPECT_EQ(Read(path_).front(), '{') << "lines are whole";
+  // The chain goes on from one file to the next.
+  const auto chain = VerifyAuditLog(path_, "");
+  ASSERT_TRUE(chain) << chain.error().message;
+  EXPECT_GT(chain->lines, 2u);
+  EXPECT_TRUE(chain->has_older);
 }
 
 TEST(Audit, WithoutAFileWritesNowhere) { Audit().Write({}); }

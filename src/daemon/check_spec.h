@@ -8,6 +8,9 @@
 
 namespace divvy {
 
+/// A job's environment, in bytes, the end of each variable counted.
+inline constexpr std::size_t kMostEnvironmentBytes = 1u << 20;
+
 /// Fails with kInvalidArgument and the option or field to change.
 Status CheckSpec(const JobSpec& spec);
 /// The name of a job that was given none: that of its program.

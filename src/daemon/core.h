@@ -44,6 +44,8 @@ class Core {
   Store& store() { return store_; }
   Time Now() const { return clock_.Now(); }
   const Clock& clock() const { return clock_; }
+  /// Clock::Latest: for what expires.
+  Time Latest() const { return clock_.Latest(); }
 
   /// To be called after anything was applied to the controller: plans and commits at the end of this turn of the loop.
   void Touch();

@@ -54,6 +54,7 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr std::string_view kBootKey = "node.boot_id";
+constexpr std::string_view kLatestKey = "clock.latest";  // Nanoseconds since 1970, as of the last start or end.
 /// Ended jobs that are read at the start, to know how long their like run.
 constexpr std::uint64_t kRunsLearnt = 2'000;
 
@@ -83,6 +84,7 @@ class Daemon {
 
  private:
   Status Recover();
+  std::string LatestText() const { return std::to_string(clock_.Latest().time_since_epoch().count()); }
   void KeepJournal(const Effects& effects);
   Status ReplayJournal();
   void JoinFleet();
@@ -204,6 +206,8 @@ Status Daemon::Recover() {
   std::string boot_before;
   for (const auto& [key, value] : loaded.settings) {
     if (key == kBootKey) boot_before = value;
+    if (const auto latest = key == kLatestKey ? ParseInteger(value) : std::nullopt)
+      clock_.StartNotBefore(Time(Duration(*latest)));
     if (notifier_->LoadSetting(key, value)) continue;
     if (key.starts_with(WasteBook::kRow)) waste_rows_.emplace_back(key, value);
     tokens_.LoadSetting(key, value);
@@ -215,6 +219,8 @@ Status Daemon::Recover() {
 
   Limits limits;
   limits.max_queued = config_.max_queued;
+  limits.max_queued_of_user = config_.max_queued_of_user;
+  limits.users_may_raise = config_.users_may_raise;
   limits.max_time_limit = config_.max_time_limit;
   limits.default_time_limit = config_.default_time_limit;
   limits.ignore_unmanaged_below = config_.ignore_unmanaged_below;
@@ -255,6 +261,7 @@ Status Daemon::Recover() {
   controller_->OnGpusObserved(host_.LookNow());
   // With what the reboot did to the jobs: a daemon that is killed before that is durable must see the reboot again.
   if (boot != boot_before) controller_->KeepSetting(kBootKey, boot);
+  controller_->KeepSetting(kLatestKey, LatestText());
   DIVVY_CHECK(ApplyRestriction());
   core_->Touch();
   return {};
@@ -403,6 +410,8 @@ Result<Routes::Ports> Daemon::RoutePorts() {
   Routes::Ports ports;
   ports.default_grace = config_.grace;
   ports.takes_root_jobs = RunsRootJobs();
+  ports.hides_others_jobs = config_.hides_others_jobs;
+  ports.after = [this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); };
   ports.is_in_group = [](const User& user, const std::string& group) {
     return IsInGroup(static_cast<uid_t>(user.uid), static_cast<gid_t>(user.gid), group);
   };
@@ -580,7 +589,8 @@ void Daemon::Close() {
   if (store_ != nullptr && controller_ != nullptr) {
     Batch batch = controller_->UnkeptProgress();
     if (auto used = controller_->TeamUsageSetting(clock_.Now())) batch.settings.push_back(*std::move(used));
-    if (!batch.empty()) static_cast<void>(store_->Commit({batch}));
+    batch.settings.emplace_back(kLatestKey, LatestText());
+    static_cast<void>(store_->Commit({batch}));
   }
   host_.Stop();
   if (samples_) samples_->Close();

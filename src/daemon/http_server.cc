@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -69,10 +70,40 @@ Peer PeerOf(int fd) {
   return peer;
 }
 
-/// What the connections of other machines are counted by.
-std::vector<std::string> KeysOf(const Peer& peer) {
-  if (peer.node.empty()) return {peer.address};
-  return {"node " + peer.node, "user " + std::to_string(peer.uid)};
+/// What a connection is counted by, and how many of that there may be.
+struct Share {
+  std::string key;
+  std::size_t most = 0;
+  std::string owners = {};  // "you have": for who is refused.
+};
+
+/// Root and the daemon's own user, on this machine.
+bool IsPrivileged(const Peer& peer) {
+  return !peer.is_remote() && peer.node.empty() && (peer.uid == 0 || peer.uid == ::geteuid());
+}
+
+/// The user's, the node's or the address's, and last what all that come by the same door have.
+std::vector<Share> SharesOf(const Peer& peer, const HttpServerOptions& options) {
+  const std::string user = std::to_string(peer.uid);
+  if (!peer.node.empty()) {
+    return {{"node user " + user, options.connections_of_a_user, "your jobs on other machines have"},
+            {"node " + peer.node, options.connections_of_a_node, "jobs on node " + peer.node + " have"},
+            {"nodes", options.node_connections, "jobs on other machines have"}};
+  }
+  if (peer.is_remote()) {
+    const bool is_loopback = peer.address.starts_with("127.") || peer.address == "::1";
+    std::vector<Share> shares = {{"plain", options.plain_connections}};
+    if (!peer.is_plain) {
+      shares = {{"address " + (is_loopback ? std::string("127.0.0.1") : peer.address), options.connections_of_an_address},
+                {"tls", options.remote_connections}};
+    }
+    return shares;
+  }
+  constexpr std::string_view kLocal = "socket";
+  if (IsPrivileged(peer)) return {{std::string(kLocal), options.connections, "the users of this machine have"}};
+  const std::size_t most = options.connections - std::min(options.connections, options.reserved_connections);
+  return {{"user " + user, std::min(most, options.connections_of_a_local_user), "you have"},
+          {std::string(kLocal), most, "the users of this machine have"}};
 }
 
 /// To one who is closed at once. Fits into a fresh socket's buffer; nobody would act on a failure.
@@ -127,6 +158,7 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   void FlushLater(HttpConnection& connection) override;
   void Watch(HttpConnection& connection, bool reads, bool writes) override;
   void Remove(HttpConnection& connection) override;
+  // What came over the socket still counts: its user may have many of them.
   void OnTakenOver(HttpConnection& connection) override {
     if (connection.is_remote()) Uncount(connection);
     ++taken_connections_;
@@ -140,10 +172,12 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   void Accept();
   bool AcceptLocal();
   bool AcceptTcp(int listener, bool is_plain);
-  void Add(std::unique_ptr<HttpConnection> connection);
+  void Add(Descriptor fd, Peer peer, std::optional<TlsChannel> tls = std::nullopt);
   void Uncount(const HttpConnection& connection);
-  std::string WhyFull(const Peer& peer) const;
-  std::size_t Of(const std::string& address) const;
+  using Connections = std::map<std::uint64_t, HttpConnection*>;  // By their numbers: the oldest first.
+  static HttpConnection* IdleOf(const Connections& connections);
+  std::string MakeRoom(const Peer& peer);
+  HeldBytes HeldBy(const Peer& peer);
   void Sweep();
   void PauseAccepting();
   void ResumeAccepting();
@@ -170,11 +204,11 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   UniqueFd tls_listener_;
   UniqueFd plain_listener_;
   std::optional<TlsContext> tls_;
-  std::size_t remote_connections_ = 0;  // Over TCP and speaking HTTP.
-  std::size_t taken_connections_ = 0;   // Which speak something else by now.
-  std::size_t node_connections_ = 0;    // From agents' machines.
-  std::unordered_map<std::string, std::size_t>
-      by_address_;  // Connections over TLS; of "node n1" and "user 1000" there.
+  std::size_t taken_connections_ = 0;  // Which speak something else by now.
+  std::unordered_map<std::string, Connections> by_share_;  // By the key of a Share.
+  /// Bytes of requests, by the key of the first Share of their client; kept by what they count.
+  std::unordered_map<std::string, std::weak_ptr<std::size_t>> held_by_;
+  HeldBytes::Sum held_by_all_ = std::make_shared<std::size_t>(0);
   std::string scratch_;
   dev_t socket_device_ = 0;
   ino_t socket_inode_ = 0;
@@ -186,6 +220,7 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   std::uint64_t times_out_of_fds_ = 0;
   bool is_in_turn_ = false;
   bool is_flush_posted_ = false;
+  bool is_sweeping_ = false;
   bool is_accepting_paused_ = false;
   bool is_stopped_ = false;
 };
@@ -254,16 +289,16 @@ void HttpServer::Loop::Remove(HttpConnection& connection) {
   // Closing alone would not do: a child between fork and exec may still hold a copy of the descriptor.
   WatchFd(EPOLL_CTL_DEL, connection.fd(), 0, nullptr);
   if (connection.is_taken()) --taken_connections_;
-  else if (connection.is_remote()) Uncount(connection);
+  if (!connection.is_taken() || !connection.is_remote()) Uncount(connection);
   if (auto node = connections_.extract(&connection)) graveyard_.push_back(std::move(node.mapped()));
   ResumeAccepting();
 }
 
 void HttpServer::Loop::Uncount(const HttpConnection& connection) {
-  --(connection.is_on_node() ? node_connections_ : remote_connections_);
-  for (const std::string& key : KeysOf(connection.peer())) {
-    const auto of_key = by_address_.find(key);
-    if (--of_key->second == 0) by_address_.erase(of_key);
+  for (const Share& share : SharesOf(connection.peer(), options_)) {
+    const auto of_share = by_share_.find(share.key);
+    of_share->second.erase(connection.peer().connection);
+    if (of_share->second.empty()) by_share_.erase(of_share);
   }
 }
 
@@ -284,45 +319,49 @@ bool HttpServer::Loop::AcceptLocal() {
     if (errno != EAGAIN && errno != EWOULDBLOCK) PauseAccepting();
     return false;
   }
-  const std::size_t present = connections_.size() - remote_connections_ - node_connections_ - taken_connections_;
-  if (present >= options_.connections) {
-    TellFull(fd.get(), "the daemon has " + std::to_string(present) + " connections, which is its limit");
-    return true;
-  }
   Peer peer = PeerOf(fd.get());
-  peer.connection = ++last_connection_;
-  Add(std::make_unique<HttpConnection>(*this, fd.release(), peer));
+  if (const std::string why = MakeRoom(peer); !why.empty()) TellFull(fd.get(), why);
+  else Add(Descriptor(fd.release()), std::move(peer));
   return true;
 }
 
-std::size_t HttpServer::Loop::Of(const std::string& address) const {
-  const auto found = by_address_.find(address);
-  return found == by_address_.end() ? 0 : found->second;
+// The oldest that waits for nothing, of those that have sent no request if there are any.
+HttpConnection* HttpServer::Loop::IdleOf(const Connections& connections) {
+  HttpConnection* idle = nullptr;
+  for (const auto& [number, connection] : connections) {
+    if (!connection->is_idle()) continue;
+    if (connection->is_silent()) return connection;
+    if (idle == nullptr) idle = connection;
+  }
+  return idle;
 }
 
-// One user's jobs leave room for others', and one machine's for the other machines.
-std::string HttpServer::Loop::WhyFull(const Peer& peer) const {
-  const auto keys = KeysOf(peer);
-  const auto full = [](const std::string& who, std::size_t most) {
-    return who + " " + std::to_string(most) + " connections to the controller already";
-  };
-  if (Of(keys[0]) >= options_.connections_of_a_node)
-    return full("jobs on node " + peer.node + " have", options_.connections_of_a_node);
-  if (Of(keys[1]) >= options_.connections_of_a_user)
-    return full("your jobs on other machines have", options_.connections_of_a_user);
-  if (node_connections_ >= options_.node_connections)
-    return full("jobs on other machines have", options_.node_connections);
+// Why there is no room for one more; "": there is. Who comes over TCP and waits for nothing gives up their place: a
+// browser connects again by itself, and one who fills the places with silent connections keeps nobody out.
+std::string HttpServer::Loop::MakeRoom(const Peer& peer) {
+  for (const Share& share : SharesOf(peer, options_)) {
+    const auto of_share = by_share_.find(share.key);
+    if (of_share == by_share_.end() ? share.most > 0 : of_share->second.size() < share.most) continue;
+    HttpConnection* idle = peer.is_remote() && of_share != by_share_.end() ? IdleOf(of_share->second) : nullptr;
+    if (idle == nullptr) return share.owners + " " + std::to_string(share.most) + " connections to the controller already";
+    idle->End();
+  }
   return "";
+}
+
+HeldBytes HttpServer::Loop::HeldBy(const Peer& peer) {
+  if (IsPrivileged(peer)) return {};
+  std::weak_ptr<std::size_t>& known = held_by_[SharesOf(peer, options_).front().key];
+  HeldBytes::Sum sum = known.lock();
+  if (!sum) known = sum = std::make_shared<std::size_t>(0);
+  return {std::move(sum), held_by_all_};
 }
 
 void HttpServer::Loop::Adopt(Descriptor connection, Peer peer) {
   if (is_stopped_) return;
   ::fcntl(connection.get(), F_SETFL, ::fcntl(connection.get(), F_GETFL) | O_NONBLOCK);
-  if (const std::string why = WhyFull(peer); !why.empty()) return TellFull(connection.get(), why);
-  for (const std::string& key : KeysOf(peer)) ++by_address_[key];
-  if (++node_connections_ + remote_connections_ == 1) Sweep();
-  peer.connection = ++last_connection_;
-  Add(std::make_unique<HttpConnection>(*this, connection.Release(), peer));
+  if (const std::string why = MakeRoom(peer); !why.empty()) return TellFull(connection.get(), why);
+  Add(std::move(connection), std::move(peer));
 }
 
 bool HttpServer::Loop::AcceptTcp(int listener, bool is_plain) {
@@ -335,49 +374,50 @@ bool HttpServer::Loop::AcceptTcp(int listener, bool is_plain) {
     }
     return true;  // That one is gone again.
   }
-  // Without a handshake there is nobody to tell; a client waits and tries again.
-  if (remote_connections_ >= options_.remote_connections) return true;
   Peer peer;
   peer.address = PeerAddressOf(fd.get());
   peer.is_plain = is_plain;
+  // Without a handshake there is nobody to tell; a client waits and tries again.
+  if (peer.address.empty() || !MakeRoom(peer).empty()) return true;
   std::optional<TlsChannel> channel;
   if (!is_plain) {
     auto begun = tls_->Begin(fd.get());
     if (!begun) return true;
     channel = *std::move(begun);
   }
-  if (peer.address.empty()) return true;
-  std::size_t& of_address = by_address_[peer.address];
-  if (of_address >= options_.connections_of_an_address) return true;
-  ++of_address;
   const int yes = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
-  peer.connection = ++last_connection_;
-  if (++remote_connections_ + node_connections_ == 1) Sweep();
-  Add(std::make_unique<HttpConnection>(*this, fd.release(), peer, std::move(channel)));
+  Add(Descriptor(fd.release()), std::move(peer), std::move(channel));
   return true;
 }
 
-void HttpServer::Loop::Add(std::unique_ptr<HttpConnection> connection) {
+void HttpServer::Loop::Add(Descriptor fd, Peer peer, std::optional<TlsChannel> tls) {
+  peer.connection = ++last_connection_;
+  auto connection = std::make_unique<HttpConnection>(*this, fd.Release(), peer, HeldBy(peer), std::move(tls));
   WatchFd(EPOLL_CTL_ADD, connection->fd(), EPOLLIN, connection.get());
+  for (const Share& share : SharesOf(peer, options_)) by_share_[share.key].emplace(peer.connection, connection.get());
   connections_.emplace(connection.get(), std::move(connection));
+  if (!is_sweeping_) Sweep();
 }
 
-// Again and again while somebody is there from another machine.
+// Again and again while somebody speaks HTTP.
 void HttpServer::Loop::Sweep() {
-  sweep_timer_.expires_after(std::min<std::chrono::milliseconds>(kSweepPause, options_.remote_request_time));
+  is_sweeping_ = connections_.size() > taken_connections_;
+  if (!is_sweeping_) return;
+  sweep_timer_.expires_after(std::min<std::chrono::milliseconds>(kSweepPause, options_.request_time));
   sweep_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
     auto self = weak.lock();
     if (self == nullptr || self->is_stopped_ || error) return;
-    std::vector<HttpConnection*> remote;
+    std::vector<HttpConnection*> present;
     for (const auto& [connection, owned] : self->connections_) {
-      if (connection->is_remote() && !connection->is_taken()) remote.push_back(connection);
+      if (!connection->is_taken()) present.push_back(connection);
     }
     const auto now = std::chrono::steady_clock::now();
-    for (HttpConnection* connection : remote) connection->EndIfLate(now);
+    for (HttpConnection* connection : present) connection->EndIfLate(now);
     self->EndTurn();
-    if (self->remote_connections_ + self->node_connections_ > 0) self->Sweep();
+    std::erase_if(self->held_by_, [](const auto& client) { return client.second.expired(); });
+    self->Sweep();
   });
 }
 

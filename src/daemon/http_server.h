@@ -6,8 +6,12 @@
 //
 // Everything here belongs to the thread that runs the io_context, the callbacks included. What is answered during one
 // turn of the loop leaves each connection in one write. A connection that does not read its answers is no longer read
-// from; a stream's reader that falls behind by more than a bound is dropped, and so is whoever comes over TLS and does
-// not say what they want.
+// from. A stream's reader that falls behind by more than a bound is dropped, and so is a client that does not finish a
+// request, or does not take its answers, in time.
+//
+// No user shuts out the others: the connections of each user, node and address are bounded, and so are the bytes of
+// the requests that the server holds for them. Root and the daemon's own user are not bounded, and have connections
+// and bytes that are reserved for them.
 #pragma once
 
 #include <chrono>
@@ -81,6 +85,9 @@ class Reply {
   /// already; then it is never called.
   bool OnClosed(std::function<void()> callback);
 
+  /// `ticket` is let go when the answer is complete, or the client is gone.
+  void Keep(std::shared_ptr<void> ticket);
+
   /// The client is there, and the answer is not complete.
   bool is_open() const;
 
@@ -91,22 +98,31 @@ class Reply {
 struct HttpServerOptions {
   std::string path;
   unsigned mode = 0600;                         // Of the socket: who may connect.
-  std::size_t connections = 4096;               // More are answered with 503.
+  std::size_t connections = 4096;               // On the socket; more are answered with 503.
+  std::size_t reserved_connections = 256;       // Of them, for root and the daemon's own user.
+  std::size_t connections_of_a_local_user = 256;  // Of them, of each other user.
   std::size_t requests_in_flight = 4096;        // Per connection; then it is not read from.
   std::size_t output_bytes = 1u << 20;          // Unsent answers of a connection; then it is not read from.
   std::size_t stream_backlog_bytes = 4u << 20;  // Unsent part of a stream; then the connection is dropped.
   std::size_t fds_per_request = 6;              // stdin, stdout, stderr; the relays of each.
-  std::size_t remote_connections = 1024;        // Over TLS; more are cut off.
+  // Over TLS, and over plain TCP: where there is no room for one more, the oldest one that waits for no answer has to
+  // go; if there is none, the new one is cut off. All of 127.0.0.0/8 and ::1 are one address.
+  std::size_t remote_connections = 1024;
   std::size_t connections_of_an_address = 256;  // Of them; so that one machine cannot take them all.
+  std::size_t plain_connections = 256;
   // From agents' machines (Adopt); more are answered with 503.
   std::size_t node_connections = 2048;
   std::size_t connections_of_a_node = 256;  // Of them, as many as an agent carries.
   std::size_t connections_of_a_user = 512;  // Of them, by what ours calls the user; wherever their jobs are.
   HttpLimits remote_limits = {.header_bytes = 16u << 10, .body_bytes = 1u << 20};
-  /// Over TLS: how long the handshake and the first request, each later one from its first byte, and the next piece of
-  /// an answer may take.
-  std::chrono::milliseconds remote_request_time = std::chrono::seconds(20);
-  HttpLimits limits;
+  /// How long each request may take from its first byte, and the next piece of an answer until it is taken; over TCP
+  /// also the handshake and the first request together.
+  std::chrono::milliseconds request_time = std::chrono::seconds(20);
+  HttpLimits limits = {.body_bytes = 16u << 20};
+  /// Of requests that are incomplete or not answered yet, of one user or address, and of all of them together; more
+  /// are answered with 503. Small requests are taken also where the others have used up the second one.
+  std::size_t held_bytes_of_a_user = 17u << 20;
+  std::size_t held_bytes = 68u << 20;
 };
 
 class HttpServer {

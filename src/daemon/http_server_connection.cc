@@ -65,20 +65,26 @@ HttpResponse ErrorResponse(int status, std::string_view code, std::string_view m
   return response;
 }
 
-HttpConnection::HttpConnection(HttpConnectionOwner& owner, int fd, const Peer& peer, std::optional<TlsChannel> tls)
+HttpConnection::HttpConnection(HttpConnectionOwner& owner, int fd, const Peer& peer, HeldBytes held,
+                               std::optional<TlsChannel> tls)
     : owner_(owner),
       fd_(fd),
       peer_(peer),
       tls_(std::move(tls)),
-      reader_(is_remote() ? owner.options().remote_limits : owner.options().limits) {
-  if (is_remote()) owes_since_ = takes_nothing_since_ = std::chrono::steady_clock::now();
+      reader_(is_remote() ? owner.options().remote_limits : owner.options().limits),
+      held_(std::move(held)) {
+  takes_nothing_since_ = std::chrono::steady_clock::now();
+  if (is_remote()) owes_since_ = takes_nothing_since_;
 }
 
 HttpConnection::~HttpConnection() { Detach(); }
 
 void HttpConnection::Detach() {
   // All of them first: a callback that goes may hold the last copy of another answer of ours.
-  for (auto& slot : slots_) slot->connection = nullptr;
+  for (auto& slot : slots_) {
+    slot->connection = nullptr;
+    slot->ticket = nullptr;
+  }
   for (auto& slot : slots_) std::exchange(slot->on_closed, nullptr);
   slots_.clear();
   fds_.clear();
@@ -130,7 +136,7 @@ void HttpConnection::ReadTls() {
 void HttpConnection::EndIfLate(std::chrono::steady_clock::time_point now) {
   if (unsent() == 0 || sent_in_all_ != sent_at_last_look_) takes_nothing_since_ = now;
   sent_at_last_look_ = sent_in_all_;
-  const auto patience = owner_.options().remote_request_time;
+  const auto patience = owner_.options().request_time;
   if ((owes_since_ && now - *owes_since_ > patience) || now - takes_nothing_since_ > patience) End();
 }
 
@@ -171,11 +177,17 @@ void HttpConnection::Pump() {
   }
   if (taken_) return;
   has_unread_ = !is_input_over_ && !has_room();
-  if (is_remote()) {
-    if (has_unread_ || reader_.is_idle()) owes_since_.reset();
-    else if (!owes_since_) owes_since_ = std::chrono::steady_clock::now();
+  if (has_unread_ || reader_.is_idle()) owes_since_.reset();
+  else if (!owes_since_) owes_since_ = std::chrono::steady_clock::now();
+  const bool has_budget = CountHeld();
+  if (is_input_over_) return;
+  if (!has_budget) {
+    reader_ = HttpReader(owner_.options().limits);
+    dispatched_ = 0;
+    held_.Set(0);
+    return Refuse({503, "the daemon holds too many bytes of unfinished requests; try again later"});
   }
-  if (is_input_over_ || has_unread_) return;
+  if (has_unread_) return;
   if (reader_.error()) return Refuse(*reader_.error());
   std::size_t waiting_fds = 0;
   for (const FdBatch& batch : fds_) waiting_fds += batch.fds.size();
@@ -184,6 +196,16 @@ void HttpConnection::Pump() {
                             " file descriptors came with one request"});
   }
   if (slots_.empty() && reader_.TakeExpectsContinue()) out_.append("HTTP/1.1 100 Continue\r\n\r\n");
+}
+
+/// Counts what the reader holds; false where that is more than its client, or all of them, may have.
+bool HttpConnection::CountHeld() {
+  constexpr std::size_t kSmall = 64u << 10;
+  const auto held = static_cast<std::size_t>(reader_.fed() - reader_.consumed());
+  held_.Set(held);
+  const HttpServerOptions& options = owner_.options();
+  return held == 0 || (held_.of_client() <= options.held_bytes_of_a_user &&
+                       (held <= kSmall || held_.of_all() <= options.held_bytes));
 }
 
 void HttpConnection::Dispatch(HttpRequest&& request) {
@@ -213,6 +235,8 @@ std::shared_ptr<ReplySlot> HttpConnection::AddSlot(const HttpRequest& request) {
   slot->keeps_alive = request.keeps_alive;
   slot->is_head = request.method == "HEAD";
   slot->is_chunked = !request.is_http_1_0;
+  slot->held = held_.Copy(static_cast<std::size_t>(reader_.consumed() - dispatched_));
+  dispatched_ = reader_.consumed();
   slots_.push_back(slot);
   return slot;
 }
@@ -221,7 +245,9 @@ void HttpConnection::Refuse(const HttpError& error) {
   HttpRequest last;
   last.keeps_alive = false;
   is_input_over_ = true;
-  Reply(AddSlot(last)).Answer(ErrorResponse(error.status, "invalid_argument", error.message));
+  const bool is_full = error.status == 503;
+  Reply(AddSlot(last))
+      .Answer(ErrorResponse(error.status, is_full ? "limit_exceeded" : "invalid_argument", error.message));
 }
 
 // ---- Answers out ----------------------------------------------------------------------------------------------------
@@ -336,6 +362,7 @@ void HttpConnection::End() {
   std::vector<std::function<void()>> callbacks;
   for (auto& slot : slots_) {
     slot->connection = nullptr;
+    slot->ticket = nullptr;
     if (slot->on_closed) callbacks.push_back(std::exchange(slot->on_closed, nullptr));
   }
   if (auto on_closed = LoseTaken()) callbacks.push_back(std::move(on_closed));
@@ -373,6 +400,7 @@ void Reply::Answer(const HttpResponse& response) {
   Serialise(response, options, slot_->connection->OutputOf(*slot_));
   slot_->state = ReplySlot::State::kDone;
   slot_->connection->OnProgress(*slot_);
+  slot_->ticket = nullptr;
   // Last: it may hold a copy of this reply.
   std::exchange(slot_->on_closed, nullptr);
 }
@@ -412,8 +440,13 @@ void Reply::EndStream() {
   if (!is_open() || slot_->state != ReplySlot::State::kStreaming) return;
   if (slot_->is_chunked && !slot_->is_head) SerialiseChunk("", slot_->connection->OutputOf(*slot_));
   slot_->state = ReplySlot::State::kDone;
+  slot_->ticket = nullptr;
   slot_->connection->OnProgress(*slot_);
   std::exchange(slot_->on_closed, nullptr);
+}
+
+void Reply::Keep(std::shared_ptr<void> ticket) {
+  if (is_open()) slot_->ticket = std::move(ticket);
 }
 
 bool Reply::OnClosed(std::function<void()> callback) {

@@ -17,12 +17,52 @@ namespace divvy {
 class HttpConnection;
 struct TakenConnection;
 
+/// Bytes of requests that the server holds, counted for their client and for all clients until this object is gone.
+class HeldBytes {
+ public:
+  using Sum = std::shared_ptr<std::size_t>;
+
+  HeldBytes() = default;
+  HeldBytes(Sum of_client, Sum of_all) : of_client_(std::move(of_client)), of_all_(std::move(of_all)) {}
+  HeldBytes(HeldBytes&& other) noexcept { *this = std::move(other); }
+  HeldBytes& operator=(HeldBytes&& other) noexcept {
+    std::swap(of_client_, other.of_client_);
+    std::swap(of_all_, other.of_all_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~HeldBytes() { Set(0); }
+
+  void Set(std::size_t bytes) {
+    if (!of_client_) return;
+    *of_client_ += bytes - bytes_;
+    *of_all_ += bytes - bytes_;
+    bytes_ = bytes;
+  }
+  /// As many bytes of the same client.
+  HeldBytes Copy(std::size_t bytes) const {
+    HeldBytes copy(of_client_, of_all_);
+    copy.Set(bytes);
+    return copy;
+  }
+  std::size_t bytes() const { return bytes_; }
+  std::size_t of_client() const { return of_client_ ? *of_client_ : 0; }
+  std::size_t of_all() const { return of_all_ ? *of_all_ : 0; }
+
+ private:
+  Sum of_client_;
+  Sum of_all_;
+  std::size_t bytes_ = 0;
+};
+
 /// The place of one answer in the order of its connection. Kept by the connection and by the Reply copies.
 struct ReplySlot {
   enum class State { kPending, kStreaming, kDone };
 
   HttpConnection* connection = nullptr;  // Null once it is gone.
+  HeldBytes held;                        // Of its request, which lives as long as the last copy of the reply.
   std::function<void()> on_closed;
+  std::shared_ptr<void> ticket;  // Reply::Keep.
   std::string text;  // Ready, but an earlier answer is not; or a stream's next bytes.
   State state = State::kPending;
   int handles = 0;  // Reply copies.
@@ -51,8 +91,10 @@ class HttpConnectionOwner {
 
 class HttpConnection {
  public:
-  /// Over TLS where `tls` is given, which is a channel over `fd`.
-  HttpConnection(HttpConnectionOwner& owner, int fd, const Peer& peer, std::optional<TlsChannel> tls = std::nullopt);
+  /// Over TLS where `tls` is given, which is a channel over `fd`. `held` counts the bytes of its client's requests;
+  /// without sums they have no bound.
+  HttpConnection(HttpConnectionOwner& owner, int fd, const Peer& peer, HeldBytes held,
+                 std::optional<TlsChannel> tls = std::nullopt);
   ~HttpConnection();
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
@@ -63,6 +105,10 @@ class HttpConnection {
   bool is_remote() const { return peer_.is_remote() || is_on_node(); }
   bool is_on_node() const { return !peer_.node.empty(); }
   bool is_taken() const { return was_taken_; }
+  /// It waits for no answer.
+  bool is_idle() const { return slots_.empty() && unsent() == 0 && !is_taken(); }
+  /// It has sent no request yet.
+  bool is_silent() const { return dispatched_ == 0; }
   const Peer& peer() const { return peer_; }
 
   // From the event loop.
@@ -72,8 +118,10 @@ class HttpConnection {
   void Flush();
   /// Ends it without telling anyone.
   void Detach();
-  /// Ends it if it is remote and has owed us the rest of a request, or taken nothing of its answers, for too long.
+  /// Ends it if it has owed us the rest of a request, or taken nothing of its answers, for too long.
   void EndIfLate(std::chrono::steady_clock::time_point now);
+  /// Ends it, and tells whoever waits for that.
+  void End();
 
   // From Reply.
   std::string& OutputOf(ReplySlot& slot);
@@ -106,9 +154,9 @@ class HttpConnection {
   void CollectAnswers();
   ssize_t Send(std::string_view bytes);
   void Write();
-  void End();
   void UpdateWatch();
   bool has_room() const;
+  bool CountHeld();
   void GiveBytes(std::string_view bytes);
   void SayDrained();
   std::function<void()> LoseTaken();
@@ -117,8 +165,10 @@ class HttpConnection {
   int fd_;
   Peer peer_;
   std::optional<TlsChannel> tls_;
-  std::optional<std::chrono::steady_clock::time_point> owes_since_;  // Remote: of a request that came in part.
+  std::optional<std::chrono::steady_clock::time_point> owes_since_;  // Of a request that came in part.
   HttpReader reader_;
+  HeldBytes held_;  // Of what the reader holds.
+  std::uint64_t dispatched_ = 0;  // Bytes of the requests that were.
   std::deque<std::shared_ptr<ReplySlot>> slots_;  // Oldest request first.
   std::shared_ptr<TakenConnection> taken_;        // Null while it speaks HTTP.
   bool was_taken_ = false;
@@ -134,7 +184,7 @@ class HttpConnection {
   bool waits_for_socket_ = false;  // TLS: nothing can be read before the socket is ready again.
   std::uint64_t sent_in_all_ = 0;
   std::uint64_t sent_at_last_look_ = 0;
-  std::chrono::steady_clock::time_point takes_nothing_since_{};  // Remote, with answers to take.
+  std::chrono::steady_clock::time_point takes_nothing_since_{};  // While there are answers to take.
   bool watches_reads_ = true;
   bool watches_writes_ = false;
 };

@@ -94,13 +94,37 @@ TEST_F(NodesDoor, AMachineAndAUserHaveSoManyAndOthersGoOn) {
 
 TEST_F(NodesDoor, WhoDoesNotSayWhatTheyWantIsCutOff) {
   HttpServerOptions options;
-  options.remote_request_time = std::chrono::seconds(1);
+  options.request_time = std::chrono::seconds(1);
   Serve(options);
   const Descriptor asked = Give("n1", 1000);
   EXPECT_TRUE(Ask(asked).ends_with("/yes"));
   const Descriptor silent = Give("n1", 1000);
   EXPECT_TRUE(TurnUntil([&] { return server_->connections() == 1; }));
   EXPECT_TRUE(Ask(asked).ends_with("/yes"));
+}
+
+TEST_F(NodesDoor, RequestsOfOneClientHoldSoManyBytesAndOthersGoOn) {
+  HttpServerOptions options;
+  options.held_bytes_of_a_user = 1000;
+  Serve(options);
+  const std::string unfinished = "POST /up HTTP/1.1\r\nContent-Length: 2000\r\n\r\n" + std::string(600, 'x');
+  const auto send = [&](const Descriptor& client) {
+    static_cast<void>(!::send(client.get(), unfinished.data(), unfinished.size(), MSG_NOSIGNAL));
+    char piece[4096];
+    ssize_t got = 0;
+    EXPECT_TRUE(TurnUntil([&] { return (got = ::recv(client.get(), piece, sizeof piece, MSG_DONTWAIT)) > 0; }));
+    return std::string(piece, static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  };
+  Descriptor first = Give("n1", 1000);
+  static_cast<void>(!::send(first.get(), unfinished.data(), unfinished.size(), MSG_NOSIGNAL));
+  loop_.restart();
+  loop_.run_for(std::chrono::milliseconds(20));
+  EXPECT_NE(send(Give("n1", 1000)).find("503"), std::string::npos);
+  EXPECT_TRUE(Ask(Give("n1", 1001)).ends_with("/yes"));
+  // What is given up is to be had again.
+  first.Reset();
+  ASSERT_TRUE(TurnUntil([&] { return server_->connections() == 0; }));
+  EXPECT_TRUE(Ask(Give("n1", 1000)).ends_with("/yes"));
 }
 
 }  // namespace http_server_nodes_test

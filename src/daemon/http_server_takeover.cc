@@ -52,6 +52,7 @@ std::unique_ptr<ByteStream> HttpConnection::TakeOver(ReplySlot& slot, std::strin
   out_.append("\r\n\r\n");
   slot.state = ReplySlot::State::kDone;
   slot.connection = nullptr;
+  slot.ticket = nullptr;
   slots_.clear();
   owes_since_.reset();
   taken_ = std::make_shared<TakenConnection>();

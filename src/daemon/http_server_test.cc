@@ -432,6 +432,18 @@ TEST_F(HttpServerTest, MoreConnectionsThanAllowedAreToldSo) {
   EXPECT_EQ(fourth.answers[0].status, 200);
 }
 
+TEST_F(HttpServerTest, AnUnfinishedRequestIsCutOffAndAnIdleConnectionStays) {
+  options_.request_time = std::chrono::milliseconds(100);
+  ServeEcho();
+  Client idle(options_.path);
+  Client unfinished(options_.path);
+  unfinished.Send("POST /x HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf");
+  ASSERT_TRUE(Until([&] { return server_->connections() == 2; }));
+  ASSERT_TRUE(Until([&] { return server_->connections() == 1; }));
+  idle.Send(Get("/x"));
+  EXPECT_TRUE(UntilAnswered(idle, 1));
+}
+
 TEST_F(HttpServerTest, WithoutADescriptorLeftItWaitsAndGoesOn) {
   ServeEcho();
   Client first(options_.path);

@@ -180,7 +180,7 @@ TEST_F(TlsDoor, LargeTextsGoBothWaysAtOnce) {
 
 TEST_F(TlsDoor, WhoOwesTheRestOfARequestIsCutOff) {
   HttpServerOptions options;
-  options.remote_request_time = 1s;  // Enough for a handshake beside busy neighbours.
+  options.request_time = 1s;  // Enough for a handshake beside busy neighbours.
   Serve(options);
   Client& silent = Connect();
   EXPECT_TRUE(silent.Receive(1).empty());
@@ -194,7 +194,7 @@ TEST_F(TlsDoor, WhoOwesTheRestOfARequestIsCutOff) {
 
 TEST_F(TlsDoor, WhoIsQuietBetweenRequestsMayStay) {
   HttpServerOptions options;
-  options.remote_request_time = 1s;  // Enough for a handshake beside busy neighbours.
+  options.request_time = 1s;  // Enough for a handshake beside busy neighbours.
   Serve(options);
   Client& quiet = Connect();
   quiet.Send(Get("/a"));
@@ -207,7 +207,7 @@ TEST_F(TlsDoor, WhoIsQuietBetweenRequestsMayStay) {
 
 TEST_F(TlsDoor, WhoTakesNothingOfItsAnswersIsCutOffAndKeepsNobodyWaiting) {
   HttpServerOptions options;
-  options.remote_request_time = 1s;  // Enough for a handshake beside busy neighbours.
+  options.request_time = 1s;  // Enough for a handshake beside busy neighbours.
   Serve(options);
   Client& glutton = Connect();
   std::string many;
@@ -243,18 +243,28 @@ TEST_F(TlsDoor, ABodyBeyondItsBoundIsRefused) {
   EXPECT_TRUE(peers_.empty());
 }
 
-TEST_F(TlsDoor, MoreThanItsLimitAreCutOff) {
+TEST_F(TlsDoor, BeyondItsLimitASilentOneGoesBeforeAnIdleOne) {
   HttpServerOptions options;
-  options.remote_connections = 1;
+  options.remote_connections = 2;
   Serve(options);
-  Client& first = Connect();
-  first.Send(Get("/a"));
-  EXPECT_EQ(first.Receive(1).size(), 1u);
-  Client& second = Connect();
-  EXPECT_TRUE(second.Receive(1).empty());
-  EXPECT_TRUE(second.is_over());
-  first.Send(Get("/b"));
-  EXPECT_EQ(first.Receive(1), (std::vector<std::string>{"/b"}));
+  Client& idle = Connect();
+  idle.Send(Get("/a"));
+  EXPECT_EQ(idle.Receive(1).size(), 1u);
+  Client& silent = Connect();
+  ASSERT_TRUE(TurnUntil([&] { return server_->connections() == 2; }));
+  Client& third = Connect();
+  third.Send(Get("/c"));
+  EXPECT_EQ(third.Receive(1), (std::vector<std::string>{"/c"}));
+  EXPECT_TRUE(silent.Receive(1).empty());
+  EXPECT_TRUE(silent.is_over());
+  idle.Send(Get("/b"));
+  EXPECT_EQ(idle.Receive(1), (std::vector<std::string>{"/b"}));
+  // Then the one that has been idle for the longest time.
+  Client& fourth = Connect();
+  fourth.Send(Get("/d"));
+  EXPECT_EQ(fourth.Receive(1), (std::vector<std::string>{"/d"}));
+  EXPECT_TRUE(idle.Receive(1).empty());
+  EXPECT_TRUE(idle.is_over());
 }
 
 TEST_F(TlsDoor, OneAddressCannotTakeAllConnections) {
@@ -266,8 +276,11 @@ TEST_F(TlsDoor, OneAddressCannotTakeAllConnections) {
     first.Send(Get("/a"));
     EXPECT_EQ(first.Receive(1).size(), 1u);
     Client& second = Connect();
-    EXPECT_TRUE(second.Receive(1).empty());
-    EXPECT_TRUE(second.is_over());
+    second.Send(Get("/c"));
+    EXPECT_EQ(second.Receive(1).size(), 1u);
+    EXPECT_TRUE(first.Receive(1).empty());
+    EXPECT_TRUE(first.is_over());
+    clients_.clear();
   }
   ASSERT_TRUE(TurnUntil([&] { return server_->connections() == 0; }));
   Client& third = Connect();
@@ -338,7 +351,7 @@ TEST_F(TlsDoor, WhoSpeaksTheOtherProtocolTooEarlyIsAnsweredInHttp) {
 TEST_F(TlsDoor, ATakenConnectionLeavesItsPlaceToOthersAndMayBeSilent) {
   HttpServerOptions options;
   options.connections_of_an_address = 1;
-  options.remote_request_time = 1s;  // Enough for a handshake beside busy neighbours.
+  options.request_time = 1s;  // Enough for a handshake beside busy neighbours.
   Serve(options);
   Client& first = Connect();
   first.Send(std::string(kUpgrade));

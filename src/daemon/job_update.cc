@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/utf8.h"
 #include "daemon/check_spec.h"
 #include "dialect/job_options.h"
 #include "dialect/node_options.h"
@@ -43,7 +44,10 @@ class Reader {
             std::optional<std::string>& into) {
     if (!from) return;
     if (from->size() > most) return Refuse(name, "at most " + std::to_string(most) + " bytes are taken");
-    if (from->find('\0') != std::string::npos) return Refuse(name, "it holds a NUL character");
+    if (const auto control = FirstControl(*from)) {
+      return Refuse(name, "it holds the control character " + *control +
+                              "; one line of text without control characters is allowed");
+    }
     into = from;
   }
   void Topology(const std::optional<std::string>& from, std::optional<JobChanges::Topology>& into) {

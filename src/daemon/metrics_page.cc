@@ -373,7 +373,7 @@ std::string MetricsText(const MetricsAbout& about, wire::Exposed form) {
     return Labels{{"id", PublicId(*record)},  // As listings name it, 6_0, and not by the number behind it.
                   {"node", subject.node},
                   {"user", record->user.name},
-                  {"name", record->name},
+                  {"name", about.hides_job_names ? "" : record->name},
                   {"team", record->team}};
   });
   if (about.has_dcgm_names) AddDcgm(out, latest, counters, controller);

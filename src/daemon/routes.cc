@@ -157,18 +157,23 @@ Result<Caller> Routes::CallerOf(const Peer& peer, const HttpRequest& request, co
   if (peer.is_remote()) {
     // Where there is no such path nothing is changed; but who asks is looked at all the same.
     const Touches touches = route == nullptr ? Touches::kNothing : route->touches();
-    DIVVY_TRY(Caller caller, ports_.remote->callers.Identify(request.header("authorization"), touches, core_.Now()));
+    DIVVY_TRY(Caller caller, ports_.remote->callers.Identify(request.header("authorization"), touches, core_.Latest()));
     caller.groups = GroupsOf(caller.user);
     return caller;
   }
   return LocalCaller({peer.uid, peer.gid, ""});
 }
 
+// A uid may be given to another user while the daemon runs, so its name is looked up again after a while.
+const std::string& Routes::NameOf(std::int64_t uid) {
+  KeptName& kept = names_[uid];
+  if (const Time now = core_.Now(); kept.until <= now) kept = {ports_.user_name(uid), now + kNamesLive};
+  return kept.name;
+}
+
 // By the kernel's word of the number; its name is looked up here.
 Caller Routes::LocalCaller(User user) {
-  auto known = names_.find(user.uid);
-  if (known == names_.end()) known = names_.emplace(user.uid, ports_.user_name(user.uid)).first;
-  user.name = known->second;
+  user.name = NameOf(user.uid);
   Caller caller;
   caller.user = std::move(user);
   caller.is_admin = admins_.Contains(caller.user, core_.Now());
@@ -209,6 +214,18 @@ void Routes::Handle(const Peer& peer, HttpRequest&& request, Reply reply) {
   call.refusals = ports_.audit.get();
   call.clock = &core_.clock();
   if (is_change && found->kind == Route::Kind::kChange) call.audit = ports_.audit.get();
+  call.privacy = JobPrivacy(*caller, ports_.hides_others_jobs);
+  const auto by = call.request.query.find("by");
+  if (call.privacy.hides_others() && by != call.request.query.end() && (by->second == "name" || by->second == "job"))
+    return call.Refuse(PermissionDenied("reports by " + by->second + " are for administrators here: jobs are private"));
+  if (!caller->is_admin) {
+    const std::shared_ptr<void> ticket = loads_.Begin(caller->user.uid);
+    if (!ticket) {
+      return call.Refuse(LimitExceeded("you have " + std::to_string(UserLoads::kMostInFlight) +
+                                       " requests that are not answered yet, which is the limit of a user"));
+    }
+    call.reply.Keep(ticket);
+  }
   if (found != nullptr) return (this->*found->handler)(call);
   if (knows_path)
     return call.Send(405, wire::Encode(wire::ErrorView{"invalid_argument",
@@ -271,7 +288,16 @@ void Routes::Status(Call& call) {
 }
 
 void Routes::Gpus(Call& call) {
-  call.Answer(GpuViews(core_.controller(), about_.gpu_isolation, *ports_.shares, core_.Now()));
+  std::vector<wire::GpuView> views =
+      GpuViews(core_.controller(), about_.gpu_isolation, *ports_.shares, core_.Now());
+  for (wire::GpuView& view : views) {
+    for (const JobId id : view.jobs) {
+      const JobRecord* record = core_.controller().Find(id);
+      if (!call.privacy.hides_others() || record == nullptr || call.privacy.IsShown(record->user.name)) continue;
+      view.reason = "a job of " + record->user.name;
+    }
+  }
+  call.Answer(views);
 }
 
 void Routes::Restrict(Call& call) {
@@ -352,7 +378,8 @@ void Routes::Events(Call& call) {
     core_.Unsubscribe(*handle);
     watchers_.erase(*handle);
   });
-  *handle = core_.Subscribe([this, handle, reply = call.reply](const std::vector<Change>& changes, Time now) mutable {
+  *handle = core_.Subscribe([this, handle, reply = call.reply, privacy = call.privacy](
+                                const std::vector<Change>& changes, Time now) mutable {
     std::string text;
     for (const Change& change : changes) {
       wire::ChangeEvent event;
@@ -363,6 +390,10 @@ void Routes::Events(Call& call) {
         event.state = Name(change.state);
       }
       event.reason = change.reason;
+      if (change.job.is_set() && !privacy.sees_all() && !change.reason.empty()) {
+        const auto record = core_.FindUnstored(change.job);
+        event.reason = privacy.Reason(record ? record->user.name : "", change.reason);
+      }
       text += "event: " + event.kind + "\ndata: " + wire::Encode(event) + "\n\n";
     }
     if (!reply.Send(text)) core_.Unsubscribe(*handle);

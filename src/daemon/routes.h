@@ -18,6 +18,7 @@
 #include "daemon/share_board.h"
 #include "daemon/start_book.h"
 #include "daemon/step_callers.h"
+#include "daemon/user_loads.h"
 #include "wire/messages.h"
 
 namespace divvy {
@@ -112,6 +113,10 @@ class Routes {
     /// For scrapers. Null: nothing is counted.
     std::shared_ptr<const Counters> counters;
     bool has_dcgm_names = false;  // They get GPUs under the names of NVIDIA's exporter as well.
+    /// Names, commands and reasons of jobs are shown to their owners and to administrators only.
+    bool hides_others_jobs = false;
+    /// Runs a task on the loop's thread later. Null: no submission has to wait for its turn.
+    std::function<void(Duration, std::function<void()>)> after;
     /// From the stop signal to SIGKILL, for jobs that name no grace.
     Duration default_grace = std::chrono::seconds(30);
   };
@@ -150,6 +155,7 @@ class Routes {
   /// A browser that is logged in (routes_ui.cc).
   Result<Caller> CallerAtPage(const Peer& peer, const HttpRequest& request, const Route* route);
   Caller LocalCaller(User user);
+  const std::string& NameOf(std::int64_t uid);
   Result<Caller> CallerOf(const Peer& peer, const HttpRequest& request, const Route* route);
 
   void Status(Call& call);
@@ -158,6 +164,8 @@ class Routes {
   void Ignore(Call& call);
   void IgnoreRules(Call& call);
   void Submit(Call& call);
+  /// When its turn has come (UserLoads).
+  void TakeSubmission(Call& call);
   void Select(Call& call);
   void List(Call& call);
   void Show(Call& call);
@@ -377,7 +385,13 @@ class Routes {
   Time turned_away_since_ = kNoTime;
   std::uint64_t turned_away_ = 0;              // Since then.
   std::map<std::int64_t, Groups> groups_;      // By uid.
-  std::map<std::int64_t, std::string> names_;  // uid -> name; few, and they do not change.
+  struct KeptName {
+    std::string name;
+    Time until = kNoTime;  // From then on it is looked up again.
+  };
+  static constexpr Duration kNamesLive = std::chrono::seconds(30);
+  std::map<std::int64_t, KeptName> names_;  // By uid.
+  UserLoads loads_;
 };
 
 }  // namespace divvy

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/job_privacy.h"
 #include "daemon/routes.h"
 #include "daemon/views.h"
 #include "wire/codec.h"
@@ -23,6 +24,7 @@ struct Routes::Call {
   Audit* audit = nullptr;     // Where what comes of it is written; null: nowhere.
   Audit* refusals = nullptr;  // Where it is written that somebody may not have what they asked for, if only to see it.
   const Clock* clock = nullptr;  // With these.
+  JobPrivacy privacy = {};       // What the caller is shown of others' jobs.
   std::string asked = {};        // The body as it came, where a route has put another in its place; for these as well.
 
   void Send(int status, std::string body) const {
@@ -40,6 +42,13 @@ struct Routes::Call {
   void Refuse(const Error& error) const { Send(HttpStatusOf(error.code), wire::Encode(ErrorViewOf(error))); }
   template <typename Message>
   void Answer(const Message& message) const {
+    if constexpr (requires(Message copy) { privacy.Conceal(copy); }) {
+      if (!privacy.sees_all()) {
+        Message shown = message;
+        privacy.Conceal(shown);
+        return Send(200, wire::Encode(shown));
+      }
+    }
     Send(200, wire::Encode(message));
   }
 };

@@ -71,6 +71,13 @@ void LogIn(const std::vector<std::string>& login, JobSpec& spec) {
 }  // namespace
 
 void Routes::Submit(Call& call) {
+  const Duration wait = call.caller.is_admin || !ports_.after ? Duration(0)
+                                                              : loads_.NextSubmission(call.caller.user.uid, core_.Now());
+  if (wait <= Duration(0)) return TakeSubmission(call);
+  ports_.after(wait, [this, call = std::make_shared<Call>(std::move(call))] { TakeSubmission(*call); });
+}
+
+void Routes::TakeSubmission(Call& call) {
   if (!core_.trouble().empty()) return call.Refuse(LimitExceeded("no new work is taken: " + core_.trouble()));
   auto request = wire::Decode<wire::SubmitRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
@@ -177,7 +184,9 @@ void Routes::AnswerWhenFinal(Call& call, JobId id, std::function<void()> on_clos
   auto waiter = std::make_shared<std::uint64_t>(0);
   const auto handle = core_.WaitFor(id, [this, shared, id](const JobRecord& record) {
     DropCaller(id);
-    shared->Answer(WaitAnswerOf(record));
+    wire::WaitAnswer answer = WaitAnswerOf(record);
+    answer.reason = shared->privacy.Reason(record.user.name, std::move(answer.reason));
+    shared->Answer(answer);
   });
   if (!handle) return shared->Refuse(NotFound("there is no job " + ToString(id)));
   *waiter = *handle;

@@ -135,9 +135,18 @@ void Routes::AnswerElements(Call& call, const Found& found, wire::ElementsView v
 void Routes::LatestHistory(Call& call) {
   const auto limit = CountIn(call.request, "limit", kUsualLines, kMostLines);
   if (!limit) return call.Refuse(limit.error());
-  ReadAside(call, [this, count = static_cast<std::uint64_t>(*limit)]() -> Finish {
-    const auto lines = core_.store().LatestHistory(count);
+  ReadAside(call, [this, count = static_cast<std::uint64_t>(*limit), privacy = call.privacy]() -> Finish {
+    auto lines = core_.store().LatestHistory(count);
     if (!lines) return [error = lines.error()](Call& from) { from.Refuse(error); };
+    std::map<JobId, std::string> owners;
+    for (Batch::HistoryLine& line : *lines) {
+      if (privacy.sees_all() || !line.job.is_set()) continue;
+      const auto [owner, is_new] = owners.try_emplace(line.job);
+      if (is_new) {
+        if (const auto record = core_.store().Find(line.job)) owner->second = record->user.name;
+      }
+      line.text = privacy.Reason(owner->second, std::move(line.text));
+    }
     return [this, lines = *lines](Call& from) {
       const FindOutcome find = LiveNames();
       std::vector<wire::HistoryEvent> events;

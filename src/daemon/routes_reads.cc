@@ -117,6 +117,7 @@ Reason ReasonNow(Core& core, AgentDoor* door, const JobRecord& record, FirstBloc
 /// A listing whose live part is known.
 struct Routes::Listing {
   wire::JobSelector select;
+  JobPrivacy privacy;
   HistoryFilter filter;
   std::optional<std::size_t> room;   // For so many more jobs; nothing: for all.
   std::vector<wire::JobView> views;  // Of what is live.
@@ -208,6 +209,7 @@ void Routes::AnswerJobs(Call& call, const wire::JobSelector& select, bool has_la
   if (!filter || listing.room == 0u) return call.Answer(listing.views);
 
   listing.select = select;
+  listing.privacy = call.privacy;
   listing.filter = *filter;
   for (JobRecord& record : core_.EndedUnstored()) {
     if (record.ended >= filter->since && Passes(record, select, call.caller) && labels_.Passes(record, select))
@@ -246,6 +248,7 @@ Routes::Finish Routes::ReadListing(Listing& listing) {
     listing.views.push_back(ViewOf(record, record.reason, labels, find));
     --room;
   }
+  listing.privacy.Conceal(listing.views);
   return [text = wire::Encode(listing.views)](Call& call) { call.Send(200, text); };
 }
 
@@ -274,7 +277,7 @@ void Routes::AnswerNamed(Call& call, const wire::JobSelector& select) {
   is_complete &= ranges.empty();
   ReadAsideUnless(
       is_complete, call,
-      [this, select, caller = call.caller, views = std::move(views), ranges = std::move(ranges)]() -> Finish {
+      [this, select, caller = call.caller, privacy = call.privacy, views = std::move(views), ranges = std::move(ranges)]() -> Finish {
         const bool wants_final = select.includes_final;
         std::vector<wire::JobView> all;
         std::set<JobId> known;
@@ -301,6 +304,7 @@ void Routes::AnswerNamed(Call& call, const wire::JobSelector& select) {
           }
         }
         if (!ranges.empty()) std::ranges::sort(all, {}, &wire::JobView::id);
+        privacy.Conceal(all);
         return [text = wire::Encode(all)](Call& asked) { asked.Send(200, text); };
       });
 }
@@ -497,8 +501,9 @@ void Routes::Why(Call& call) {
   const auto record = core_.FindJob(*id);
   if (!record) return call.Refuse(NotFound("there is no job " + call.argument));
   const Controller& controller = core_.controller();
+  const FindOutcome names = call.privacy.Names(core_.Outcomes());
   if (IsFinal(record->state))
-    return call.Answer(WhyFinal(Named(*record, controller.cluster()), core_.Outcomes(), core_.Now()));
+    return call.Answer(WhyFinal(Named(*record, controller.cluster()), names, core_.Now()));
   // An element that is not on its own yet waits in its array.
   const JobRecord* array = controller.ArrayOf(*id);
   Explanation explanation = Explain(controller.cluster(), array != nullptr ? array->id : *id, core_.Now(),
@@ -511,8 +516,8 @@ void Routes::Why(Call& call) {
     explanation.would_start_now.clear();
   }
   wire::WhyView view =
-      WhyOf(Named(*record, controller.cluster()), explanation, ReasonNow(core_, ports_.agents.get(), *record),
-            core_.Outcomes(), core_.Now(), ShareOf(*record));
+      WhyOf(Named(*record, controller.cluster()), explanation, ReasonNow(core_, ports_.agents.get(), *record), names,
+            core_.Now(), ShareOf(*record));
   NameMachines(explanation, view);
   if (waits && !view.blockers.empty()) {
     for (std::string& closed : controller.ClosedPools(*record)) {

@@ -39,7 +39,7 @@ void Routes::Tokens(Call& call) {
   std::vector<wire::TokenView> views;
   for (const auto& [id, row] : ports_.remote->callers.book().tokens()) {
     if (call.caller.is_admin || row.user == call.caller.user.name || row.made_by == call.caller.user.name)
-      views.push_back(ViewOf(row, core_.Now()));
+      views.push_back(ViewOf(row, core_.Latest()));
   }
   call.Answer(views);
 }
@@ -73,11 +73,11 @@ void Routes::CreateToken(Call& call) {
   row.user = request->user;
   row.role = *role;
   row.label = request->label;
-  row.made_at = core_.Now();
+  row.made_at = core_.Latest();
   if (*role == TokenRole::kNode) row.uses_left = static_cast<int>(request->uses);
   if (request->lives_s > 0 && request->lives_s < kLongestLife)
-    row.expires = core_.Now() + TimeFromSeconds(request->lives_s).time_since_epoch();
-  for (auto& setting : ports_.remote->callers.book().DropExpired(core_.Now() - kKeptExpired))
+    row.expires = core_.Latest() + TimeFromSeconds(request->lives_s).time_since_epoch();
+  for (auto& setting : ports_.remote->callers.book().DropExpired(core_.Latest() - kKeptExpired))
     core_.controller().KeepSetting(setting.first, std::move(setting.second));
   auto made = ports_.remote->callers.Make(row, call.caller);
   if (!made) return call.Refuse(made.error());

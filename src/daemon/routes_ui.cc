@@ -14,7 +14,7 @@ Result<Caller> Routes::CallerAtPage(const Peer& peer, const HttpRequest& request
   DIVVY_TRY(const UiIdentity identity, ports_.ui->IdentityOf(peer.is_plain, request));
   if (!identity.token.empty()) {
     const Touches touches = route == nullptr ? Touches::kNothing : route->touches();
-    DIVVY_TRY(Caller caller, ports_.remote->callers.IdentifyById(identity.token, touches, core_.Now()));
+    DIVVY_TRY(Caller caller, ports_.remote->callers.IdentifyById(identity.token, touches, core_.Latest()));
     caller.groups = GroupsOf(caller.user);
     return caller;
   }

@@ -95,7 +95,7 @@ Status UiDoor::Open() {
     return {};
   }
   // Whoever has taken that port meanwhile keeps it; divvy ui then names another.
-  if (sessions_.last_port() != 0 && sessions_.has_plain(core_.Now())) static_cast<void>(OpenPlain());
+  if (sessions_.last_port() != 0 && sessions_.has_plain(core_.Latest())) static_cast<void>(OpenPlain());
   return {};
 }
 
@@ -184,17 +184,17 @@ std::string UiDoor::CookieText(bool is_plain, const std::string& value, Duration
 }
 
 Result<UiIdentity> UiDoor::IdentityOf(bool is_plain, const HttpRequest& request) const {
-  return sessions_.Find(CookieOf(is_plain, request), request.header(kHeader), is_plain, core_.Now());
+  return sessions_.Find(CookieOf(is_plain, request), request.header(kHeader), is_plain, core_.Latest());
 }
 
 Result<UiIdentity> UiDoor::LetIn(const Peer& peer, const HttpRequest& request) {
   DIVVY_TRY(const wire::UiLogin login, wire::Decode<wire::UiLogin>(request.body));
-  if (!login.link.empty()) return sessions_.UseLink(login.link, peer.is_plain, core_.Now());
+  if (!login.link.empty()) return sessions_.UseLink(login.link, peer.is_plain, core_.Latest());
   const std::string_view text = Trim(login.token);
   const auto line = ParseTokenLine(text);
   const std::string bearer = "Bearer " + (line ? BearerOf(*line) : std::string(text));
   DIVVY_TRY(const Bearer parsed, ParseBearer(bearer));
-  DIVVY_TRY(const Caller caller, remote_->callers.Identify(bearer, Touches::kNothing, core_.Now()));
+  DIVVY_TRY(const Caller caller, remote_->callers.Identify(bearer, Touches::kNothing, core_.Latest()));
   return UiIdentity{caller.user.uid, caller.user.gid, caller.user.name, parsed.id, peer.is_plain};
 }
 
@@ -206,7 +206,7 @@ void UiDoor::LogIn(const Peer& peer, const HttpRequest& request, Reply reply) {
                    identity ? std::string_view() : std::string_view(identity.error().message)});
   }
   if (!identity) return AnswerError(reply, kUnauthorized, identity.error());
-  auto made = sessions_.Begin(*identity, core_.Now());
+  auto made = sessions_.Begin(*identity, core_.Latest());
   if (!made) return AnswerError(reply, HttpStatusOf(made.error().code), made.error());
   for (auto& setting : made->settings) core_.controller().KeepSetting(setting.first, std::move(setting.second));
   HttpResponse response;
@@ -245,7 +245,7 @@ Result<wire::UiLinkAnswer> UiDoor::MakeLink(UiIdentity identity) {
     where = "https://" + ToString(remote_->address);
     answer.fingerprint = remote_->fingerprint;
   }
-  DIVVY_TRY(const std::string secret, sessions_.MakeLink(std::move(identity), core_.Now()));
+  DIVVY_TRY(const std::string secret, sessions_.MakeLink(std::move(identity), core_.Latest()));
   // Behind '#': a browser sends that to nobody, and logs of requests never have it.
   answer.url = where + "/#login=" + secret;
   answer.lives_s = ToSeconds(UiSessions::kLinkLives);

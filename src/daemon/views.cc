@@ -8,6 +8,7 @@
 
 #include "base/duration_text.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "daemon/share_place.h"
 #include "dialect/job_options.h"
 #include "dialect/quantities.h"
@@ -136,6 +137,9 @@ void FillCommon(const JobRecord& record, const Reason& reason, const SpecLabels&
   view.team = record.team;
   if (record.is_preemptible_set) view.preemptible = Name(record.preemptible);
   view.is_foreground = record.is_foreground;
+  // A store of an older release may have taken lines and control characters in these.
+  for (std::string* text : {&view.name, &view.comment, &view.project, &view.group, &view.team, &view.pool, &view.reason})
+    *text = WithoutControls(*text);
   if (record.exit && IsFinal(record.state)) view.step_count = StepCount(record.exit->steps);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/duration_text.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "daemon/views.h"
 
 namespace divvy {
@@ -58,7 +59,7 @@ std::string RanOn(const JobRecord& record) {
 /// "Job 17 (train)", "Array 17 (train)".
 std::string Subject(const JobRecord& record) {
   return (record.array_count > 0 ? "Array " : "Job ") + PublicId(record) +
-         (record.name.empty() ? "" : " (" + record.name + ")");
+         (record.name.empty() ? "" : " (" + WithoutControls(record.name) + ")");
 }
 
 /// A blocker's text as the second half of a sentence: what begins with a verb wants its subject.
@@ -75,7 +76,7 @@ wire::HolderView HolderOf(JobId id, const std::optional<JobRecord>& record) {
   view.display_id = ToString(id);
   if (!record) return view;
   view.display_id = PublicId(*record);
-  view.name = record->name;
+  view.name = WithoutControls(record->name);
   view.user = record->user.name;
   view.state = Name(record->state);
   if (!IsActive(record->state)) return view;
@@ -244,7 +245,7 @@ std::string WaitingSummary(const JobRecord& record, const Explanation& explanati
   std::string text = Subject(record) + " waits: ";
   if (is_array) {
     const auto waiting = static_cast<std::int64_t>(record.array_waiting.size());
-    text = Plural(waiting, "element") + " of array " + PublicId(record) + " (" + record.name + ")" +
+    text = Plural(waiting, "element") + " of array " + PublicId(record) + " (" + WithoutControls(record.name) + ")" +
            (waiting == 1 ? " waits: " : " wait: ");
   }
   if (view.blockers.empty()) return text + "nothing holds it back any more, it is about to start.";
@@ -277,7 +278,7 @@ wire::WhyView Begin(const JobRecord& record) {
   wire::WhyView view;
   view.id = record.id;
   view.display_id = DisplayId(record);
-  view.name = record.name;
+  view.name = WithoutControls(record.name);
   view.user = record.user.name;
   view.state = Name(record.state);
   return view;

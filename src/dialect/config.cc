@@ -214,6 +214,7 @@ std::vector<Key> Keys(Config& config) {
                                             {"requeue", WasteAction::kRequeue},
                                             {"stop", WasteAction::kStop}});
   };
+  const auto privacy = [](const ConfigValue& value) { return ConfigOneOf<bool>(value, {{"all", false}, {"own", true}}); };
   const auto warnings = [](const ConfigValue& value) -> Result<int> {
     DIVVY_TRY(const std::int64_t count, ConfigCount(value, 1, 10));
     return static_cast<int>(count);
@@ -234,6 +235,7 @@ std::vector<Key> Keys(Config& config) {
       {"queue", "placement", Into(config.policy.placement, ConfigPlacement)},
       {"queue", "cpu_jobs_at_once", Into(config.policy.cpu_jobs_at_once, cpu_jobs)},
       {"queue", "max_queued", Into(config.max_queued, queued)},
+      {"queue", "max_queued_of_user", Into(config.max_queued_of_user, queued)},
       {"queue", "usage_half_life", IntoSpan(config.policy.usage_half_life, "7d", 1h, 24h * 365)},
       {"taking_back", "reclaims", Into(taking_back.reclaims, ConfigYesOrNo)},
       {"taking_back", "preempts", Into(taking_back.preempts, ConfigYesOrNo)},
@@ -281,6 +283,8 @@ std::vector<Key> Keys(Config& config) {
       {"controller", "name", Into(config.name, name)},
       {"controller", "lost_after", IntoSpan(config.lost_after, "30s", std::chrono::seconds(1), 24h)},
       {"controller", "requeue_lost_after", IntoFence(config.requeue_lost_after)},
+      {"priorities", "users_may_raise", Into(config.users_may_raise, ConfigYesOrNo)},
+      {"privacy", "jobs", Into(config.hides_others_jobs, privacy)},
       {"ui", "listen", ui_listen},
       {"ui", "remote", Into(config.is_ui_remote, ConfigYesOrNo)},
       {"admin", "users", Into(config.admin_users, Names)},
@@ -341,7 +345,7 @@ std::string OneLine(std::string text) {
 
 bool operator==(const Config& a, const Config& b) {
   const auto rest = [](const Config& c) {
-    return std::tie(c.log_level, c.use, c.emulate, c.ignore_unmanaged_below, c.mig, c.poll, c.max_queued,
+    return std::tie(c.log_level, c.use, c.emulate, c.ignore_unmanaged_below, c.mig, c.poll, c.max_queued, c.max_queued_of_user, c.users_may_raise, c.hides_others_jobs,
                     c.default_time_limit, c.max_time_limit, c.root_jobs, c.grace, c.keep_finished, c.keep_logs,
                     c.log_limit, c.takes_samples, c.sample_every, c.most_samples, c.has_dcgm_names, c.waste, c.notify,
                     c.isolation, c.container, c.listen, c.name, c.lost_after, c.requeue_lost_after, c.has_ui,

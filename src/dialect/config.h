@@ -39,6 +39,7 @@ struct Config {
   // [queue]
   Policy policy;  // policy, escalate_after, placement, cpu_jobs_at_once, usage_half_life; and [taking_back]
   std::uint64_t max_queued = 1'000'000;
+  std::uint64_t max_queued_of_user = 10'000;  // Of each user who is no administrator.
 
   // [jobs]; 0 is no limit, and for ever.
   Duration default_time_limit{0};
@@ -69,6 +70,9 @@ struct Config {
   std::string name;                // How others reach it: "gpu1.lab" or "gpu1.lab:7433"; empty: by this host's name.
   Duration lost_after = 30s;       // A node that is not heard from for so long counts as lost.
   Duration requeue_lost_after{0};  // Then its jobs, which it has stopped by then, may run elsewhere; 0: they stay.
+
+  bool users_may_raise = false;       // [priorities]: users may give their jobs a priority above 0.
+  bool hides_others_jobs = false;     // [privacy]: names, commands and reasons of jobs are for their owners.
 
   // [ui]: the page for browsers.
   bool has_ui = true;

@@ -1,5 +1,7 @@
 #include "platform/user_limits.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -56,6 +58,17 @@ Closeness HowClose(const std::string& domain, const User& user,
   const std::string group = domain.substr(1);
   if (group.find(':') != std::string::npos) return IsInRange(group, user.gid) ? Closeness::kGroup : Closeness::kNone;
   return is_in_group(group) ? Closeness::kGroup : Closeness::kNone;
+}
+
+void AddLimitsOfLogins(LimitTable& table) {
+  constexpr pid_t kFirstProcess = 1;
+  constexpr std::array<std::pair<const char*, __rlimit_resource>, 2> kRaised = {
+      {{"memlock", RLIMIT_MEMLOCK}, {"nofile", RLIMIT_NOFILE}}};
+  for (const auto& [item, resource] : kRaised) {
+    rlimit first = {};
+    if (table[item].hard || ::prlimit(kFirstProcess, resource, nullptr, &first) != 0) continue;
+    table[item].hard = first.rlim_max == RLIM_INFINITY ? -1 : static_cast<std::int64_t>(first.rlim_max);
+  }
 }
 
 std::string ReadAll(const std::string& path) {
@@ -126,6 +139,7 @@ const LimitTable& UserLimits::Of(const User& user, Time now) {
   entry.table = LimitsOf(ParseLimitRules(text), user, [&user](const std::string& group) {
     return IsInGroup(static_cast<uid_t>(user.uid), static_cast<gid_t>(user.gid), group);
   });
+  if (user.uid != 0) AddLimitsOfLogins(entry.table);
   entry.read_at = now;
   return entry.table;
 }

@@ -43,7 +43,9 @@ LimitTable LimitsOf(const std::vector<LimitRule>& rules, const User& user,
 /// none.
 std::map<std::string, std::int64_t> UnderRules(std::map<std::string, std::int64_t> limits, const LimitTable& rules);
 
-/// Reads the files, and keeps what they say about a user for half a minute.
+/// Reads the files, and keeps what they say about a user for half a minute. The hard limits of locked memory and open
+/// files that no rule names are those of process 1, as a login has them: a daemon's own are raised by its unit, and are
+/// not for jobs.
 class UserLimits {
  public:
   explicit UserLimits(std::string file = "/etc/security/limits.conf", std::string folder = "/etc/security/limits.d")

@@ -1,6 +1,7 @@
 #include "platform/user_limits.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -90,7 +91,10 @@ TEST(UserLimits, FilesOfTheFolderComeAfterTheFileAndAreReadAgain) {
   EXPECT_EQ(limits.Of(kAda, now + std::chrono::seconds(29)).at("nofile").hard, 3);
   EXPECT_EQ(limits.Of(kAda, now + std::chrono::seconds(30)).at("nofile").hard, 5);
   std::filesystem::remove_all(folder);
-  EXPECT_TRUE(limits.Of(kAda, now + std::chrono::hours(1)).empty());
+  // Without a rule it is as process 1 has it, as a login's.
+  rlimit first = {};
+  ASSERT_EQ(::prlimit(1, RLIMIT_NOFILE, nullptr, &first), 0);
+  EXPECT_EQ(limits.Of(kAda, now + std::chrono::hours(1)).at("nofile").hard, static_cast<std::int64_t>(first.rlim_max));
 }
 
 }  // namespace user_limits_test

@@ -11,7 +11,7 @@ struct TokenRequest {
   std::string user;                  // Empty: the caller.
   std::string role = "user";         // "viewer" | "user" | "admin" | "node" (lets a machine join as a node).
   std::string label;                 // To know it by.
-  double lives_s = 90 * 24 * 3600.;  // 0: for ever.
+  double lives_s = 30 * 24 * 3600.;  // 0: for ever.
   std::string at;                    // "host" or "host:port" that the line is to name; empty: as the daemon knows it.
   std::int64_t uses = 1;             // Of role "node": how many machines may join by it.
 };

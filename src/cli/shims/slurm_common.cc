@@ -1,4 +1,5 @@
 #include "cli/shims/slurm_common.h"
+#include "cli/shown_answer.h"
 
 #include <grp.h>
 #include <pwd.h>
@@ -13,7 +14,6 @@
 #include <ctime>
 
 #include "base/text.h"
-#include "wire/codec.h"
 #include "wire/messages_nodes.h"
 
 namespace divvy::cli::slurm {
@@ -142,7 +142,7 @@ Scene SceneOf(Api& api, const std::vector<wire::JobView>& jobs) {
   // A listing is no worse for a name that could not be asked for.
   const auto text = api.Raw("GET", "/v1/nodes", "");
   const auto views =
-      text ? wire::Decode<std::vector<wire::NodeView>>(*text) : Result<std::vector<wire::NodeView>>(text.error());
+      text ? DecodeShown<std::vector<wire::NodeView>>(*text) : Result<std::vector<wire::NodeView>>(text.error());
   if (!views) return scene;
   for (const wire::NodeView& view : *views) {
     if (view.is_controller) scene.hostname = view.name;

@@ -10,9 +10,9 @@
 #include "cli/shims/slurm_json.h"
 #include "cli/shims/slurm_nodes.h"
 #include "cli/shims/slurm_places.h"
+#include "cli/shown_answer.h"
 #include "dialect/slurm_environment.h"
 #include "dialect/slurm_hostlist.h"
-#include "wire/codec.h"
 #include "wire/json.h"
 
 namespace divvy::cli::slurm {
@@ -302,9 +302,9 @@ Result<std::vector<NodeRow>> FetchNodes() {
   DIVVY_TRY(const std::vector<wire::GpuView> gpus, api.Gpus());
   DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/nodes", ""));
   DIVVY_TRY(const std::string pools_text, api.Raw("GET", "/v1/pools", ""));
-  DIVVY_TRY(std::vector<wire::PoolView> pools, wire::Decode<std::vector<wire::PoolView>>(pools_text));
+  DIVVY_TRY(std::vector<wire::PoolView> pools, DecodeShown<std::vector<wire::PoolView>>(pools_text));
   const auto shared = std::make_shared<const std::vector<wire::PoolView>>(std::move(pools));
-  DIVVY_TRY(std::vector<wire::NodeView> views, wire::Decode<std::vector<wire::NodeView>>(text));
+  DIVVY_TRY(std::vector<wire::NodeView> views, DecodeShown<std::vector<wire::NodeView>>(text));
   std::ranges::stable_partition(views, &wire::NodeView::is_controller);
   wire::JobSelector select;
   select.user = "all";

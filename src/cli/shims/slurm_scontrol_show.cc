@@ -18,9 +18,9 @@
 #include "cli/shims/slurm_queue.h"
 #include "cli/shims/slurm_reservations.h"
 #include "cli/shims/slurm_scontrol.h"
+#include "cli/shown_answer.h"
 #include "cli/step_listing.h"
 #include "dialect/slurm_hostlist.h"
-#include "wire/codec.h"
 #include "wire/messages_teams.h"
 
 namespace divvy::cli {
@@ -164,7 +164,7 @@ int ShowReservations(const Words& names, const ControlStyle& style) {
   if (!api) return FailAs("scontrol", api.error());
   const auto text = api->Raw("GET", "/v1/reservations", "");
   if (!text) return FailAs("scontrol", text.error());
-  auto views = wire::Decode<std::vector<wire::ReservationView>>(*text);
+  auto views = DecodeShown<std::vector<wire::ReservationView>>(*text);
   if (!views) return FailAs("scontrol", views.error());
   if (!names.empty()) {
     std::erase_if(*views, [&](const wire::ReservationView& view) {

@@ -10,7 +10,7 @@
 #include "cli/shims/slurm_nodes.h"
 #include "cli/shims/slurm_places.h"
 #include "cli/shims/slurm_reservations.h"
-#include "wire/codec.h"
+#include "cli/shown_answer.h"
 
 namespace divvy::cli {
 namespace {
@@ -91,7 +91,7 @@ std::string_view LettersOf(const SinfoFlags& wish) {
 Result<std::string> DrawReservations(const SinfoFlags& wish) {
   DIVVY_TRY(Api api, Api::Connect());
   DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/reservations", ""));
-  DIVVY_TRY(const std::vector<wire::ReservationView> views, wire::Decode<std::vector<wire::ReservationView>>(text));
+  DIVVY_TRY(const std::vector<wire::ReservationView> views, DecodeShown<std::vector<wire::ReservationView>>(text));
   const Scene scene = SceneOfServer();
   return wish.form.any() ? ReservationsJson(views, scene.now, scene.hostname)
                          : ListReservations(views, scene.now, scene.hostname, !wish.has_no_header);

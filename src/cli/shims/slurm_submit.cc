@@ -14,6 +14,7 @@
 #include "cli/shims/slurm_common.h"
 #include "cli/shims/slurm_nodes.h"
 #include "cli/shims/slurm_refusals.h"
+#include "cli/shown_answer.h"
 #include "dialect/job_options.h"
 #include "dialect/slurm.h"
 #include "dialect/slurm_environment.h"
@@ -134,7 +135,7 @@ Status LeaveWholePartition(JobSpec& spec) {
   if (named.empty()) return {};
   DIVVY_TRY(Api api, Api::Connect());
   DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/pools", ""));
-  DIVVY_TRY(const std::vector<wire::PoolView> pools, wire::Decode<std::vector<wire::PoolView>>(text));
+  DIVVY_TRY(const std::vector<wire::PoolView> pools, DecodeShown<std::vector<wire::PoolView>>(text));
   const auto is_another = [](const wire::PoolView& pool) {
     return pool.is_default || pool.name == dialect::kSlurmPartition;
   };
@@ -181,7 +182,7 @@ int TestOnly(std::string_view program, const JobSpec& spec) {
   if (!api) return FailAs(program, api.error());
   const auto text = api->Raw("POST", "/v1/jobs", "{\"is_test\":true,\"spec\":" + wire::EncodeChanged(spec) + "}");
   if (!text) return FailAs(program, "allocation failure: " + InSlurmsWords(text.error().message, spec));
-  const auto answer = wire::Decode<wire::SubmitAnswer>(*text);
+  const auto answer = DecodeShown<wire::SubmitAnswer>(*text);
   if (!answer) return FailAs(program, answer.error().message);
   for (const std::string& note : spec.notes) Note(note);
   if (!answer->predicted_start) {

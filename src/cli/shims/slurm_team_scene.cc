@@ -6,13 +6,13 @@
 #include <algorithm>
 
 #include "cli/shims/slurm_common.h"
-#include "wire/codec.h"
+#include "cli/shown_answer.h"
 
 namespace divvy::cli::slurm {
 
 Result<wire::TeamsView> FetchTeams(Api& api) {
   DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/teams", ""));
-  return wire::Decode<wire::TeamsView>(text);
+  return DecodeShown<wire::TeamsView>(text);
 }
 
 TeamScene TeamSceneOf(Api& api) {

@@ -81,24 +81,36 @@ void Book::SetGroupLimits(const GroupName& group, GroupLimits limits) {
 void Book::Put(WaitingEntry entry) {
   DIVVY_ASSERT(entry.count > 0);
   const JobId id = entry.id;
-  waiting_count_ += entry.count;
+  CountWaiting(entry, entry.count);
   const auto [at, is_new] = waiting_.try_emplace(id, std::move(entry));
   if (is_new) return;
-  waiting_count_ -= at->second.count;
+  CountWaiting(at->second, -std::int64_t{at->second.count});
   at->second = std::move(entry);
+}
+
+void Book::CountWaiting(const WaitingEntry& entry, std::int64_t members) {
+  waiting_count_ += static_cast<std::uint64_t>(members);
+  std::uint64_t& of_user = waiting_of_user_[entry.user];
+  of_user += static_cast<std::uint64_t>(members);
+  if (of_user == 0) waiting_of_user_.erase(entry.user);
+}
+
+std::uint64_t Book::waiting_of(const std::string& user) const {
+  const auto found = waiting_of_user_.find(user);
+  return found == waiting_of_user_.end() ? 0 : found->second;
 }
 
 void Book::Remove(JobId waiting) {
   const auto at = waiting_.find(waiting);
   DIVVY_ASSERT(at != waiting_.end());
-  waiting_count_ -= at->second.count;
+  CountWaiting(at->second, -std::int64_t{at->second.count});
   waiting_.erase(at);
 }
 
 void Book::Leave(JobId entry) {
   const auto at = waiting_.find(entry);
   DIVVY_ASSERT(at != waiting_.end());
-  waiting_count_ -= 1;
+  CountWaiting(at->second, -1);
   if (--at->second.count == 0) waiting_.erase(at);
 }
 
@@ -284,12 +296,15 @@ std::string Book::CheckInvariants() const {
   }
   if (cpu_jobs != cpu_jobs_running_) return "the count of running jobs without GPUs is wrong";
   std::uint64_t members = 0;
+  std::unordered_map<std::string, std::uint64_t> of_user;
   for (const auto& [id, entry] : waiting_) {
     const std::string name = "waiting job " + ToString(id);
     if (entry.id != id) return name + " is kept under another id";
     if (entry.count == 0) return name + " has no member left";
     members += entry.count;
+    of_user[entry.user] += entry.count;
   }
+  if (of_user != waiting_of_user_) return "the counts of waiting jobs by user are not the sums of their entries";
   if (members != waiting_count_) return "the count of waiting jobs is not the sum of the entries";
   for (const auto& [name, group] : groups_) {
     if (group.running != running_of_group[name]) return "group " + name + " counts other running jobs than it has";

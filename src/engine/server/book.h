@@ -73,6 +73,8 @@ class Book {
   const std::unordered_map<JobId, WaitingEntry>& waiting_entries() const { return waiting_; }
   const std::map<JobId, RunningJob>& running_jobs() const { return running_; }
   std::uint64_t waiting_count() const { return waiting_count_; }
+  /// The members of one user's entries.
+  std::uint64_t waiting_of(const std::string& user) const;
   GroupLimits group_limits(const GroupName& group) const;
   int group_running(const GroupName& group) const;
   int group_gpus(const GroupName& group) const;  // That its jobs hold; parts are summed up, and rounded up.
@@ -90,6 +92,7 @@ class Book {
     bool is_used() const { return limits.any() || running > 0; }
   };
 
+  void CountWaiting(const WaitingEntry& entry, std::int64_t members);
   void Take(JobId job, const NodePlace& place);
   void Free(JobId job, const NodePlace& place);
   std::string CheckNode(NodeIndex node) const;
@@ -100,6 +103,7 @@ class Book {
   std::map<GroupName, Group> groups_;                // Those with a cap or with a job that runs.
   int cpu_jobs_running_ = 0;
   std::uint64_t waiting_count_ = 0;
+  std::unordered_map<std::string, std::uint64_t> waiting_of_user_;  // Those with any.
 };
 
 }  // namespace divvy

@@ -126,6 +126,7 @@ class Server {
   const RunningJob* running(JobId id) const { return book_.running(id); }
   const std::map<JobId, RunningJob>& running_jobs() const { return book_.running_jobs(); }
   std::uint64_t waiting_count() const { return book_.waiting_count(); }  // Members, not entries.
+  std::uint64_t waiting_of(const std::string& user) const { return book_.waiting_of(user); }
   int group_limit(const GroupName& group) const { return book_.group_limits(group).jobs; }
   int group_gpu_limit(const GroupName& group) const { return book_.group_limits(group).gpus; }
   int group_running(const GroupName& group) const { return book_.group_running(group); }
