@@ -44,7 +44,9 @@
 #include "dialect/config.h"
 #include "platform/clock.h"
 #include "platform/gpu_process.h"
+#include "platform/kept_descriptor.h"
 #include "platform/places.h"
+#include "platform/tcp.h"
 #include "platform/user_identity.h"
 #include "store/store.h"
 
@@ -54,6 +56,7 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr std::string_view kBootKey = "node.boot_id";
+constexpr std::string_view kPageListener = "page";
 constexpr std::string_view kLatestKey = "clock.latest";  // Nanoseconds since 1970, as of the last start or end.
 /// Ended jobs that are read at the start, to know how long their like run.
 constexpr std::uint64_t kRunsLearnt = 2'000;
@@ -126,6 +129,8 @@ class Daemon {
   std::unique_ptr<Housekeeping> housekeeping_;
   TokenBook tokens_;
   UiSessions ui_sessions_;
+  // Taken before any other process is started, which would inherit it.
+  Descriptor kept_page_listener_ = TakeKeptDescriptor(kPageListener);
   std::shared_ptr<AgentDoor> agent_door_ = std::make_shared<AgentDoor>();
   std::shared_ptr<Routes::Remote> remote_;
   std::shared_ptr<UiDoor> ui_;
@@ -474,8 +479,18 @@ std::shared_ptr<UiDoor> Daemon::MakeUiDoor(std::shared_ptr<Audit> audit) {
   UiDoor::Ports ports;
   ports.host = HostName();
   ports.listen = [this](const HostPort& address) -> Result<std::uint16_t> {
-    DIVVY_CHECK(server_->ListenPlain(address));
+    DIVVY_TRY(const int fd, ListenTcp(address.host, address.port));
+    KeepDescriptor(kPageListener, fd);
+    server_->ListenPlain(Descriptor(fd));
     return server_->plain_port();
+  };
+  ports.listen_again = [this]() -> std::uint16_t {
+    const std::uint16_t port = kept_page_listener_.is_open() ? PortOf(kept_page_listener_.get()) : std::uint16_t{0};
+    const bool is_wanted = port != 0 && (!config_.ui_listen || config_.ui_listen->port == port);
+    Descriptor listener = std::exchange(kept_page_listener_, Descriptor());
+    if (!is_wanted) return 0;
+    server_->ListenPlain(std::move(listener));
+    return port;
   };
   return std::make_shared<UiDoor>(*core_, ui_sessions_, remote_, std::move(audit),
                                   UiDoor::Wishes{!config_.has_ui, config_.ui_listen, config_.is_ui_remote},

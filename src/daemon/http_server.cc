@@ -94,8 +94,9 @@ std::vector<Share> SharesOf(const Peer& peer, const HttpServerOptions& options) 
     const bool is_loopback = peer.address.starts_with("127.") || peer.address == "::1";
     std::vector<Share> shares = {{"plain", options.plain_connections}};
     if (!peer.is_plain) {
-      shares = {{"address " + (is_loopback ? std::string("127.0.0.1") : peer.address), options.connections_of_an_address},
-                {"tls", options.remote_connections}};
+      shares = {
+          {"address " + (is_loopback ? std::string("127.0.0.1") : peer.address), options.connections_of_an_address},
+          {"tls", options.remote_connections}};
     }
     return shares;
   }
@@ -140,7 +141,7 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   }
   void Adopt(Descriptor connection, Peer peer);
   Status ListenTls(const HostPort& address, TlsContext context);
-  Status ListenPlain(const HostPort& address);
+  void ListenPlain(Descriptor listener);
   std::uint16_t plain_port() const {
     return plain_listener_.get() < 0 ? std::uint16_t{0} : PortOf(plain_listener_.get());
   }
@@ -204,7 +205,7 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   UniqueFd tls_listener_;
   UniqueFd plain_listener_;
   std::optional<TlsContext> tls_;
-  std::size_t taken_connections_ = 0;  // Which speak something else by now.
+  std::size_t taken_connections_ = 0;                      // Which speak something else by now.
   std::unordered_map<std::string, Connections> by_share_;  // By the key of a Share.
   /// Bytes of requests, by the key of the first Share of their client; kept by what they count.
   std::unordered_map<std::string, std::weak_ptr<std::size_t>> held_by_;
@@ -343,7 +344,8 @@ std::string HttpServer::Loop::MakeRoom(const Peer& peer) {
     const auto of_share = by_share_.find(share.key);
     if (of_share == by_share_.end() ? share.most > 0 : of_share->second.size() < share.most) continue;
     HttpConnection* idle = peer.is_remote() && of_share != by_share_.end() ? IdleOf(of_share->second) : nullptr;
-    if (idle == nullptr) return share.owners + " " + std::to_string(share.most) + " connections to the controller already";
+    if (idle == nullptr)
+      return share.owners + " " + std::to_string(share.most) + " connections to the controller already";
     idle->End();
   }
   return "";
@@ -429,11 +431,9 @@ Status HttpServer::Loop::ListenTls(const HostPort& address, TlsContext context) 
   return {};
 }
 
-Status HttpServer::Loop::ListenPlain(const HostPort& address) {
-  DIVVY_TRY(const int fd, ListenTcp(address.host, address.port));
-  plain_listener_ = UniqueFd(fd);
-  WatchFd(EPOLL_CTL_ADD, fd, EPOLLIN, nullptr);
-  return {};
+void HttpServer::Loop::ListenPlain(Descriptor listener) {
+  plain_listener_ = UniqueFd(listener.Release());
+  WatchFd(EPOLL_CTL_ADD, plain_listener_.get(), EPOLLIN, nullptr);
 }
 
 void HttpServer::Loop::PauseAccepting() {
@@ -505,7 +505,7 @@ HttpServer::~HttpServer() { loop_->Stop(); }
 Status HttpServer::ListenTls(const HostPort& address, TlsContext context) {
   return loop_->ListenTls(address, std::move(context));
 }
-Status HttpServer::ListenPlain(const HostPort& address) { return loop_->ListenPlain(address); }
+void HttpServer::ListenPlain(Descriptor listener) { loop_->ListenPlain(std::move(listener)); }
 std::uint16_t HttpServer::plain_port() const { return loop_->plain_port(); }
 void HttpServer::Adopt(Descriptor connection, const Peer& peer) { loop_->Adopt(std::move(connection), peer); }
 std::uint16_t HttpServer::tls_port() const { return loop_->tls_port(); }

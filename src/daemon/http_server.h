@@ -97,14 +97,14 @@ class Reply {
 
 struct HttpServerOptions {
   std::string path;
-  unsigned mode = 0600;                         // Of the socket: who may connect.
-  std::size_t connections = 4096;               // On the socket; more are answered with 503.
-  std::size_t reserved_connections = 256;       // Of them, for root and the daemon's own user.
+  unsigned mode = 0600;                           // Of the socket: who may connect.
+  std::size_t connections = 4096;                 // On the socket; more are answered with 503.
+  std::size_t reserved_connections = 256;         // Of them, for root and the daemon's own user.
   std::size_t connections_of_a_local_user = 256;  // Of them, of each other user.
-  std::size_t requests_in_flight = 4096;        // Per connection; then it is not read from.
-  std::size_t output_bytes = 1u << 20;          // Unsent answers of a connection; then it is not read from.
-  std::size_t stream_backlog_bytes = 4u << 20;  // Unsent part of a stream; then the connection is dropped.
-  std::size_t fds_per_request = 6;              // stdin, stdout, stderr; the relays of each.
+  std::size_t requests_in_flight = 4096;          // Per connection; then it is not read from.
+  std::size_t output_bytes = 1u << 20;            // Unsent answers of a connection; then it is not read from.
+  std::size_t stream_backlog_bytes = 4u << 20;    // Unsent part of a stream; then the connection is dropped.
+  std::size_t fds_per_request = 6;                // stdin, stdout, stderr; the relays of each.
   // Over TLS, and over plain TCP: where there is no room for one more, the oldest one that waits for no answer has to
   // go; if there is none, the new one is cut off. All of 127.0.0.0/8 and ::1 are one address.
   std::size_t remote_connections = 1024;
@@ -138,9 +138,9 @@ class HttpServer {
   void Adopt(Descriptor connection, const Peer& peer);
   /// Listens there as well, over TLS. Fails with the reason when the address cannot be had.
   Status ListenTls(const HostPort& address, TlsContext context);
-  /// Listens there as well, over plain TCP, for browsers on this machine: `address` is one of its own loopback's. Who
-  /// comes by it is known as little as who comes over TLS.
-  Status ListenPlain(const HostPort& address);
+  /// Takes connections from `listener` as well (ListenTcp), a plain TCP socket at the machine's own loopback, for
+  /// browsers. Who comes by it is known as little as who comes over TLS.
+  void ListenPlain(Descriptor listener);
   /// As tls_port.
   std::uint16_t plain_port() const;
   /// The port that it listens at over TLS, also where 0 was asked for; 0: it does not.

@@ -89,13 +89,17 @@ UiDoor::UiDoor(Core& core, UiSessions& sessions, std::shared_ptr<Routes::Remote>
       ports_(std::move(ports)) {}
 
 Status UiDoor::Open() {
+  plain_port_ = wishes_.is_off ? std::uint16_t{0} : ports_.listen_again();
+  if (plain_port_ != 0) return {};
+  for (auto& setting : sessions_.EndPlain()) core_.controller().KeepSetting(setting.first, std::move(setting.second));
+  core_.Touch();
   if (wishes_.is_off) return {};
   if (wishes_.listen) {
     DIVVY_TRY(plain_port_, ports_.listen(*wishes_.listen));
     return {};
   }
   // Whoever has taken that port meanwhile keeps it; divvy ui then names another.
-  if (sessions_.last_port() != 0 && sessions_.has_plain(core_.Latest())) static_cast<void>(OpenPlain());
+  if (sessions_.last_port() != 0) static_cast<void>(OpenPlain());
   return {};
 }
 

@@ -33,12 +33,15 @@ class UiDoor {
   struct Ports {
     /// Opens the plain door; the port that it has then.
     std::function<Result<std::uint16_t>(const HostPort& address)> listen;
+    /// Opens the plain door with the listener that the service manager kept over a restart; its port, 0: it kept none.
+    std::function<std::uint16_t()> listen_again;
     std::string host;  // This machine's name.
   };
   UiDoor(Core& core, UiSessions& sessions, std::shared_ptr<Routes::Remote> remote, std::shared_ptr<Audit> audit,
          Wishes wishes, Ports ports);
 
-  /// At the daemon's start: where divvy.toml says, or where browsers that are logged in will look for us.
+  /// At the daemon's start: where divvy.toml says, or where browsers will look for us. Unless the port was held without
+  /// a gap since they were made, the sessions over plain HTTP end.
   Status Open();
 
   /// Whether it is no request of the API, or one that may not be let through: then it is answered.

@@ -112,9 +112,13 @@ std::optional<UiSessions::Setting> UiSessions::End(std::string_view cookie, std:
   return Setting{KeyOf(id), ""};
 }
 
-bool UiSessions::has_plain(Time now) const {
-  return std::ranges::any_of(sessions_,
-                             [&](const auto& one) { return one.second.identity.is_plain && one.second.expires > now; });
+std::vector<UiSessions::Setting> UiSessions::EndPlain() {
+  std::vector<Setting> settings;
+  std::erase_if(sessions_, [&](const auto& one) {
+    if (one.second.identity.is_plain) settings.emplace_back(KeyOf(one.first), "");
+    return one.second.identity.is_plain;
+  });
+  return settings;
 }
 
 UiSessions::Setting UiSessions::KeepPort(std::uint16_t port) {

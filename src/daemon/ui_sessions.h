@@ -1,6 +1,6 @@
 // Who is logged in at the page: links that let in once, and the sessions that they became. A session is known by the
 // hash of two secrets: the cookie's, which no script can read, and the page's, which no other page has. Sessions are
-// kept over restarts; links are not.
+// kept over restarts, those over plain HTTP only where the port was never free; links are not.
 #pragma once
 
 #include <cstdint>
@@ -60,8 +60,8 @@ class UiSessions {
   /// Where browsers on this machine have us by their bookmarks; 0: nowhere yet.
   std::uint16_t last_port() const { return last_port_; }
   Setting KeepPort(std::uint16_t port);
-  /// Some browser may still be at the page over loopback.
-  bool has_plain(Time now) const;
+  /// Ends the sessions over plain HTTP: whoever listened at the page's port meanwhile may have been told their secrets.
+  std::vector<Setting> EndPlain();
 
   /// True if the key is one of ours. A row that cannot be read is left out.
   bool LoadSetting(std::string_view key, std::string_view text);

@@ -1,10 +1,30 @@
 #!/usr/bin/env bash
 # The page's door as a browser finds it, with curl: a link lets in once, what is asked needs cookie and secret, other names and other
-# pages are refused, a session outlives a kill -9, and nothing of it is in logs or in the store.
-. "$(dirname "$0")/lib.sh"
+# pages are refused, a session outlives a kill -9 where a service manager holds the port meanwhile and ends where nobody does, and
+# nothing of it is in logs or in the store.
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/lib.sh"
 command -v curl >/dev/null || skip "curl is not installed (apt-get install curl)"
+command -v python3 >/dev/null || skip "python3 is not installed (apt-get install python3)"
 
-divvy up --quiet --emulate 2xH100-80GB
+manager=$(mktemp -d)
+python3 "$(dirname "$0")/service_manager.py" keep "$manager" >"$manager/said" &
+manager_pid=$!
+trap 'clean_up; kill $manager_pid; rm -rf "$manager"' EXIT
+wait_for "the service manager" grep -q ready "$manager/said"
+is_up() { divvy status; }
+# up_managed: as a unit that the service manager starts.
+up_managed() {
+  python3 "$here/service_manager.py" start "$manager" divvy up --foreground --emulate 2xH100-80GB 2>>daemon.log &
+  wait_for "the daemon" is_up
+}
+end_daemon() {
+  local pid
+  pid=$(daemon_pid)
+  kill -9 "$pid"
+  wait_for "the daemon's end" sh -c "! kill -0 $pid"
+}
+up_managed
 link=$(divvy ui --no-open 2>said)
 grep -q 'good for one login' said || fail "divvy ui says: $(cat said)"
 base=${link%%/#*} secret=${link##*=}
@@ -46,10 +66,9 @@ wait_for "its end" state_is "$job" cancelled
 grep -q '"from":"127.0.0.1","asked":"POST /v1/jobs/cancel"' audit.log || fail "the audit log has nothing of it"
 
 # Killed and started again: at the same port, with the session; the log and the store have no secret.
-pid=$(daemon_pid)
-kill -9 "$pid"
-wait_for "the daemon's end" sh -c "! kill -0 $pid"
-divvy up --quiet --emulate 2xH100-80GB
+end_daemon
+(exec 3<>"/dev/tcp/127.0.0.1/$port") || fail "the port was free while the daemon was away"
+up_managed
 expect 200 "$(ask /v1/status "${in[@]}")" "the session after a restart"
 for word in "$secret" "$page" "$(grep -o 'divvy-[0-9]*.*' jar | cut -f2 | cut -d. -f2)"; do
   [ ${#word} = 64 ] || fail "no secret: '$word'"
@@ -58,6 +77,19 @@ for word in "$secret" "$page" "$(grep -o 'divvy-[0-9]*.*' jar | cut -f2 | cut -d
 done
 expect 200 "$(ask /ui/logout "${in[@]}" -d '{}')" "the logout"
 expect 401 "$(ask /v1/status "${in[@]}")" "after the logout"
+
+# Without a service manager anybody may have listened at the port while the daemon was away, and have been told the secrets.
+link=$(divvy ui --no-open 2>said)
+expect 200 "$(login "{\"link\":\"${link##*=}\"}")" "the next login"
+in=(-b jar -H "Divvy-Page: $(grep -o '"page":"[0-9a-f]*"' answer | cut -d'"' -f4)")
+expect 200 "$(ask /v1/status "${in[@]}")" "the API with the next login"
+end_daemon
+divvy up --quiet --emulate 2xH100-80GB
+wait_for "the page" sh -c "divvy ui --no-open | grep -q ':'"
+link=$(divvy ui --no-open 2>said)
+base=${link%%/#*}
+expect 401 "$(ask /v1/status "${in[@]}")" "the session after the port was free"
+port=${base##*:}
 
 # Where divvy.toml says: at that port from the start; off; over TLS only where it is on.
 ! divvy ui --remote 2>said || fail "a link over TLS where there is none"

@@ -71,7 +71,7 @@ test('a cookie alone, without the secret of the page, is no login', async () => 
   assert.equal(status, 401);
   const other = await page.evaluate(async () => (await fetch('/v1/status', { headers: { 'Divvy-Page': '0'.repeat(64) } })).status);
   assert.equal(other, 401);
-  const own = await page.evaluate(async () => (await fetch('/v1/status', { headers: { 'Divvy-Page': localStorage.getItem('divvy-page') } })).status);
+  const own = await page.evaluate(async () => (await fetch('/v1/status', { headers: { 'Divvy-Page': sessionStorage.getItem('divvy-page') } })).status);
   assert.equal(own, 200);
 });
 
@@ -80,7 +80,7 @@ test('log out ends the session for good', async () => {
   page.expects = [/401/];
   await page.goto(daemon.link());
   await page.waitForSelector('nav');
-  const secret = await page.evaluate(() => localStorage.getItem('divvy-page'));
+  const secret = await page.evaluate(() => sessionStorage.getItem('divvy-page'));
   const cookies = await page.context().cookies();
   await page.click('[aria-label="Log out"]');
   await page.waitForSelector('text=Log in to divvy');
@@ -122,7 +122,7 @@ test('a token that may only look looks, and acts on nothing', async () => {
   // Whatever the page shows: the daemon refuses.
   const status = await page.evaluate(
     async (job) =>
-      (await fetch('/v1/jobs/cancel', { method: 'POST', headers: { 'Divvy-Page': localStorage.getItem('divvy-page'), 'Content-Type': 'application/json' }, body: JSON.stringify({ select: { ids: [job], user: 'all' } }) })).status,
+      (await fetch('/v1/jobs/cancel', { method: 'POST', headers: { 'Divvy-Page': sessionStorage.getItem('divvy-page'), 'Content-Type': 'application/json' }, body: JSON.stringify({ select: { ids: [job], user: 'all' } }) })).status,
     id,
   );
   assert.ok(status === 401 || status === 403, String(status));
@@ -166,7 +166,7 @@ test('over TLS, where it is on', async () => {
   assert.deepEqual([...page.troubles, ...other.troubles], []);
 });
 
-test('a session outlives a restart of the daemon, and the page comes back by itself', async () => {
+test('a session outlives a restart of the daemon where the port is held, and the page comes back by itself', async () => {
   const page = await openPage(browser);
   page.expects = [/ERR_CONNECTION_REFUSED/, /ERR_EMPTY_RESPONSE/, /ERR_CONNECTION_RESET/, /ERR_INCOMPLETE_CHUNKED_ENCODING/, /ERR_SOCKET_NOT_CONNECTED/];
   await page.goto(daemon.link());

@@ -147,7 +147,7 @@ test('who may only look adds nothing, and another page cannot', async () => {
       async (more) => (await fetch('/v1/notify', { method: 'POST', headers: { 'Content-Type': 'application/json', ...more }, body: '{"name":"sly","command":"touch sly"}' })).status,
       headers,
     );
-  const status = await post({ 'Divvy-Page': await looks.evaluate(() => localStorage.getItem('divvy-page')) });
+  const status = await post({ 'Divvy-Page': await looks.evaluate(() => sessionStorage.getItem('divvy-page')) });
   assert.ok(status === 401 || status === 403, String(status));
   // The administrator's own browser, asked by something that has the cookie and not the page's secret.
   const sly = await page.evaluate(async () => (await fetch('/v1/notify', { method: 'POST', body: '{"name":"sly","command":"touch sly"}' })).status);

@@ -171,7 +171,7 @@ test("a job's environment: folded, filtered, secrets covered, for its owner alon
   await other.waitForSelector('h2:has-text("Facts")');
   assert.equal(await other.locator('[data-environment]').count(), 0);
   const refused = await other.evaluate(async (job) => {
-    const answer = await fetch(`/v1/jobs/${job}/environment`, { headers: { 'Divvy-Page': localStorage.getItem('divvy-page') } });
+    const answer = await fetch(`/v1/jobs/${job}/environment`, { headers: { 'Divvy-Page': sessionStorage.getItem('divvy-page') } });
     return [answer.status, await answer.text()];
   }, id);
   assert.equal(refused[0], 403, refused[1]);

@@ -1,6 +1,6 @@
 // What the tests of the page stand on: a daemon of their own on stand-in GPUs, a browser, and words for both.
-import { execFile, execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
@@ -29,8 +29,14 @@ export class Daemon {
   json(...words) {
     return JSON.parse(this.divvy(...words, '--json'));
   }
+  /** As a unit whose service manager holds the page's port while the daemon is away, so that logins outlive restarts. */
   up() {
-    this.divvy('up', '--quiet', '--emulate', this.emulate);
+    const manager = new URL('../../tests/e2e/service_manager.py', import.meta.url).pathname;
+    const start = (...words) => spawn('python3', [manager, ...words], { env: this.environment, cwd: this.home, stdio: 'ignore' });
+    this.manager ??= start('keep', this.home);
+    waitFor('the service manager', () => existsSync(join(this.home, 'start')));
+    start('start', this.home, this.binary, 'up', '--foreground', '--emulate', this.emulate);
+    waitFor('the daemon', () => this.json('status'));
     return this;
   }
   /** A further machine, with stand-in GPUs: the daemon has to listen (config). */
@@ -94,9 +100,22 @@ export class Daemon {
       // It is down already.
     }
     this.stopAgents();
+    this.manager?.kill();
     this.wire?.destroy();
     rmSync(this.home, { recursive: true, force: true });
   }
+}
+
+/** Polls until `condition` gives something true, without giving up the thread; throws after 20 s. */
+function waitFor(what, condition) {
+  for (const end = Date.now() + 20_000; Date.now() < end; ) {
+    try {
+      if (condition()) return;
+    } catch {
+      // Not yet.
+    }
+  }
+  throw new Error(`waited in vain for ${what}`);
 }
 
 /** Polls until `condition` gives something true; throws after `seconds`. */

@@ -12,20 +12,37 @@ export class ApiError extends Error {
   }
 }
 
-let secret = localStorage.getItem(kStored) ?? '';
+let secret = sessionStorage.getItem(kStored) ?? '';
 let onLoggedOut = () => {};
 
 // A login changes the cookie before the page has the secret that goes with it: what is asked meanwhile waits.
 let loggingIn = Promise.resolve();
-// Where another window logged in anew, the cookie of all has changed.
-window.addEventListener('storage', (event) => event.key === kStored && event.newValue && (secret = event.newValue));
+// The cookie is the same in all windows, so the secret must be too. It is kept for as long as its window lives and no
+// longer, so a new window asks the others for it, and one that logs in tells them.
+const kAnswerMs = 200;
+const windows = new BroadcastChannel(kStored);
+windows.onmessage = ({ data }) => {
+  if (data.secret !== undefined) storeSecret(data.secret);
+  else if (data.asks && secret) windows.postMessage({ secret });
+};
 
-export const hasSecret = () => secret !== '';
+function storeSecret(text) {
+  secret = text;
+  if (text) sessionStorage.setItem(kStored, text);
+  else sessionStorage.removeItem(kStored);
+}
+
+/** Whether this window is logged in, as far as it knows; another window may have to answer, for 200 ms. */
+export async function hasSecret() {
+  if (secret) return true;
+  windows.postMessage({ asks: true });
+  for (let waited = 0; !secret && waited < kAnswerMs; waited += 10) await new Promise((done) => setTimeout(done, 10));
+  return secret !== '';
+}
 export const whenLoggedOut = (callback) => (onLoggedOut = callback);
 export function keepSecret(text) {
-  secret = text;
-  if (text) localStorage.setItem(kStored, text);
-  else localStorage.removeItem(kStored);
+  storeSecret(text);
+  windows.postMessage({ secret: text });
 }
 
 async function errorOf(response) {

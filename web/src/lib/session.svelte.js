@@ -66,7 +66,7 @@ async function admit() {
   if (isLogin()) replaceAddress('#/');
   if (link && (await logIn({ link }))) return;
   const why = session.error;
-  if (!hasSecret()) {
+  if (!(await hasSecret())) {
     session.phase = 'out';
     return;
   }
