@@ -263,6 +263,13 @@ void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>
   if (const Status folders = SetOwnFolders(options_.isolation, FoldersOf(*spec), tried); !folders)
     return FailLaunch(record, options_.names.name() + ": " + folders.error().message, kCannotRun);
   const auto grant = grants_.extract(record.id);
+  const std::string_view changes =
+      record.request.is_elastic() ? "an elastic job"
+      : !grant.empty() && !(grant.mapped().reachable - GpuSet::Of(grant.mapped().gpus)).empty()
+          ? "a job with a part of a GPU"
+          : "";
+  if (const Status exact = CheckRequired(options_.isolation, changes); !exact)
+    return FailLaunch(record, options_.names.name() + ": " + exact.error().message, kCannotRun);
   LaunchRequest request = RequestFor(order, *spec, *here, grant.empty() ? nullptr : &grant.mapped());
   if (const auto key = gang_keys_.extract(record.id)) {
     if (key.mapped().first == record.attempt) request.gang.key = key.mapped().second;

@@ -62,10 +62,15 @@ void Node::IntoContainer(const JobSpec& spec, const ShareGrant* grant, LaunchReq
   if (request.isolation.lock != DeviceLock::kNone) set(kContainerGpusVariable, "own");
   auto plan = dialect::ContainerOf(spec, settings.runs_valohai_images);
   if (plan && !*plan) return;
-  // The engine gives the container its GPUs alone and a /tmp, and could not do so inside mounts of ours.
+  // The engine gives the container a /tmp. What closes the other GPUs to the job stays: which engine runs, and what it
+  // does, is the job's to say. A daemon without root closes them in a user namespace, where rootless engines cannot
+  // start; its jobs are all its own user's.
   request.isolation.has_own_tmp = request.isolation.has_own_shm = false;
-  if (request.isolation.lock == DeviceLock::kMounts) request.isolation.lock = DeviceLock::kNone;
-  if (request.isolation.lock == DeviceLock::kNone) request.isolation.closed_devices.clear();
+  if (request.isolation.lock == DeviceLock::kMounts && !options_.may_change_user &&
+      !options_.isolation.wishes.is_required) {
+    request.isolation.lock = DeviceLock::kNone;
+    request.isolation.closed_devices.clear();
+  }
   if (!request.script.empty()) {
     ContainerScript script = WrapScript(request.script, options_.divvy);
     request.script = std::move(script.text);

@@ -140,7 +140,8 @@ std::vector<Key> Keys(Config& config) {
                                             {"error", "error"},
                                             {"off", "off"}});
   };
-  const auto engine = [](const ConfigValue& value) {
+  const auto engine = [](const ConfigValue& value) -> Result<std::string> {
+    if (const auto path = ConfigText(value, "/usr/bin/podman"); path && path->starts_with('/')) return *path;
     return ConfigOneOf<std::string>(value, {{"auto", "auto"},
                                             {"podman", "podman"},
                                             {"docker", "docker"},
@@ -214,7 +215,9 @@ std::vector<Key> Keys(Config& config) {
                                             {"requeue", WasteAction::kRequeue},
                                             {"stop", WasteAction::kStop}});
   };
-  const auto privacy = [](const ConfigValue& value) { return ConfigOneOf<bool>(value, {{"all", false}, {"own", true}}); };
+  const auto privacy = [](const ConfigValue& value) {
+    return ConfigOneOf<bool>(value, {{"all", false}, {"own", true}});
+  };
   const auto warnings = [](const ConfigValue& value) -> Result<int> {
     DIVVY_TRY(const std::int64_t count, ConfigCount(value, 1, 10));
     return static_cast<int>(count);
@@ -270,6 +273,7 @@ std::vector<Key> Keys(Config& config) {
       {"waste", "exempt_names", Into(config.waste.exempt_names, ConfigNames)},
       {"isolation", "devices", Into(config.isolation.devices, devices)},
       {"isolation", "device_files", Into(config.isolation.device_files, DeviceFiles)},
+      {"isolation", "require", Into(config.isolation.is_required, ConfigYesOrNo)},
       {"isolation", "near_gpus", Into(config.isolation.keeps_near_gpus, ConfigYesOrNo)},
       {"isolation", "processes", Into(config.isolation.processes, processes)},
       {"isolation", "private_tmp", Into(config.isolation.has_own_tmp, ConfigYesOrNo)},
@@ -345,11 +349,12 @@ std::string OneLine(std::string text) {
 
 bool operator==(const Config& a, const Config& b) {
   const auto rest = [](const Config& c) {
-    return std::tie(c.log_level, c.use, c.emulate, c.ignore_unmanaged_below, c.mig, c.poll, c.max_queued, c.max_queued_of_user, c.users_may_raise, c.hides_others_jobs,
-                    c.default_time_limit, c.max_time_limit, c.root_jobs, c.grace, c.keep_finished, c.keep_logs,
-                    c.log_limit, c.takes_samples, c.sample_every, c.most_samples, c.has_dcgm_names, c.waste, c.notify,
-                    c.isolation, c.container, c.listen, c.name, c.lost_after, c.requeue_lost_after, c.has_ui,
-                    c.ui_listen, c.is_ui_remote, c.admin_users, c.admin_groups, c.teams, c.pools);
+    return std::tie(c.log_level, c.use, c.emulate, c.ignore_unmanaged_below, c.mig, c.poll, c.max_queued,
+                    c.max_queued_of_user, c.users_may_raise, c.hides_others_jobs, c.default_time_limit,
+                    c.max_time_limit, c.root_jobs, c.grace, c.keep_finished, c.keep_logs, c.log_limit, c.takes_samples,
+                    c.sample_every, c.most_samples, c.has_dcgm_names, c.waste, c.notify, c.isolation, c.container,
+                    c.listen, c.name, c.lost_after, c.requeue_lost_after, c.has_ui, c.ui_listen, c.is_ui_remote,
+                    c.admin_users, c.admin_groups, c.teams, c.pools);
   };
   return a.policy == b.policy && rest(a) == rest(b);
 }

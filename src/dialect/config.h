@@ -71,8 +71,8 @@ struct Config {
   Duration lost_after = 30s;       // A node that is not heard from for so long counts as lost.
   Duration requeue_lost_after{0};  // Then its jobs, which it has stopped by then, may run elsewhere; 0: they stay.
 
-  bool users_may_raise = false;       // [priorities]: users may give their jobs a priority above 0.
-  bool hides_others_jobs = false;     // [privacy]: names, commands and reasons of jobs are for their owners.
+  bool users_may_raise = false;    // [priorities]: users may give their jobs a priority above 0.
+  bool hides_others_jobs = false;  // [privacy]: names, commands and reasons of jobs are for their owners.
 
   // [ui]: the page for browsers.
   bool has_ui = true;

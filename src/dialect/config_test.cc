@@ -39,6 +39,7 @@ keep_logs = "2d"
 [isolation]
 devices = "mounts"
 device_files = "/tmp/gpu*"
+require = true
 near_gpus = true
 processes = 4096
 private_tmp = true
@@ -73,6 +74,7 @@ groups = ["wheel", "gpu-admins"]
   want.keep_logs = 48h;
   want.isolation = {.devices = "mounts",
                     .device_files = "/tmp/gpu*",
+                    .is_required = true,
                     .keeps_near_gpus = true,
                     .processes = 4096,
                     .has_own_tmp = true,

@@ -45,7 +45,8 @@ struct ContainerNeeds {
 
 /// [container] of divvy.toml.
 struct ContainerSettings {
-  std::string engine = "auto";       // "podman", "docker", "apptainer", "singularity", or the first that is there.
+  // "podman", "docker", "apptainer", "singularity", the path of one of them, or the first that is there.
+  std::string engine = "auto";
   std::vector<std::string> options;  // Further words for the engine, before the image.
   bool runs_valohai_images = false;  // Steps of valohai.yaml run in their image.
 

@@ -9,6 +9,7 @@ namespace divvy {
 struct IsolationWishes {
   std::string devices = "auto";  // "auto" | "cgroup" | "mounts" | "off"
   std::string device_files;      // "/dev/nvidia*": the GPUs', * is the number. Empty: the driver's; none of stand-ins.
+  bool is_required = false;      // What cannot be enforced is refused: the start, or a job whose GPUs change.
   bool keeps_near_gpus = false;  // Jobs with GPUs stay on the cores of the NUMA nodes of these.
   std::int64_t processes = 0;    // And threads, at once, of one job; 0: any number.
   bool has_own_tmp = false;      // Each job has a /tmp and a /dev/shm of its own, unless it says otherwise.

@@ -40,11 +40,16 @@ bool IsDockerInReach(std::string_view host) {
 
 Result<FoundEngine> FindContainerEngine(std::string_view wanted, std::string_view path, std::string_view docker_host) {
   if (wanted != "auto") {
-    const std::string file = FindProgram(wanted, path);
-    if (!file.empty()) return FoundEngine{std::string(wanted), file};
-    return NotFound("containers run by " + std::string(wanted) +
-                    " here ([container] engine in divvy.toml), and it is " +
-                    "not in PATH; install it, or choose another");
+    const std::size_t name_at = wanted.rfind('/') + 1;  // 0 where it is a name.
+    const std::string_view name = wanted.substr(name_at);
+    const std::string said =
+        "containers run by " + std::string(wanted) + " here ([container] engine in divvy.toml), and ";
+    if (std::ranges::find(kEngines, name) == kEngines.end())
+      return InvalidArgument(said + "it is called neither podman, docker, apptainer nor singularity");
+    const std::string file =
+        FindProgram(name, name_at == 0 ? path : wanted.substr(0, std::max<std::size_t>(name_at - 1, 1)));
+    if (!file.empty()) return FoundEngine{std::string(name), file};
+    return NotFound(said + "it is not " + (name_at == 0 ? "in PATH" : "there") + "; install it, or choose another");
   }
   bool has_dumb_docker = false;
   for (const std::string_view name : kEngines) {

@@ -15,8 +15,9 @@ struct FoundEngine {
   std::string path;  // Absolute.
 };
 
-/// `wanted`: one of the four, or "auto": the first of them that is in `path` (a PATH); docker only where its service
-/// can be reached (`docker_host`: DOCKER_HOST; empty: its usual socket). kNotFound says what to install.
+/// `wanted`: one of the four, the absolute path of one (.../podman), or "auto": the first of them that is in `path` (a
+/// PATH); docker only where its service can be reached (`docker_host`: DOCKER_HOST; empty: its usual socket). kNotFound
+/// says what to install.
 Result<FoundEngine> FindContainerEngine(std::string_view wanted, std::string_view path, std::string_view docker_host);
 
 /// The machine's CDI descriptions (https://github.com/cncf-tags/container-device-interface): all of /etc/cdi and

@@ -54,6 +54,16 @@ TEST_F(ContainerEngine, AChosenOneThatIsNotThereIsSaid) {
   EXPECT_NE(Found("docker").find("containers run by docker here"), std::string::npos);
 }
 
+TEST_F(ContainerEngine, OneOfAPathIsTakenWhateverPathHas) {
+  Install("podman");
+  const auto engine = FindContainerEngine(folder_ + "/podman", "/nowhere", "");
+  ASSERT_TRUE(engine) << engine.error().message;
+  EXPECT_EQ(engine->name, "podman");
+  EXPECT_EQ(engine->path, folder_ + "/podman");
+  EXPECT_NE(Found("/nowhere/podman").find("it is not there"), std::string::npos);
+  EXPECT_NE(Found("/bin/sh").find("neither podman, docker, apptainer nor singularity"), std::string::npos);
+}
+
 TEST_F(ContainerEngine, AFileIsReadUpToItsMostAndAPipeNotAtAll) {
   std::ofstream(folder_ + "/file") << "0123456789";
   EXPECT_EQ(ReadContainerFile(folder_ + "/file", 4), "0123");

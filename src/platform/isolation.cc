@@ -167,6 +167,12 @@ Result<Isolation> ChooseIsolation(const IsolationWishes& wishes, const std::vect
   } else if (is_wanted && !gpus.empty() && !is_emulated) {
     why_not = "the driver does not tell the GPUs' device files in " + kDriver;
   }
+  if (wishes.is_required && here.lock == DeviceLock::kNone && !gpus.empty()) {
+    std::string why = why_not;
+    if (!is_wanted) why = "devices = \"off\"";
+    else if (files.empty() && is_emulated) why = "emulated GPUs have no device files; device_files names some";
+    return FailedPrecondition("[isolation] require = true, but GPUs cannot be closed here: " + why);
+  }
   if (const Status works = CanMount(); !works) here.no_mounts = works.error().message;
   if ((wishes.has_own_tmp || wishes.has_own_shm) && !here.no_mounts.empty()) {
     return FailedPrecondition(std::string("[isolation] private_") + (wishes.has_own_tmp ? "tmp" : "shm") +
@@ -190,6 +196,12 @@ JobIsolation IsolationOf(const Isolation& here, const std::vector<GpuFacts>& gpu
   }
   if (!job.closed_devices.empty()) job.lock = here.lock;
   return job;
+}
+
+Status CheckRequired(const Isolation& here, std::string_view changes) {
+  if (!here.wishes.is_required || changes.empty()) return {};
+  return FailedPrecondition("[isolation] require = true, and which GPUs " + std::string(changes) +
+                            " has changes while it runs, so that the others cannot be closed to it");
 }
 
 void CloseOtherSlices(const Isolation& here, const std::vector<std::string>& own, JobIsolation& job,

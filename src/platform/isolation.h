@@ -56,6 +56,10 @@ Result<Isolation> ChooseIsolation(const IsolationWishes& wishes, const std::vect
 /// For a job with `mine`. Closes nothing of one whose GPUs change while it runs (`is_elastic`).
 JobIsolation IsolationOf(const Isolation& here, const std::vector<GpuFacts>& gpus, GpuSet mine, bool is_elastic);
 
+/// kFailedPrecondition where the wishes require what cannot be enforced here: that a job opens exactly the GPUs that it
+/// holds at any time. `changes`: what changes these while it runs, such as "an elastic job"; empty: nothing.
+Status CheckRequired(const Isolation& here, std::string_view changes);
+
 /// For a job with a MIG instance, whose capability files are `own`: closes those of the others that there are, where
 /// devices are closed here at all. `folder`: where the driver has them.
 void CloseOtherSlices(const Isolation& here, const std::vector<std::string>& own, JobIsolation& job,

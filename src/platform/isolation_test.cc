@@ -434,6 +434,25 @@ TEST(Isolation, ClosesNothingToAJobThatHasAllOrThatIsResized) {
   EXPECT_EQ(VisibleDevices(elastic, GpuSet::Of({1})), "1");
 }
 
+TEST(Isolation, WhatIsRequiredIsEnforcedOrRefused) {
+  IsolationWishes wishes;
+  wishes.is_required = true;
+  const auto no_files = ChooseIsolation(wishes, Gpus(4), true);
+  ASSERT_FALSE(no_files);
+  EXPECT_NE(no_files.error().message.find("emulated GPUs have no device files"), std::string::npos);
+  wishes.devices = "off";
+  const auto off = ChooseIsolation(wishes, Gpus(4), true);
+  ASSERT_FALSE(off);
+  EXPECT_NE(off.error().message.find("devices = \"off\""), std::string::npos);
+  EXPECT_TRUE(ChooseIsolation(wishes, {}, true)) << "a machine without GPUs has nothing to close";
+
+  Isolation here;
+  EXPECT_TRUE(CheckRequired(here, "an elastic job"));
+  here.wishes.is_required = true;
+  EXPECT_TRUE(CheckRequired(here, ""));
+  EXPECT_EQ(CheckRequired(here, "an elastic job").error().code, ErrorCode::kFailedPrecondition);
+}
+
 TEST(Isolation, NearCoresAreThoseOfTheGpusNodes) {
   Isolation here;
   here.wishes.keeps_near_gpus = true;
