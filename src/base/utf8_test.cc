@@ -26,7 +26,9 @@ TEST(Utf8, WhatIsNoneIsOneByte) {
 TEST(Utf8, ControlCharactersAreShownAsText) {
   EXPECT_EQ(WithoutControls("a\033]0;x\007b"), "a\\x1b]0;x\\x07b");
   EXPECT_EQ(WithoutControls("two\nlines\tof\x7f"), "two\\nlines\\tof\\x7f");
-  EXPECT_EQ(WithoutControls("\xc2\x9b" "31m \xe2\x80\xae"), "\\x9b31m \\u202e");
+  EXPECT_EQ(WithoutControls("\xc2\x9b"
+                            "31m \xe2\x80\xae"),
+            "\\x9b31m \\u202e");
   EXPECT_EQ(WithoutControls("gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80"), "gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80");
   EXPECT_EQ(FirstControl("plain"), std::nullopt);
   EXPECT_EQ(FirstControl("a\rb\033"), "\\x0d");

@@ -53,8 +53,7 @@ std::uint32_t EscapedControl(std::string_view json) {
   if (json[1] == 'f') return '\f';
   if (json[1] == 'r') return '\r';
   std::uint32_t code = 0;
-  if (json[1] == 'u' && json.size() >= kUnicode)
-    std::from_chars(json.data() + 2, json.data() + kUnicode, code, 16);
+  if (json[1] == 'u' && json.size() >= kUnicode) std::from_chars(json.data() + 2, json.data() + kUnicode, code, 16);
   return code;
 }
 

@@ -480,7 +480,8 @@ std::vector<Command> MakeCommands() {
       {"audit",
        "Say whether the audit log is as it was written",
        "divvy audit verify [HASH]",
-       "For those who may read the log of this machine's daemon. Names the first line that was changed, removed or moved. "
+       "For those who may read the log of this machine's daemon. Names the first line that was changed, removed or "
+       "moved. "
        "Lines that were removed at the end are found with HASH, which an earlier call printed.",
        {{"divvy audit verify", ""}},
        "Daemon",

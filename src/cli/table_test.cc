@@ -120,13 +120,17 @@ TEST(Folded, LeavesWhatIsToBeCopiedWhole) {
 }
 
 TEST(ShownAnswer, ControlCharactersOfAnswersAreShownAsText) {
-  EXPECT_EQ(WithoutControlsInJson(R"({"a": "x\u001b]52;c;aGk=\u0007y\r\b"})"), R"({"a": "x\\x1b]52;c;aGk=\\x07y\\x0d\\x08"})");
-  EXPECT_EQ(WithoutControlsInJson("\"\xc2\x9b" "2J\x7f\xe2\x80\xae\""), R"("\\x9b2J\\x7f\\u202e")");
+  EXPECT_EQ(WithoutControlsInJson(R"({"a": "x\u001b]52;c;aGk=\u0007y\r\b"})"),
+            R"({"a": "x\\x1b]52;c;aGk=\\x07y\\x0d\\x08"})");
+  EXPECT_EQ(WithoutControlsInJson("\"\xc2\x9b"
+                                  "2J\x7f\xe2\x80\xae\""),
+            R"("\\x9b2J\\x7f\\u202e")");
   EXPECT_EQ(WithoutControlsInJson("\"\\u202e\\u009B\""), R"("\\u202e\\x9b")");
 }
 
 TEST(ShownAnswer, OtherTextStaysAsItIs) {
-  for (const std::string_view json : {R"({"script": "#!/bin/sh\n\techo \"\\u001b\" \u00fc\/"})", "[1,\n\t2]", "\"\\", "\"\\u00\"", ""})
+  for (const std::string_view json :
+       {R"({"script": "#!/bin/sh\n\techo \"\\u001b\" \u00fc\/"})", "[1,\n\t2]", "\"\\", "\"\\u00\"", ""})
     EXPECT_EQ(WithoutControlsInJson(json), json);
 }
 

@@ -228,8 +228,10 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
 Status Controller::CheckPriority(int before, int after, const Caller& caller) const {
   const int most = std::max(before, 0);
   if (after <= most || caller.is_admin || limits_.users_may_raise) return {};
-  return PermissionDenied("a priority above " + std::to_string(most) + " takes an administrator, or users_may_raise = "
-                          "true under [priorities]; users give their jobs at most " + std::to_string(most));
+  return PermissionDenied("a priority above " + std::to_string(most) +
+                          " takes an administrator, or users_may_raise = "
+                          "true under [priorities]; users give their jobs at most " +
+                          std::to_string(most));
 }
 
 Status Controller::CheckRoom(std::uint64_t jobs, const Caller& caller) const {

@@ -53,10 +53,10 @@ struct IgnoredProcess {
 struct Limits {
   std::uint64_t max_queued = 1'000'000;  // Waiting members, arrays counted by element; beyond, submissions are refused.
   std::uint64_t max_queued_of_user = 10'000;  // The same of each user who is no administrator.
-  bool users_may_raise = false;          // Users may give their jobs a priority above 0.
-  Duration max_time_limit{0};            // 0: none.
-  Duration default_time_limit{0};        // 0: none.
-  Bytes ignore_unmanaged_below;          // A foreign process with less GPU memory than this takes no GPU away.
+  bool users_may_raise = false;               // Users may give their jobs a priority above 0.
+  Duration max_time_limit{0};                 // 0: none.
+  Duration default_time_limit{0};             // 0: none.
+  Bytes ignore_unmanaged_below;               // A foreign process with less GPU memory than this takes no GPU away.
 };
 
 struct SubmitResult {

@@ -51,10 +51,11 @@ TEST_F(AuditFile, SaysWhoDidWhat) {
       "{\"time\":5,\"user\":\"ada\",\"uid\":1000,\"asked\":\"POST /v1/jobs/cancel\",\"with\":\"{\\\"ids\\\":[3]}\","
       "\"status\":200,\"answer\":\"{}\",\"chain\":\""))
       << text;
-  EXPECT_NE(text.find(
-                "\"}\n{\"time\":5,\"user\":\"ada\",\"uid\":1000,\"from\":\"10.0.0.9\",\"asked\":\"POST /v1/jobs/cancel\","
-                "\"with\":\"{\\\"ids\\\":[3]}\",\"status\":403,\"answer\":\"{\\\"message\\\":\\\"no\\\"}\",\"chain\":\""),
-            std::string::npos)
+  EXPECT_NE(
+      text.find(
+          "\"}\n{\"time\":5,\"user\":\"ada\",\"uid\":1000,\"from\":\"10.0.0.9\",\"asked\":\"POST /v1/jobs/cancel\","
+          "\"with\":\"{\\\"ids\\\":[3]}\",\"status\":403,\"answer\":\"{\\\"message\\\":\\\"no\\\"}\",\"chain\":\""),
+      std::string::npos)
       << text;
   const auto chain = VerifyAuditLog(path_, "");
   ASSERT_TRUE(chain) << chain.error().message;

@@ -63,7 +63,7 @@ struct ReplySlot {
   HeldBytes held;                        // Of its request, which lives as long as the last copy of the reply.
   std::function<void()> on_closed;
   std::shared_ptr<void> ticket;  // Reply::Keep.
-  std::string text;  // Ready, but an earlier answer is not; or a stream's next bytes.
+  std::string text;              // Ready, but an earlier answer is not; or a stream's next bytes.
   State state = State::kPending;
   int handles = 0;  // Reply copies.
   bool keeps_alive = true;
@@ -167,8 +167,8 @@ class HttpConnection {
   std::optional<TlsChannel> tls_;
   std::optional<std::chrono::steady_clock::time_point> owes_since_;  // Of a request that came in part.
   HttpReader reader_;
-  HeldBytes held_;  // Of what the reader holds.
-  std::uint64_t dispatched_ = 0;  // Bytes of the requests that were.
+  HeldBytes held_;                                // Of what the reader holds.
+  std::uint64_t dispatched_ = 0;                  // Bytes of the requests that were.
   std::deque<std::shared_ptr<ReplySlot>> slots_;  // Oldest request first.
   std::shared_ptr<TakenConnection> taken_;        // Null while it speaks HTTP.
   bool was_taken_ = false;

@@ -1,6 +1,6 @@
 // What a caller is shown of other users' jobs. Reasons never disclose their paths: those are in the owner's hands, as
-// the directory of a job is. With `[privacy] jobs = "own"` names, comments, commands and reasons are hidden as well; who
-// has which GPUs, and since when, stays visible. Administrators and a job's owner are shown all of it.
+// the directory of a job is. With `[privacy] jobs = "own"` names, comments, commands and reasons are hidden as well;
+// who has which GPUs, and since when, stays visible. Administrators and a job's owner are shown all of it.
 //
 // One of these belongs to each request; Routes::Call::Answer applies it to every message that has an overload here.
 #pragma once

@@ -20,7 +20,7 @@ struct MetricsAbout {
   std::map<std::string, int> nodes;  // By state, as divvy nodes has it.
   bool has_dcgm_names = false;       // The GPUs under the names of NVIDIA's exporter as well.
   const WasteBook* waste = nullptr;  // Null: nobody looks.
-  bool hides_job_names = false;  // [privacy] jobs = "own".
+  bool hides_job_names = false;      // [privacy] jobs = "own".
 };
 
 std::string MetricsText(const MetricsAbout& about, wire::Exposed form);

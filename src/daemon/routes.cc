@@ -288,8 +288,7 @@ void Routes::Status(Call& call) {
 }
 
 void Routes::Gpus(Call& call) {
-  std::vector<wire::GpuView> views =
-      GpuViews(core_.controller(), about_.gpu_isolation, *ports_.shares, core_.Now());
+  std::vector<wire::GpuView> views = GpuViews(core_.controller(), about_.gpu_isolation, *ports_.shares, core_.Now());
   for (wire::GpuView& view : views) {
     for (const JobId id : view.jobs) {
       const JobRecord* record = core_.controller().Find(id);
@@ -378,26 +377,26 @@ void Routes::Events(Call& call) {
     core_.Unsubscribe(*handle);
     watchers_.erase(*handle);
   });
-  *handle = core_.Subscribe([this, handle, reply = call.reply, privacy = call.privacy](
-                                const std::vector<Change>& changes, Time now) mutable {
-    std::string text;
-    for (const Change& change : changes) {
-      wire::ChangeEvent event;
-      event.time = ToSeconds(now);
-      event.kind = change.job.is_set() ? "job" : "gpus";
-      if (change.job.is_set()) {
-        event.id = change.job;
-        event.state = Name(change.state);
-      }
-      event.reason = change.reason;
-      if (change.job.is_set() && !privacy.sees_all() && !change.reason.empty()) {
-        const auto record = core_.FindUnstored(change.job);
-        event.reason = privacy.Reason(record ? record->user.name : "", change.reason);
-      }
-      text += "event: " + event.kind + "\ndata: " + wire::Encode(event) + "\n\n";
-    }
-    if (!reply.Send(text)) core_.Unsubscribe(*handle);
-  });
+  *handle = core_.Subscribe(
+      [this, handle, reply = call.reply, privacy = call.privacy](const std::vector<Change>& changes, Time now) mutable {
+        std::string text;
+        for (const Change& change : changes) {
+          wire::ChangeEvent event;
+          event.time = ToSeconds(now);
+          event.kind = change.job.is_set() ? "job" : "gpus";
+          if (change.job.is_set()) {
+            event.id = change.job;
+            event.state = Name(change.state);
+          }
+          event.reason = change.reason;
+          if (change.job.is_set() && !privacy.sees_all() && !change.reason.empty()) {
+            const auto record = core_.FindUnstored(change.job);
+            event.reason = privacy.Reason(record ? record->user.name : "", change.reason);
+          }
+          text += "event: " + event.kind + "\ndata: " + wire::Encode(event) + "\n\n";
+        }
+        if (!reply.Send(text)) core_.Unsubscribe(*handle);
+      });
   if (call.request.query.contains("samples")) WatchSamples(call.caller, *handle, call.reply);
 }
 

@@ -383,8 +383,8 @@ class Routes {
   };
   static constexpr std::uint64_t kTurnedAwayWritten = 1000;
   Time turned_away_since_ = kNoTime;
-  std::uint64_t turned_away_ = 0;              // Since then.
-  std::map<std::int64_t, Groups> groups_;      // By uid.
+  std::uint64_t turned_away_ = 0;          // Since then.
+  std::map<std::int64_t, Groups> groups_;  // By uid.
   struct KeptName {
     std::string name;
     Time until = kNoTime;  // From then on it is looked up again.

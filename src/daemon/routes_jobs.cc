@@ -71,8 +71,8 @@ void LogIn(const std::vector<std::string>& login, JobSpec& spec) {
 }  // namespace
 
 void Routes::Submit(Call& call) {
-  const Duration wait = call.caller.is_admin || !ports_.after ? Duration(0)
-                                                              : loads_.NextSubmission(call.caller.user.uid, core_.Now());
+  const Duration wait =
+      call.caller.is_admin || !ports_.after ? Duration(0) : loads_.NextSubmission(call.caller.user.uid, core_.Now());
   if (wait <= Duration(0)) return TakeSubmission(call);
   ports_.after(wait, [this, call = std::make_shared<Call>(std::move(call))] { TakeSubmission(*call); });
 }

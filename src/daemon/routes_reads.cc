@@ -277,7 +277,8 @@ void Routes::AnswerNamed(Call& call, const wire::JobSelector& select) {
   is_complete &= ranges.empty();
   ReadAsideUnless(
       is_complete, call,
-      [this, select, caller = call.caller, privacy = call.privacy, views = std::move(views), ranges = std::move(ranges)]() -> Finish {
+      [this, select, caller = call.caller, privacy = call.privacy, views = std::move(views),
+       ranges = std::move(ranges)]() -> Finish {
         const bool wants_final = select.includes_final;
         std::vector<wire::JobView> all;
         std::set<JobId> known;
@@ -502,8 +503,7 @@ void Routes::Why(Call& call) {
   if (!record) return call.Refuse(NotFound("there is no job " + call.argument));
   const Controller& controller = core_.controller();
   const FindOutcome names = call.privacy.Names(core_.Outcomes());
-  if (IsFinal(record->state))
-    return call.Answer(WhyFinal(Named(*record, controller.cluster()), names, core_.Now()));
+  if (IsFinal(record->state)) return call.Answer(WhyFinal(Named(*record, controller.cluster()), names, core_.Now()));
   // An element that is not on its own yet waits in its array.
   const JobRecord* array = controller.ArrayOf(*id);
   Explanation explanation = Explain(controller.cluster(), array != nullptr ? array->id : *id, core_.Now(),
@@ -515,9 +515,8 @@ void Routes::Why(Call& call) {
     explanation.blockers.assign(1, std::move(*no_pool));
     explanation.would_start_now.clear();
   }
-  wire::WhyView view =
-      WhyOf(Named(*record, controller.cluster()), explanation, ReasonNow(core_, ports_.agents.get(), *record), names,
-            core_.Now(), ShareOf(*record));
+  wire::WhyView view = WhyOf(Named(*record, controller.cluster()), explanation,
+                             ReasonNow(core_, ports_.agents.get(), *record), names, core_.Now(), ShareOf(*record));
   NameMachines(explanation, view);
   if (waits && !view.blockers.empty()) {
     for (std::string& closed : controller.ClosedPools(*record)) {

@@ -193,10 +193,9 @@ void Routes::Metrics(Call& call) {
   const wire::Exposed form = wire::ExposedBy(call.request.header("accept"));
   HttpResponse response;
   response.content_type = wire::ContentTypeOf(form);
-  response.body = MetricsText(
-      {core_, ports_.samples.get(), ports_.counters.get(), NodesByState(), ports_.has_dcgm_names, ports_.waste.get(),
-       ports_.hides_others_jobs},
-      form);
+  response.body = MetricsText({core_, ports_.samples.get(), ports_.counters.get(), NodesByState(),
+                               ports_.has_dcgm_names, ports_.waste.get(), ports_.hides_others_jobs},
+                              form);
   Reply(call.reply).Answer(response);
 }
 

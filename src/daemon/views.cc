@@ -138,7 +138,8 @@ void FillCommon(const JobRecord& record, const Reason& reason, const SpecLabels&
   if (record.is_preemptible_set) view.preemptible = Name(record.preemptible);
   view.is_foreground = record.is_foreground;
   // A store of an older release may have taken lines and control characters in these.
-  for (std::string* text : {&view.name, &view.comment, &view.project, &view.group, &view.team, &view.pool, &view.reason})
+  for (std::string* text :
+       {&view.name, &view.comment, &view.project, &view.group, &view.team, &view.pool, &view.reason})
     *text = WithoutControls(*text);
   if (record.exit && IsFinal(record.state)) view.step_count = StepCount(record.exit->steps);
 }

@@ -26,8 +26,9 @@ struct AuditChain {
   bool has_older = false;       // The first line goes on from a log that is gone: only what follows it is checked.
   std::string newest;           // Hash.
 };
-/// Reads the log FILE.1, where there is one, and FILE. kCorruptData names the file and the number of the first line that
-/// is not what was written; kNotFound: no line has the hash `known` (unless it is empty). Cost: one pass over the files.
+/// Reads the log FILE.1, where there is one, and FILE. kCorruptData names the file and the number of the first line
+/// that is not what was written; kNotFound: no line has the hash `known` (unless it is empty). Cost: one pass over the
+/// files.
 Result<AuditChain> VerifyAuditLog(const std::string& path, std::string_view known);
 
 }  // namespace divvy

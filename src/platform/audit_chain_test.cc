@@ -49,11 +49,13 @@ TEST_F(AuditLog, AChangedARemovedAndAReorderedLineAreFound) {
   std::swap(reordered[1], reordered[2]);
   auto added = lines_;
   added.insert(added.begin() + 2, "{\"time\":1}");
-  for (const auto& [lines, line] : {std::pair(changed, 3), std::pair(removed, 3), std::pair(reordered, 2), std::pair(added, 3)}) {
+  for (const auto& [lines, line] :
+       {std::pair(changed, 3), std::pair(removed, 3), std::pair(reordered, 2), std::pair(added, 3)}) {
     const auto chain = Verify(lines);
     ASSERT_FALSE(chain);
     EXPECT_EQ(chain.error().code, ErrorCode::kCorruptData);
-    EXPECT_NE(chain.error().message.find("line " + std::to_string(line) + ":"), std::string::npos) << chain.error().message;
+    EXPECT_NE(chain.error().message.find("line " + std::to_string(line) + ":"), std::string::npos)
+        << chain.error().message;
   }
 }
 

@@ -15,8 +15,8 @@ class Clock {
  public:
   virtual ~Clock() = default;
   virtual Time Now() const = 0;
-  /// The latest time that it can be: whether a token or a session has expired is judged by it. A wall clock that was set
-  /// back, or a machine that was suspended, makes neither of them live longer.
+  /// The latest time that it can be: whether a token or a session has expired is judged by it. A wall clock that was
+  /// set back, or a machine that was suspended, makes neither of them live longer.
   virtual Time Latest() const { return Now(); }
 };
 
