@@ -2,7 +2,7 @@
 """The part of a service manager that keeps descriptors for a daemon while it restarts (sd_notify's FDSTORE).
 
   service_manager.py keep DIRECTORY            keeps descriptors until it is killed; prints "ready" when it listens
-  service_manager.py start DIRECTORY COMMAND   becomes the command, with the descriptors that are kept
+  service_manager.py start DIRECTORY COMMAND   starts the command with the descriptors that are kept, as nobody's child
 """
 import os
 import select
@@ -42,6 +42,9 @@ def start(directory, command):
         os.dup2(descriptor, number, inheritable=True)
         if descriptor != number:
             os.close(descriptor)
+    if os.fork() > 0:
+        os._exit(0)
+    os.setsid()
     os.environ["NOTIFY_SOCKET"] = os.path.join(directory, "notify")
     if descriptors:
         os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(descriptors)), LISTEN_FDNAMES=names.decode().strip())

@@ -8,14 +8,14 @@ command -v curl >/dev/null || skip "curl is not installed (apt-get install curl)
 command -v python3 >/dev/null || skip "python3 is not installed (apt-get install python3)"
 
 manager=$(mktemp -d)
-python3 "$(dirname "$0")/service_manager.py" keep "$manager" >"$manager/said" &
+python3 "$here/service_manager.py" keep "$manager" >"$manager/said" &
 manager_pid=$!
 trap 'clean_up; kill $manager_pid; rm -rf "$manager"' EXIT
 wait_for "the service manager" grep -q ready "$manager/said"
 is_up() { divvy status; }
 # up_managed: as a unit that the service manager starts.
 up_managed() {
-  python3 "$here/service_manager.py" start "$manager" divvy up --foreground --emulate 2xH100-80GB 2>>daemon.log &
+  python3 "$here/service_manager.py" start "$manager" divvy up --foreground --emulate 2xH100-80GB 2>>daemon.log
   wait_for "the daemon" is_up
 }
 end_daemon() {

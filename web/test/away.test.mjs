@@ -37,7 +37,8 @@ test('usage that is shown stays fresh, and keeps how it is sorted and filtered',
   assert.equal(await table.locator('.rows [role=row]').count(), 1, 'what was known stays');
   daemon.up();
   for (const name of ['afore', 'heretofore', 'beyond']) daemon.divvy('run', '--gpus', '1', '--name', name, '--', 'true');
-  await until('what ran meanwhile', async () => (await table.locator('.rows [role=row]').count()) === 3);
+  // Read anew once a minute.
+  await until('what ran meanwhile', async () => (await table.locator('.rows [role=row]').count()) === 3, 75);
   assert.equal(await table.locator('[role=columnheader]', { hasText: /^\s*Jobs/ }).getAttribute('aria-sort'), 'descending');
   assert.equal(await table.locator('[data-filter]').inputValue(), 'fore');
 });
@@ -95,7 +96,7 @@ test('what happens while nobody looks at the page, or the daemon is away, is amo
   await until('all of it', async () => /submitted/.test(await states('unseen')) && /running/.test(await states('unseen')) && /succeeded/.test(await states('unseen')));
   await goAway();
   daemon.up();
-  daemon.divvy('run', '--gpus', '1', '--name', 'meanwhile', '--', 'true');
+  daemon.divvy('run', '--gpus', '1', '--name', 'meanwhile', '--', 'sleep', '2');
   await until('all of it', async () => /succeeded/.test(await states('meanwhile')));
   assert.deepEqual(page.troubles, []);
 });

@@ -6,6 +6,7 @@ export const kTeams = '[teams.vision]\nquota = 4\nusers = ["root"]\n[teams.speec
 export async function work(daemon) {
   const long = ['--', 'sleep', '3000'];
   const submit = (...words) => daemon.submit(...words);
+  const borrowing = ['--preemptible', 'requeue']; // More than the team's quota.
   const talk = 'i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo "{\\"step\\": $i, \\"loss\\": $(awk "BEGIN{print 2.3*exp(-$i/40)+0.12+0.04*sin($i)}"), \\"learning_rate\\": $(awk "BEGIN{print 0.001/(1+$i/50)}")}"; sleep 0.5; done';
   // What ran before: short, of all sizes, more than there was room for at once.
   const early = [];
@@ -17,14 +18,14 @@ export async function work(daemon) {
   }
   const first = submit('--gpus', '2', '--time', '6h', '--name', 'llama-finetune', '--team', 'vision', '--', 'sh', '-c', talk);
   submit('--gpus', '2', '--time', '12h', '--name', 'resnet-sweep', '--team', 'vision', ...long);
-  submit('--gpus', '6', '--time', '4h', '--name', 'diffusion-xl', '--team', 'speech', ...long);
+  submit(...borrowing, '--gpus', '6', '--time', '4h', '--name', 'diffusion-xl', '--team', 'speech', ...long);
   submit('--gpus', '0.5', '--name', 'notebook-ada', '--team', 'speech', ...long);
   submit('--gpus', '0.25', '--name', 'notebook-grace', '--team', 'speech', ...long);
   submit('--gpus', '1', '--time', '30m', '--name', 'eval-checkpoints', '--team', 'robotics', ...long);
   submit('--gpus', '1', '--array', '0-23%2', '--time', '20m', '--name', 'hyperparameters', '--team', 'robotics', ...long);
-  submit('--gpus', '4', '--time', '2h', '--name', 'speech-large', '--team', 'speech', ...long);
+  submit(...borrowing, '--gpus', '4', '--time', '2h', '--name', 'speech-large', '--team', 'speech', ...long);
   submit('--gpus', '1', '--hold', '--name', 'nightly-report', ...long);
-  submit('--gpus', '8', '--time', '24h', '--name', 'pretrain-7b', '--team', 'robotics', ...long);
+  submit(...borrowing, '--gpus', '8', '--time', '24h', '--name', 'pretrain-7b', '--team', 'robotics', ...long);
   await until('the first to run', () => daemon.json('show', first).state === 'running');
   // One of the two GPUs of resnet-sweep does nothing.
   const use = [91, 88, 64, 0, 95, 71, 38, 0];

@@ -19,7 +19,7 @@ const stateOf = (id) => daemon.json('show', id).state;
 test('overview: its numbers are those of divvy status and divvy gpus', async () => {
   daemon.submit('--gpus', '2', '--name', 'one', '--', 'sleep', '1000');
   daemon.submit('--gpus', '3', '--name', 'two', '--', 'sleep', '1000');
-  daemon.submit('--gpus', '8', '--name', 'three', '--time', '1h', '--', 'sleep', '1000');
+  daemon.submit('--gpus', '8', '--preemptible', 'requeue', '--name', 'three', '--time', '1h', '--', 'sleep', '1000');
   daemon.submit('--gpus', '1', '--name', 'four', '--hold', '--', 'sleep', '1000');
   daemon.submit('--gpus', '4', '--array', '0-9', '--name', 'five', '--', 'sleep', '1000');
   await show('overview');

@@ -105,9 +105,15 @@ export function query(values) {
   return text ? `?${text}` : '';
 }
 
-/** Server-sent events: calls `onEvent(name, data)` until the stream ends; throws as ask does. */
+// While the daemon restarts its port may be held open for it, and then nobody refuses a connection there.
+const kPatienceMs = 3000;
+
+/** Server-sent events: calls `onEvent(name, data)` until the stream ends; throws as ask does, and after 3 s without an answer. */
 export async function stream(path, { signal, onOpen, onEvent }) {
-  const response = await ask('GET', path, undefined, { signal });
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), kPatienceMs);
+  const response = await ask('GET', path, undefined, { signal: AbortSignal.any([signal, late.signal]) });
+  clearTimeout(timer);
   onOpen();
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
