@@ -17,7 +17,6 @@
 #include "cli/start.h"
 #include "cli/table.h"
 #include "dialect/quantities.h"
-#include "platform/audit_chain.h"
 #include "platform/places.h"
 #include "wire/codec.h"
 #include "wire/messages_nodes.h"
@@ -233,23 +232,6 @@ int StatusMain(const Words& words) {
     DIVVY_TRY(const auto views, DecodeShown<std::vector<wire::NodeView>>(nodes));
     return StatusLine(status, views);
   });
-}
-
-// Whether the audit log of this machine's daemon is as it was written.
-int AuditMain(const Words& words) {
-  if (words.empty() || words.front() != "verify" || words.size() > 2)
-    return Fail(InvalidArgument("write: divvy audit verify [HASH]"));
-  const std::string path = FindPlaces().state + "/audit.log";
-  const auto chain = VerifyAuditLog(path, words.size() > 1 ? words[1] : "");
-  if (!chain) return Fail(chain.error());
-  std::printf("%s is as it was written: %llu lines\n", path.c_str(), static_cast<unsigned long long>(chain->lines));
-  if (chain->unchained > 0) {
-    std::printf("%llu lines before them are of an older release and have no hashes\n",
-                static_cast<unsigned long long>(chain->unchained));
-  }
-  if (chain->has_older) std::printf("the first line follows a log that was turned over and is gone\n");
-  if (!chain->newest.empty()) std::printf("newest hash: %s\n", chain->newest.c_str());
-  return 0;
 }
 
 }  // namespace divvy::cli

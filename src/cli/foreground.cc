@@ -62,11 +62,11 @@ void LeaveWithoutJob(const std::string& program, const std::string& job, int sig
   ::_exit(128 + signal);
 }
 
-using Moment = std::optional<std::chrono::steady_clock::time_point>;
+using SteadyTime = std::optional<std::chrono::steady_clock::time_point>;
 
 /// A Ctrl-C that only tells that the job runs, as srun does inside a job: `asked` is when the last one came. False: it
 /// is to be passed on.
-bool Asks(Api& api, const std::string& program, const std::string& job, Moment& asked) {
+bool Asks(Api& api, const std::string& program, const std::string& job, SteadyTime& asked) {
   const auto now = std::chrono::steady_clock::now();
   const bool is_again = asked && now - *asked <= kAgainMost;
   asked = now;
@@ -95,7 +95,7 @@ class SignalRelay {
     std::thread([signals = signals_, program = voice.program, asks = voice.asks_interrupts, job = std::move(job),
                  has_pty] {
       int interrupts = 0;
-      Moment asked;
+      SteadyTime asked;
       while (true) {
         const int signal = ::sigwaitinfo(&signals, nullptr);
         if (signal < 0) continue;

@@ -19,9 +19,9 @@ constexpr std::size_t kNarrowestLine = 60;
 constexpr std::size_t kMeaningColumn = 26;
 
 std::size_t LineWidth() {
-  const int terminal = TerminalWidth();
-  if (terminal <= 0) return kWidestLine;
-  return std::clamp(static_cast<std::size_t>(terminal), kNarrowestLine, kWidestLine);
+  const int width = TerminalWidth();
+  if (width <= 0) return kWidestLine;
+  return std::clamp(static_cast<std::size_t>(width), kNarrowestLine, kWidestLine);
 }
 
 void AppendOption(std::string& out, const dialect::Option& option, std::size_t width) {

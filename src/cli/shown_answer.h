@@ -13,7 +13,8 @@ namespace divvy::cli {
 /// and tabs stay, which scripts have.
 std::string WithoutControlsInJson(std::string_view json);
 
-/// wire::Decode of such a text: for what is shown to people. What is printed as JSON (--json) is not changed.
+/// As wire::Decode, but decodes WithoutControlsInJson(json). Commands that show an answer to people use this one; those
+/// that print JSON (--json) print the text as it came.
 template <typename Message>
 Result<Message> DecodeShown(std::string_view json) {
   return wire::Decode<Message>(WithoutControlsInJson(json));

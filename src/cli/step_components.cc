@@ -44,7 +44,7 @@ Result<TaskLayout> WorkOutPart(const StepAsk& part, const GangFile& gang) {
   return layout;
 }
 
-Result<TaskLayout> WorkOut(const StepAsk& ask, const GangFile& gang) {
+Result<TaskLayout> WorkOutComponents(const StepAsk& ask, const GangFile& gang) {
   TaskLayout layout;
   layout.has_parts = true;
   for (std::size_t i = 0; i < ask.parts.size(); ++i) {
@@ -149,7 +149,7 @@ Result<StepPlace> SpreadComponents(StepAsk& ask, const JobAround& around, const 
                                    const StepIdentity& identity, StepPlan& plan) {
   const GangFile& gang = *identity.gang;
   const auto failed = [&](const std::string& why) { return CannotStart(ask, around, why); };
-  DIVVY_TRY(const TaskLayout layout, LayoutOf(ask, around, call, [&] { return WorkOut(ask, gang); }));
+  DIVVY_TRY(const TaskLayout layout, LayoutOf(ask, around, call, [&] { return WorkOutComponents(ask, gang); }));
   const bool is_known =
       layout.has_parts && !layout.machines.empty() &&
       std::ranges::all_of(layout.machines, [&](const TaskLayout::Machine& machine) {

@@ -43,18 +43,25 @@ std::string AskedOpenly(std::string_view path, std::string_view body) {
   if (path == "/v1/jobs") return "";
   return path == "/v1/jobs/update" ? ChangeWithoutSecrets(body) : std::string(body);
 }
-/// Of a log; "" where there is none.
-std::string LastLine(const std::string& path) {
+
+struct LogEnd {
+  std::string last;          // The last whole line, without its line break; empty where there is none.
+  std::uint64_t broken = 0;  // Bytes behind it: a line that a power cut left unfinished.
+};
+LogEnd EndOf(const std::string& path) {
   constexpr std::streamoff kLongest = 16 << 10;
   std::ifstream file(path, std::ios::ate);
   const std::streamoff size = file.tellg();
   file.seekg(std::max<std::streamoff>(0, size - kLongest));
-  std::string last;
-  for (std::string line; std::getline(file, line);) last = std::move(line);
-  return last;
+  LogEnd end;
+  for (std::string line; std::getline(file, line);) {
+    if (file.eof()) end.broken = line.size();
+    else end.last = std::move(line);
+  }
+  return end;
 }
 
-// Holds tokens, or the secrets of webhooks.
+// Whether an answer of this path holds tokens, or the secrets of webhooks.
 bool IsAnsweredInSecret(std::string_view path) { return path == "/v1/tokens" || path == "/v1/notify"; }
 
 }  // namespace
@@ -69,8 +76,11 @@ Result<Audit> Audit::Open(std::string path, std::uint64_t most_bytes) {
   audit.path_ = std::move(path);
   audit.size_ = static_cast<std::uint64_t>(about.st_size);
   audit.most_bytes_ = most_bytes;
-  const std::string& last = audit.size_ > 0 ? audit.path_ : audit.path_ + ".1";
-  audit.chain_ = ChainOf(LastLine(last)).value_or("");
+  LogEnd end = EndOf(audit.path_);
+  if (end.broken > 0 && ::ftruncate(audit.fd_, static_cast<off_t>(audit.size_ - end.broken)) == 0)
+    audit.size_ -= end.broken;
+  if (audit.size_ == 0) end = EndOf(audit.path_ + ".1");
+  audit.chain_ = ChainOf(end.last).value_or("");
   return audit;
 }
 

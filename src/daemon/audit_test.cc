@@ -114,6 +114,15 @@ TEST_F(AuditFile, IsKeptAtABoundedSize) {
   EXPECT_TRUE(chain->has_older);
 }
 
+TEST_F(AuditFile, ALineThatAPowerCutLeftUnfinishedIsRemovedAndTheChainGoesOn) {
+  Audit::Open(path_)->Write(Cancelled());
+  std::ofstream(path_, std::ios::app) << "{\"time\":5,\"us";
+  Audit::Open(path_)->Write(Cancelled());
+  const auto chain = VerifyAuditLog(path_, "");
+  ASSERT_TRUE(chain) << chain.error().message;
+  EXPECT_EQ(chain->lines, 2u);
+}
+
 TEST(Audit, WithoutAFileWritesNowhere) { Audit().Write({}); }
 
 }  // namespace audit_test

@@ -6,7 +6,7 @@
 namespace divvy {
 namespace {
 
-/// What others are shown of a job is one line of text.
+/// kInvalidArgument names the first field that others are shown and that holds a control character.
 Status CheckTexts(const JobSpec& spec) {
   struct Field {
     std::string_view name;

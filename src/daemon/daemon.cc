@@ -476,6 +476,8 @@ Status Daemon::Serve() {
 }
 
 std::shared_ptr<UiDoor> Daemon::MakeUiDoor(std::shared_ptr<Audit> audit) {
+  // Nobody would take the connections that wait there.
+  if (!config_.has_ui) kept_page_listener_.Reset();
   UiDoor::Ports ports;
   ports.host = HostName();
   ports.listen = [this](const HostPort& address) -> Result<std::uint16_t> {

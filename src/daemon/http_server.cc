@@ -70,11 +70,11 @@ Peer PeerOf(int fd) {
   return peer;
 }
 
-/// What a connection is counted by, and how many of that there may be.
+/// A bound on connections: those with the same key are counted together, and there may be `most` of them.
 struct Share {
   std::string key;
   std::size_t most = 0;
-  std::string owners = {};  // "you have": for who is refused.
+  std::string owners = {};  // Begins the message to a client that is refused: "you have".
 };
 
 /// Root and the daemon's own user, on this machine.
@@ -82,7 +82,8 @@ bool IsPrivileged(const Peer& peer) {
   return !peer.is_remote() && peer.node.empty() && (peer.uid == 0 || peer.uid == ::geteuid());
 }
 
-/// The user's, the node's or the address's, and last what all that come by the same door have.
+/// The bounds that a connection of this client counts for: its user's, node's or address's, and last that of all
+/// clients that come by the same listener.
 std::vector<Share> SharesOf(const Peer& peer, const HttpServerOptions& options) {
   const std::string user = std::to_string(peer.uid);
   if (!peer.node.empty()) {
@@ -159,7 +160,7 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   void FlushLater(HttpConnection& connection) override;
   void Watch(HttpConnection& connection, bool reads, bool writes) override;
   void Remove(HttpConnection& connection) override;
-  // What came over the socket still counts: its user may have many of them.
+  // A connection of the local socket is still counted: its user may take over many.
   void OnTakenOver(HttpConnection& connection) override {
     if (connection.is_remote()) Uncount(connection);
     ++taken_connections_;
@@ -326,7 +327,7 @@ bool HttpServer::Loop::AcceptLocal() {
   return true;
 }
 
-// The oldest that waits for nothing, of those that have sent no request if there are any.
+// The oldest connection that waits for no answer; one that has never sent a request goes before one that has.
 HttpConnection* HttpServer::Loop::IdleOf(const Connections& connections) {
   HttpConnection* idle = nullptr;
   for (const auto& [number, connection] : connections) {
@@ -337,8 +338,9 @@ HttpConnection* HttpServer::Loop::IdleOf(const Connections& connections) {
   return idle;
 }
 
-// Why there is no room for one more; "": there is. Who comes over TCP and waits for nothing gives up their place: a
-// browser connects again by itself, and one who fills the places with silent connections keeps nobody out.
+// Returns the bound that one more connection would break, or "". Over TCP the oldest connection that waits for no
+// answer is ended instead: a browser connects again by itself, and a client that fills the places with silent
+// connections keeps nobody out.
 std::string HttpServer::Loop::MakeRoom(const Peer& peer) {
   for (const Share& share : SharesOf(peer, options_)) {
     const auto of_share = by_share_.find(share.key);

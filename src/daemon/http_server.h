@@ -97,7 +97,7 @@ class Reply {
 
 struct HttpServerOptions {
   std::string path;
-  unsigned mode = 0600;                           // Of the socket: who may connect.
+  unsigned mode = 0600;                           // File mode of the socket, which says who may connect.
   std::size_t connections = 4096;                 // On the socket; more are answered with 503.
   std::size_t reserved_connections = 256;         // Of them, for root and the daemon's own user.
   std::size_t connections_of_a_local_user = 256;  // Of them, of each other user.
@@ -138,8 +138,8 @@ class HttpServer {
   void Adopt(Descriptor connection, const Peer& peer);
   /// Listens there as well, over TLS. Fails with the reason when the address cannot be had.
   Status ListenTls(const HostPort& address, TlsContext context);
-  /// Takes connections from `listener` as well (ListenTcp), a plain TCP socket at the machine's own loopback, for
-  /// browsers. Who comes by it is known as little as who comes over TLS.
+  /// Also accepts connections of browsers from `listener` (see ListenTcp), a plain TCP socket at an address of this
+  /// machine's loopback. As over TLS, the kernel does not say which user a client is.
   void ListenPlain(Descriptor listener);
   /// As tls_port.
   std::uint16_t plain_port() const;

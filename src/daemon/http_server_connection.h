@@ -60,7 +60,7 @@ struct ReplySlot {
   enum class State { kPending, kStreaming, kDone };
 
   HttpConnection* connection = nullptr;  // Null once it is gone.
-  HeldBytes held;                        // Of its request, which lives as long as the last copy of the reply.
+  HeldBytes held;                        // Counts the request, which lives as long as the last copy of the reply.
   std::function<void()> on_closed;
   std::shared_ptr<void> ticket;  // Reply::Keep.
   std::string text;              // Ready, but an earlier answer is not; or a stream's next bytes.
@@ -165,7 +165,7 @@ class HttpConnection {
   int fd_;
   Peer peer_;
   std::optional<TlsChannel> tls_;
-  std::optional<std::chrono::steady_clock::time_point> owes_since_;  // Of a request that came in part.
+  std::optional<std::chrono::steady_clock::time_point> owes_since_;  // Since when a request is incomplete.
   HttpReader reader_;
   HeldBytes held_;                                // Of what the reader holds.
   std::uint64_t dispatched_ = 0;                  // Bytes of the requests that were.

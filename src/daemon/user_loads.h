@@ -13,9 +13,9 @@ namespace divvy {
 
 class UserLoads {
  public:
-  /// Requests of one user that wait for their answers, streams included.
+  /// The most requests of one user that wait for their answers, streams included.
   static constexpr std::size_t kMostInFlight = 512;
-  /// Submissions of one user: so many at once, and later one for each of these pauses.
+  /// One user may submit so many jobs at once, and after that one in each pause (200 a second).
   static constexpr std::int64_t kSubmissionsAtOnce = 1000;
   static constexpr Duration kSubmissionPause = std::chrono::milliseconds(5);
 

@@ -171,7 +171,8 @@ Result<Isolation> ChooseIsolation(const IsolationWishes& wishes, const std::vect
     std::string why = why_not;
     if (!is_wanted) why = "devices = \"off\"";
     else if (files.empty() && is_emulated) why = "emulated GPUs have no device files; device_files names some";
-    return FailedPrecondition("[isolation] require = true, but GPUs cannot be closed here: " + why);
+    return FailedPrecondition("[isolation] require = true, but GPUs cannot be closed here: " + why +
+                              "; mend that, or take require out of divvy.toml");
   }
   if (const Status works = CanMount(); !works) here.no_mounts = works.error().message;
   if ((wishes.has_own_tmp || wishes.has_own_shm) && !here.no_mounts.empty()) {
@@ -201,7 +202,8 @@ JobIsolation IsolationOf(const Isolation& here, const std::vector<GpuFacts>& gpu
 Status CheckRequired(const Isolation& here, std::string_view changes) {
   if (!here.wishes.is_required || changes.empty()) return {};
   return FailedPrecondition("[isolation] require = true, and which GPUs " + std::string(changes) +
-                            " has changes while it runs, so that the others cannot be closed to it");
+                            " has changes while it runs, so that the others cannot be closed to it; ask for a fixed "
+                            "number of whole GPUs");
 }
 
 void CloseOtherSlices(const Isolation& here, const std::vector<std::string>& own, JobIsolation& job,

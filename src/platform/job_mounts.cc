@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mount.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -14,7 +13,12 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <span>
+#include <string_view>
 #include <system_error>
+#include <utility>
+
+#include "platform/unix_socket.h"
 
 namespace divvy {
 namespace {
@@ -109,37 +113,14 @@ int SendNamespaces(const MountPlan& plan, int socket) {
   const std::array<int, 2> fds = {::open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC),
                                   ::open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC)};
   if (fds[0] < 0 || fds[1] < 0) return -1;
-  const std::size_t size = (plan.needs_user_namespace ? 2 : 1) * sizeof(int);
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {};
-  char byte = 0;
-  iovec part = {.iov_base = &byte, .iov_len = 1};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = CMSG_SPACE(size);
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(size);
-  std::memcpy(CMSG_DATA(header), fds.data(), size);
-  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : -1;
+  const std::span<const int> sent(fds.data(), plan.needs_user_namespace ? 2 : 1);
+  return SendWithDescriptors(socket, std::string_view("\0", 1), sent, 0) == 1 ? 0 : -1;
 }
 
 JobNamespaces ReceiveNamespaces(int socket) {
-  std::array<int, 2> fds = {-1, -1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)];
-  char byte = 0;
-  iovec part = {.iov_base = &byte, .iov_len = 1};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  const ssize_t size = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  const cmsghdr* header = size == 1 ? CMSG_FIRSTHDR(&message) : nullptr;
-  if (header != nullptr) std::memcpy(fds.data(), CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
-  return {.mounts = Descriptor(fds[0]), .user = Descriptor(fds[1])};
+  std::vector<Descriptor> fds = ReceiveDescriptors(socket, 2);
+  fds.resize(2);
+  return {.mounts = std::move(fds[0]), .user = std::move(fds[1])};
 }
 
 int JoinNamespaces(const JobNamespaces& namespaces) {

@@ -8,35 +8,16 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <span>
+#include <string>
 
 #include "base/text.h"
+#include "platform/unix_socket.h"
 
 namespace divvy {
 namespace {
 
 constexpr int kFirstKept = 3;
-
-bool Notify(const sockaddr_un& address, socklen_t size, std::string text, const int* fd) {
-  const Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!socket.is_open()) return false;
-  iovec piece = {text.data(), text.size()};
-  msghdr message = {};
-  message.msg_name = const_cast<sockaddr_un*>(&address);
-  message.msg_namelen = size;
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  if (fd != nullptr) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), fd, sizeof(int));
-  }
-  return ::sendmsg(socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
-}
 
 }  // namespace
 
@@ -49,8 +30,14 @@ bool KeepDescriptor(std::string_view name, int fd) {
   std::memcpy(address.sun_path, path, std::strlen(path));
   if (path[0] == '@') address.sun_path[0] = '\0';
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + std::strlen(path));
-  const std::string named = "\nFDNAME=" + std::string(name) + "\n";
-  return Notify(address, size, "FDSTOREREMOVE=1" + named, nullptr) && Notify(address, size, "FDSTORE=1" + named, &fd);
+  const Descriptor manager(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!manager.is_open() || ::connect(manager.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0)
+    return false;
+  const auto tell = [&](std::string_view what, std::span<const int> fds) {
+    const std::string text = std::string(what) + "=1\nFDNAME=" + std::string(name) + "\n";
+    return SendWithDescriptors(manager.get(), text, fds, MSG_DONTWAIT) >= 0;
+  };
+  return tell("FDSTOREREMOVE", {}) && tell("FDSTORE", {&fd, 1});
 }
 
 Descriptor TakeKeptDescriptor(std::string_view name) {

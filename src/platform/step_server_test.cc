@@ -22,6 +22,7 @@
 #include "platform/process_tree.h"
 #include "platform/step_client.h"
 #include "platform/step_list_file.h"
+#include "platform/unix_socket.h"
 
 extern char** environ;
 

@@ -13,6 +13,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "platform/unix_socket.h"
+
 namespace divvy {
 namespace {
 
@@ -64,26 +66,6 @@ std::string EncodeStepFrame(StepWord word, int value, std::string_view body) {
   std::memcpy(frame.data(), &head, sizeof head);
   std::copy(body.begin(), body.end(), frame.begin() + sizeof head);
   return frame;
-}
-
-ssize_t SendWithDescriptors(int socket, std::string_view text, std::span<const int> fds, int flags) {
-  iovec part = {const_cast<char*>(text.data()), text.size()};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kDescriptorsMost * sizeof(int))> control;
-  if (!fds.empty()) {
-    const std::size_t bytes = std::min(fds.size(), kDescriptorsMost) * sizeof(int);
-    std::memset(control.data(), 0, CMSG_SPACE(bytes));
-    message.msg_control = control.data();
-    message.msg_controllen = CMSG_SPACE(bytes);
-    cmsghdr* head = CMSG_FIRSTHDR(&message);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(bytes);
-    std::memcpy(CMSG_DATA(head), fds.data(), bytes);
-  }
-  return ::sendmsg(socket, &message, flags | MSG_NOSIGNAL);
 }
 
 bool SendStepFrame(int socket, StepWord word, int value, std::string_view body, std::span<const int> fds) {

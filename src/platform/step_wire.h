@@ -51,8 +51,6 @@ constexpr int PackWindow(int rows, int columns) { return (rows & 0x7fff) << 16 |
 std::string EncodeStepFrame(StepWord word, int value, std::string_view body);
 /// Waits until all is sent; false when nobody reads any more.
 bool SendStepFrame(int socket, StepWord word, int value, std::string_view body = {}, std::span<const int> fds = {});
-/// What one sendmsg() takes of `text`, with `fds` (at most 200) on its first byte; -1 as the call has it.
-ssize_t SendWithDescriptors(int socket, std::string_view text, std::span<const int> fds, int flags);
 
 /// Puts frames together from what arrives.
 class StepFrameReader {

@@ -5,12 +5,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
 namespace divvy {
 namespace {
+
+constexpr std::size_t kMostDescriptors = 200;
 
 Error SystemError(const std::string& doing, int error) {
   Error result = Unreachable(doing + ": " + std::strerror(error));
@@ -71,6 +75,48 @@ std::pair<Descriptor, Descriptor> MakeSocketPair() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return {};
   return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+ssize_t SendWithDescriptors(int socket, std::string_view bytes, std::span<const int> fds, int flags) {
+  iovec part = {const_cast<char*>(bytes.data()), bytes.size()};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control;
+  if (!fds.empty()) {
+    const std::size_t size = std::min(fds.size(), kMostDescriptors) * sizeof(int);
+    std::memset(control.data(), 0, CMSG_SPACE(size));
+    message.msg_control = control.data();
+    message.msg_controllen = CMSG_SPACE(size);
+    cmsghdr* head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(size);
+    std::memcpy(CMSG_DATA(head), fds.data(), size);
+  }
+  return ::sendmsg(socket, &message, flags | MSG_NOSIGNAL);
+}
+
+std::vector<Descriptor> ReceiveDescriptors(int socket, std::size_t most) {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control;
+  char byte = 0;
+  iovec part = {&byte, 1};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = CMSG_SPACE(std::min(most, kMostDescriptors) * sizeof(int));
+  std::vector<Descriptor> out;
+  if (::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1) return out;
+  for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
+    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= head->cmsg_len; at += sizeof(int)) {
+      int fd = -1;
+      std::memcpy(&fd, reinterpret_cast<const char*>(head) + at, sizeof fd);
+      out.emplace_back(fd);
+    }
+  }
+  return out;
 }
 
 PeerCredentials CredentialsOf(int fd) {

@@ -1,0 +1,27 @@
+// divvy audit: whether the audit log of this machine's daemon is as it was written.
+#include <cstdio>
+
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "platform/audit_chain.h"
+#include "platform/places.h"
+
+namespace divvy::cli {
+
+int AuditMain(const Words& words) {
+  if (words.empty() || words.front() != "verify" || words.size() > 2)
+    return Fail(InvalidArgument("write: divvy audit verify [HASH]"));
+  const std::string path = FindPlaces().state + "/audit.log";
+  const auto chain = VerifyAuditLog(path, words.size() > 1 ? words[1] : "");
+  if (!chain) return Fail(chain.error());
+  std::printf("%s is as it was written: %llu lines\n", path.c_str(), static_cast<unsigned long long>(chain->lines));
+  if (chain->unchained > 0) {
+    std::printf("%llu lines before them are of an older release and have no hashes\n",
+                static_cast<unsigned long long>(chain->unchained));
+  }
+  if (chain->has_older) std::printf("the first line follows a log that was turned over and is gone\n");
+  if (!chain->newest.empty()) std::printf("newest hash: %s\n", chain->newest.c_str());
+  return 0;
+}
+
+}  // namespace divvy::cli
