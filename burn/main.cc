@@ -43,7 +43,7 @@ Result<int> Run(const Options& options) {
   Outcome outcome;
   std::uint64_t vram = 0;
   {
-    Memory memory(driver, kernels, options.alloc_kind, device, options.seed);
+    Memory memory(driver, kernels, options.alloc_kind, device, options.seed, options.is_dense);
     if (options.is_hog) {
       DIVVY_CHECK(memory.AllocateAll());
       std::printf("hog %llu bytes in %zu allocations\n", static_cast<unsigned long long>(memory.bytes()),

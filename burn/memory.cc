@@ -184,7 +184,7 @@ Status Memory::Stamp(std::size_t index) {
   if (piece.array != nullptr) return StampArray(index);
   cuda::Pointer pointer = piece.pointer;
   std::uint64_t bytes = piece.bytes;
-  std::uint64_t stride = kStride;
+  std::uint64_t stride = stride_;
   std::uint64_t seed = SeedOf(index);
   std::array<void*, 4> arguments = {&pointer, &bytes, &stride, &seed};
   DIVVY_CUDA_TRY(driver_, cuLaunchKernel, kernels_.stamp, kBlocks, 1, 1, kThreads, 1, 1, 0, nullptr, arguments.data(),
@@ -245,7 +245,7 @@ Result<std::uint64_t> Memory::CountErrors() {
     }
     cuda::Pointer pointer = pieces_[i].pointer;
     std::uint64_t bytes = pieces_[i].bytes;
-    std::uint64_t stride = kStride;
+    std::uint64_t stride = stride_;
     std::uint64_t seed = SeedOf(i);
     std::array<void*, 5> arguments = {&pointer, &bytes, &stride, &seed, &errors_};
     DIVVY_CUDA_TRY(driver_, cuLaunchKernel, kernels_.check, kBlocks, 1, 1, kThreads, 1, 1, 0, nullptr, arguments.data(),

@@ -1,5 +1,5 @@
-// The device memory of divvy-burn: pieces of one kind, stamped and checked. A stamp is 64 bytes at every 64 KiB, so all
-// of the memory is vouched for and, on emulated GPUs, little of it takes room.
+// The device memory of divvy-burn: pieces of one kind, stamped and checked. A stamp is 64 bytes. Usually there is one
+// at every 64 KiB, so that on emulated GPUs little of the memory takes room; dense memory consists of stamps.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 namespace divvy::burn {
 
 inline constexpr std::uint64_t kStride = 64 << 10;
+inline constexpr std::uint64_t kStampBytes = 64;
 
 /// The kernels of kernels.ptx.
 struct Kernels {
@@ -35,8 +36,13 @@ struct Piece {
 
 class Memory {
  public:
-  Memory(const Driver& driver, const Kernels& kernels, std::string kind, int device, std::uint64_t seed)
-      : driver_(driver), kernels_(kernels), kind_(std::move(kind)), device_(device), seed_(seed) {}
+  Memory(const Driver& driver, const Kernels& kernels, std::string kind, int device, std::uint64_t seed, bool is_dense)
+      : driver_(driver),
+        kernels_(kernels),
+        kind_(std::move(kind)),
+        device_(device),
+        seed_(seed),
+        stride_(is_dense ? kStampBytes : kStride) {}
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   ~Memory();
@@ -68,6 +74,7 @@ class Memory {
   std::string kind_;
   int device_;
   std::uint64_t seed_;
+  std::uint64_t stride_;  // From one stamp to the next; of arrays always kStride.
   std::uint64_t bytes_ = 0;
   cuda::Pool pool_ = nullptr;
   cuda::Pointer errors_ = 0;

@@ -80,6 +80,7 @@ std::string_view Usage() {
          "  --kernel 5ms         in kernels of this length\n"
          "  --vram 4G            with so much memory, in several allocations, each stamped\n"
          "  --check              reads the stamps during the run and at its end\n"
+         "  --dense              every byte is stamped; without it 64 bytes of each 64 KiB\n"
          "  --alloc-kind KIND    malloc (default), pitch, async, pool, vmm, managed, array or graph\n"
          "  --device 0           CUDA's ordinal\n"
          "  --seed N             what is stamped\n"
@@ -105,9 +106,10 @@ Result<Options> ReadOptions(const std::vector<std::string>& words) {
       value = name.substr(equals + 1);
       name.resize(equals);
     }
-    if (name == "--check" || name == "--hog" || name == "--print-rate" || name == "--help") {
+    if (name == "--check" || name == "--dense" || name == "--hog" || name == "--print-rate" || name == "--help") {
       if (has_value) return InvalidArgument(name + " takes no value");
       if (name == "--check") options.is_checked = true;
+      if (name == "--dense") options.is_dense = true;
       if (name == "--hog") options.is_hog = true;
       if (name == "--print-rate") options.prints_rate = true;
       if (name == "--help") options.wants_help = true;

@@ -13,6 +13,7 @@ struct Options {
   double gpu_seconds = 0;
   std::uint64_t vram = 0;  // Bytes.
   bool is_checked = false;
+  bool is_dense = false;
   std::uint64_t kernel_ns = 5'000'000;
   int device = 0;
   std::uint64_t seed = 1;

@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <set>
+#include <sstream>
 #include <string>
 
 namespace divvy::interpose {
@@ -120,6 +121,36 @@ std::string Missing(const Names& wanted, const Names& hooked) {
 TEST(EntryPoints, OfTheDriverAreHookedOrLeftOutForAReason) {
   ASSERT_GT(OfDriver().size(), 650U);
   EXPECT_EQ(Missing(OfDriver(), Hooked()), "");
+}
+
+/// By name alone, without "_v2", "_ptsz" and the like: cuGetProcAddress is asked for these, and a version.
+std::string Plain(const std::string& name) { return name.substr(0, name.find('_')); }
+
+/// Newer than driver_names.txt, and than any driver that was seen: programs ask for them and are told that there are
+/// none. A driver that has them gives them past the library.
+const Names kOfNewerDrivers = {
+    "cuLogicalEndpointAddDevice",   "cuLogicalEndpointBindAddr",  "cuLogicalEndpointBindMem",
+    "cuLogicalEndpointCreate",      "cuLogicalEndpointDestroy",   "cuLogicalEndpointExport",
+    "cuLogicalEndpointGetLimits",   "cuLogicalEndpointIdRelease", "cuLogicalEndpointIdReserve",
+    "cuLogicalEndpointImport",      "cuLogicalEndpointQuery",     "cuLogicalEndpointUnbind",
+    "cuStreamBeginRecaptureToGraph"};
+
+TEST(EntryPoints, ThatProgramsAskForAreKnown) {
+  Names known;
+  for (const std::string& name : OfDriver()) known.insert(Plain(name));
+  std::ifstream file(DIVVY_REQUESTED_NAMES);
+  int asked = 0;
+  std::string unknown;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string how, name;
+    words >> how >> name;
+    if ((how != "dlsym" && how != "proc") || !name.starts_with("cu")) continue;
+    ++asked;
+    if (!known.contains(Plain(name)) && !kOfNewerDrivers.contains(name)) unknown += name + " ";
+  }
+  EXPECT_GT(asked, 600);
+  EXPECT_EQ(unknown, "");
 }
 
 TEST(EntryPoints, OfTheStandInAreHookedOrLeftOutForAReason) { EXPECT_EQ(Missing(OfStandIn(), Hooked()), ""); }

@@ -18,7 +18,6 @@ struct Region {
   unsigned device;
   cuda::Device ordinal;
   bool is_present;
-  bool is_host_pinned;
   void* host;  // Its contents while it is not on the device.
   Region* previous;
   Region* next;

@@ -1,9 +1,14 @@
-// Evacuate and Return: the memory of a device to the host and back, under the same addresses. The copies go over
-// several streams; the host memory is made for each request, pinned where the driver gives that.
-#include <stdlib.h>
+// Evacuate and Return: the memory of a device to the host and back, under the same addresses. Several threads copy,
+// each through two pinned buffers of its own: while the bus fills one, the other's contents go to ordinary memory.
+// Pinning that memory itself takes longer than copying to it, and ordinary memory counts in the job's cgroup and can be
+// swapped out while the job is parked.
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #include "contexts.h"
 #include "driver.h"
+#include "gate.h"
 #include "regions.h"
 #include "tenant.h"
 
@@ -11,69 +16,211 @@ namespace divvy::interpose {
 
 namespace {
 
-constexpr int kStreams = 4;
-constexpr std::uint64_t kPiece = std::uint64_t{64} << 20;
+constexpr unsigned kMostLanes = 8;
+constexpr std::uint64_t kPiece = std::uint64_t{4} << 20;  // Stays in a processor's cache on its way.
+constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
+constexpr std::uint64_t kPage = 4096;
 /// So much leaves at a time: its host memory is made and filled, then it is unmapped and counted back.
 constexpr std::uint64_t kBatch = std::uint64_t{1} << 30;
 
-class Streams {
- public:
-  Streams() {
-    for (cuda::Stream& stream : streams_) {
-      if (DRIVER(cuStreamCreate)(&stream, cuda::kStreamNonBlocking) != cuda::kSuccess) break;
-      ++count_;
-    }
-  }
-  ~Streams() {
-    for (int i = 0; i < count_; ++i) DRIVER(cuStreamDestroy_v2)(streams_[i]);
-  }
-  Streams(const Streams&) = delete;
-  Streams& operator=(const Streams&) = delete;
-
-  bool is_open() const { return count_ > 0; }
-  cuda::Stream Next() { return streams_[static_cast<unsigned>(turn_++) % static_cast<unsigned>(count_)]; }
-  cuda::Return Wait() {
-    cuda::Return first = cuda::kSuccess;
-    for (int i = 0; i < count_; ++i) {
-      const cuda::Return result = DRIVER(cuStreamSynchronize)(streams_[i]);
-      if (first == cuda::kSuccess) first = result;
-    }
-    return first;
-  }
-
- private:
-  cuda::Stream streams_[kStreams] = {};
-  int count_ = 0;
-  int turn_ = 0;
-};
+/// Zeros; no memory is behind a page before it is written. A child of a fork does not have it. At a multiple of a huge
+/// page. Null: there is no room in the address space.
+char* MapHost(std::uint64_t bytes) {
+  void* const all = mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (all == MAP_FAILED) return nullptr;
+  const std::uint64_t before = (kHugePage - reinterpret_cast<std::uint64_t>(all) % kHugePage) % kHugePage;
+  char* const host = static_cast<char*>(all) + before;
+  if (before != 0) munmap(all, before);
+  munmap(host + bytes, kHugePage - before);
+  madvise(host, bytes, MADV_DONTFORK);
+  return host;
+}
 
 bool MakeHost(Region& region) {
-  region.is_host_pinned = DRIVER(cuMemHostAlloc)(&region.host, region.size, 0) == cuda::kSuccess;
-  if (!region.is_host_pinned) region.host = malloc(region.size);
+  region.host = MapHost(region.size);
   return region.host != nullptr;
 }
 
 void FreeHost(Region& region) {
-  if (region.host == nullptr) return;
-  if (region.is_host_pinned) {
-    DRIVER(cuMemFreeHost)(region.host);
-  } else {
-    free(region.host);
-  }
+  if (region.host != nullptr) munmap(region.host, region.size);
   region.host = nullptr;
 }
 
-cuda::Return Copy(Region& region, Streams& streams, bool is_out) {
-  char* const host = static_cast<char*>(region.host);
-  for (std::uint64_t at = 0; at < region.size; at += kPiece) {
-    const std::uint64_t size = region.size - at < kPiece ? region.size - at : kPiece;
-    const cuda::Return result =
-        is_out ? DRIVER(cuMemcpyDtoHAsync_v2)(host + at, region.address + at, size, streams.Next())
-               : DRIVER(cuMemcpyHtoDAsync_v2)(region.address + at, host + at, size, streams.Next());
-    if (result != cuda::kSuccess) return result;
-  }
-  return cuda::kSuccess;
+bool IsZero(const char* page) { return page[0] == 0 && memcmp(page, page + 1, kPage - 1) == 0; }
+
+/// The first page of zeros from `at` on; `bytes` where there is none.
+std::uint64_t NextZeroPage(const char* memory, std::uint64_t at, std::uint64_t bytes) {
+  while (at < bytes && !IsZero(memory + at)) at += kPage;
+  return at;
 }
+
+/// To memory that is all zeros: pages of zeros are not written, and so take no room. Requires: `bytes` are whole pages.
+void CopyToZeros(char* to, const char* from, std::uint64_t bytes) {
+  for (std::uint64_t at = 0; at < bytes;) {
+    const std::uint64_t end = NextZeroPage(from, at, bytes);
+    memcpy(to + at, from + at, end - at);
+    at = end + kPage;
+  }
+}
+
+unsigned CpusOfThread() {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? static_cast<unsigned>(CPU_COUNT(&cpus)) : 1;
+}
+
+/// Copies regions of one device to their host memory or back, on this thread and others that it starts.
+class Copier {
+ public:
+  /// Of about `bytes` in all. Requires: a context of the device is current.
+  Copier(unsigned device, std::uint64_t bytes) : device_(device) {
+    const std::uint64_t pieces = (bytes + kPiece - 1) / kPiece;
+    unsigned most = CpusOfThread() < kMostLanes ? CpusOfThread() : kMostLanes;
+    if (pieces < most) most = static_cast<unsigned>(pieces);
+    buffers_ = MapHost(most * 2 * kPiece);
+    if (buffers_ == nullptr) return;
+    buffer_bytes_ = most * 2 * kPiece;
+    is_pinned_ = DRIVER(cuMemHostRegister_v2)(buffers_, buffer_bytes_, 0) == cuda::kSuccess;
+    for (; count_ < most; ++count_) {
+      Lane& lane = lanes_[count_];
+      lane.copier = this;
+      lane.buffers[0] = buffers_ + count_ * 2 * kPiece;
+      lane.buffers[1] = lane.buffers[0] + kPiece;
+      if (DRIVER(cuStreamCreate)(&lane.streams[0], cuda::kStreamNonBlocking) != cuda::kSuccess) return;
+      if (DRIVER(cuStreamCreate)(&lane.streams[1], cuda::kStreamNonBlocking) == cuda::kSuccess) continue;
+      DRIVER(cuStreamDestroy_v2)(lane.streams[0]);
+      return;
+    }
+  }
+  ~Copier() {
+    for (unsigned i = 0; i < count_; ++i) {
+      for (const cuda::Stream stream : lanes_[i].streams) DRIVER(cuStreamDestroy_v2)(stream);
+    }
+    if (is_pinned_) DRIVER(cuMemHostUnregister)(buffers_);
+    if (buffers_ != nullptr) munmap(buffers_, buffer_bytes_);
+  }
+  Copier(const Copier&) = delete;
+  Copier& operator=(const Copier&) = delete;
+
+  bool is_open() const { return count_ > 0; }
+  bool is_pinned() const { return is_pinned_; }
+
+  /// Those regions from `first` until before `end` that have host memory and lie on the device. The first error.
+  cuda::Return CopyOut(Region* first, const Region* end) { return Copy(first, end, &Copier::RunOut); }
+  cuda::Return CopyIn(Region* first, const Region* end) { return Copy(first, end, &Copier::RunIn); }
+
+ private:
+  struct Lane {
+    Copier* copier;
+    cuda::Stream streams[2];
+    char* buffers[2];
+    pthread_t thread;
+  };
+  struct Piece {
+    cuda::Pointer device;
+    char* host;
+    std::uint64_t size;
+    std::uint64_t left;  // Of its region, with this.
+    bool is_first;       // In its region.
+  };
+  using Run = void (Copier::*)(Lane&);
+
+  cuda::Return Copy(Region* first, const Region* end, Run run) {
+    at_ = first;
+    end_ = end;
+    offset_ = 0;
+    result_ = cuda::kSuccess;
+    run_ = run;
+    unsigned started = 1;
+    {
+      const SignalsBlocked quiet;  // The threads inherit it.
+      while (started < count_ && pthread_create(&lanes_[started].thread, nullptr, &RunThread, &lanes_[started]) == 0) {
+        ++started;
+      }
+    }
+    (this->*run)(lanes_[0]);
+    while (--started > 0) pthread_join(lanes_[started].thread, nullptr);
+    return result_;
+  }
+
+  static void* RunThread(void* argument) {
+    BeOwnThread();
+    Lane& lane = *static_cast<Lane*>(argument);
+    Copier& copier = *lane.copier;
+    const ContextOf current(copier.device_);
+    const RelaxedCapture relaxed;
+    if (current.is_current()) (copier.*copier.run_)(lane);
+    return nullptr;
+  }
+
+  void RunOut(Lane& lane) {
+    Piece pieces[2];
+    bool is_under_way[2] = {};
+    for (unsigned turn = 0;; turn ^= 1) {
+      is_under_way[turn] = Take(pieces[turn]);
+      if (is_under_way[turn]) {
+        Note(DRIVER(cuMemcpyDtoHAsync_v2)(lane.buffers[turn], pieces[turn].device, pieces[turn].size,
+                                          lane.streams[turn]));
+      }
+      const unsigned other = turn ^ 1;
+      if (is_under_way[other]) {
+        const Piece& piece = pieces[other];
+        Note(DRIVER(cuStreamSynchronize)(lane.streams[other]));
+        // The kernel clears huge pages in half the time. They are asked for once in a region, since that stops all
+        // lanes, and by its beginning: where there are pages of zeros they would take room.
+        if (piece.is_first && NextZeroPage(lane.buffers[other], 0, piece.size) == piece.size) {
+          madvise(piece.host, piece.left, MADV_HUGEPAGE);
+        }
+        CopyToZeros(piece.host, lane.buffers[other], piece.size);
+      }
+      if (!is_under_way[turn]) return;
+    }
+  }
+
+  void RunIn(Lane& lane) {
+    Piece piece{};
+    for (unsigned turn = 0; Take(piece); turn ^= 1) {
+      Note(DRIVER(cuStreamSynchronize)(lane.streams[turn]));  // The buffer is free again.
+      memcpy(lane.buffers[turn], piece.host, piece.size);
+      Note(DRIVER(cuMemcpyHtoDAsync_v2)(piece.device, lane.buffers[turn], piece.size, lane.streams[turn]));
+    }
+    for (const cuda::Stream stream : lane.streams) Note(DRIVER(cuStreamSynchronize)(stream));
+  }
+
+  /// False: there is none left, or a copy has failed.
+  bool Take(Piece& piece) {
+    const Locked locked(mutex_);
+    while (at_ != end_ && (at_->host == nullptr || !at_->is_present || offset_ == at_->size)) {
+      at_ = at_->next;
+      offset_ = 0;
+    }
+    if (at_ == end_ || result_ != cuda::kSuccess) return false;
+    const std::uint64_t left = at_->size - offset_;
+    piece = {at_->address + offset_, static_cast<char*>(at_->host) + offset_, left < kPiece ? left : kPiece, left,
+             offset_ == 0};
+    offset_ += piece.size;
+    return true;
+  }
+
+  void Note(cuda::Return result) {
+    if (result == cuda::kSuccess) return;
+    const Locked locked(mutex_);
+    if (result_ == cuda::kSuccess) result_ = result;
+  }
+
+  const unsigned device_;
+  Lane lanes_[kMostLanes] = {};
+  unsigned count_ = 0;
+  char* buffers_ = nullptr;  // Of all lanes.
+  std::uint64_t buffer_bytes_ = 0;
+  bool is_pinned_ = false;
+  Run run_ = nullptr;
+  const Region* end_ = nullptr;
+  Mutex mutex_;  // Guards what follows.
+  Region* at_ = nullptr;
+  std::uint64_t offset_ = 0;  // In *at_, of the next piece.
+  cuda::Return result_ = cuda::kSuccess;
+};
 
 Moved Failed(cuda::Return result, const char* text) {
   Moved moved;
@@ -84,10 +231,10 @@ Moved Failed(cuda::Return result, const char* text) {
 
 /// The regions from `first` until before `end`, in host memory as well, of those that lie on the device: so many as
 /// make a batch. Undoes itself.
-Moved CopyOut(Region* first, Region*& end, Streams& streams) {
+Moved CopyOut(Region* first, Region*& end, Copier& copier) {
   Moved moved;
   const char* why = nullptr;
-  for (end = first; end != nullptr && moved.bytes < kBatch && why == nullptr; end = end->next) {
+  for (end = first; end != nullptr && moved.bytes < kBatch; end = end->next) {
     if (!end->is_present) continue;
     if (!MakeHost(*end)) {
       moved.result = cuda::kOutOfMemory;
@@ -95,36 +242,20 @@ Moved CopyOut(Region* first, Region*& end, Streams& streams) {
       break;
     }
     moved.bytes += end->size;
-    if (!end->is_host_pinned) moved.unpinned += end->size;
-    moved.result = Copy(*end, streams, true);
-    if (moved.result != cuda::kSuccess) why = "copying to the host failed";
   }
-  const cuda::Return waited = streams.Wait();
-  if (why == nullptr && waited != cuda::kSuccess) {
-    moved.result = waited;
+  if (why == nullptr) {
+    moved.result = copier.CopyOut(first, end);
     why = "copying to the host failed";
   }
-  if (why == nullptr) return moved;
+  if (moved.result == cuda::kSuccess) {
+    if (!copier.is_pinned()) moved.unpinned = moved.bytes;
+    return moved;
+  }
   for (Region* region = first; region != end; region = region->next) {
     if (region->is_present) FreeHost(*region);
   }
   return Failed(moved.result, why);
 }
-
-cuda::Return CopyIn(Arena& arena) {
-  Streams streams;
-  if (!streams.is_open()) return cuda::kOutOfMemory;
-  cuda::Return result = cuda::kSuccess;
-  for (Region* region = arena.first; region != nullptr && result == cuda::kSuccess; region = region->next) {
-    if (region->host != nullptr) result = Copy(*region, streams, false);
-  }
-  const cuda::Return waited = streams.Wait();
-  return result == cuda::kSuccess ? waited : result;
-}
-
-}  // namespace
-
-namespace {
 
 bool HasAway(const Arena& arena) {
   for (const Region* region = arena.first; region != nullptr; region = region->next) {
@@ -149,7 +280,10 @@ Moved BringIn(Arena& arena, unsigned device) {
   for (Region* region = arena.first; region != nullptr && result == cuda::kSuccess; region = region->next) {
     if (!region->is_present) result = Back(*region, arena);
   }
-  if (result == cuda::kSuccess) result = CopyIn(arena);
+  if (result == cuda::kSuccess) {
+    Copier copier(device, moved.bytes);
+    result = copier.is_open() ? copier.CopyIn(arena.first, nullptr) : cuda::kOutOfMemory;
+  }
   for (Region* region = arena.first; region != nullptr; region = region->next) {
     if (region->host == nullptr) continue;
     if (result == cuda::kSuccess) {
@@ -191,12 +325,17 @@ Moved Evacuate(unsigned device) {
   const ContextOf current(device);
   if (!current.is_current()) return Failed(cuda::kInvalidContext, "the process has no context on the device any more");
   const RelaxedCapture relaxed;
-  Streams streams;
-  if (!streams.is_open()) return Failed(cuda::kOutOfMemory, "no stream could be made for the copies");
+  std::uint64_t present = 0;
+  for (const Region* region = arena.first; region != nullptr; region = region->next) {
+    if (region->is_present) present += region->size;
+  }
+  if (present == 0) return {};
+  Copier copier(device, present);
+  if (!copier.is_open()) return Failed(cuda::kOutOfMemory, "no buffer or stream could be made for the copies");
   Moved moved;
   Region* end = nullptr;
   for (Region* first = arena.first; first != nullptr; first = end) {
-    Moved batch = CopyOut(first, end, streams);
+    Moved batch = CopyOut(first, end, copier);
     if (batch.result == cuda::kSuccess) {
       batch.result = UnbackAll(first, end, device);
       if (batch.result != cuda::kSuccess) batch.text = "unmapping failed; all is as it was";

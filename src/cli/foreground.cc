@@ -21,6 +21,7 @@
 #include "cli/foreground.h"
 #include "cli/job_text.h"
 #include "cli/patience.h"
+#include "model/exit_codes.h"
 
 namespace divvy::cli {
 namespace {
@@ -328,8 +329,8 @@ int RunForeground(JobSpec spec, const Voice& voice) {
   if (end->state != "succeeded" && end->state != "failed")
     std::fprintf(stderr, "%sjob %s %s\n", voice.trouble.c_str(), id.c_str(),
                  EndInWords(end->state, end->reason).c_str());
-  else if (end->state == "failed" && (end->exit_code == 126 || end->exit_code == 127) &&
-           !end->reason.starts_with("exit code"))
+  else if (end->state == "failed" && end->exit_code >= kNoRoomMade && end->exit_code <= kCannotFind &&
+           !end->reason.starts_with("exit code"))  // It did not begin.
     std::fprintf(stderr, "%s%s\n", voice.trouble.c_str(), end->reason.c_str());
   // Cancelled before it had an exit code of its own: we end as any program that the signal ends.
   if (end->state == "cancelled" && end->exit_code <= 1 && ending_signal != 0) return 128 + ending_signal;

@@ -93,12 +93,12 @@ void Keeper::OnSight(const GpuSight& sight) {
       if (!is_its_own) kept->escaped.insert(seen.pid);
       for (unsigned device = 0; device < tenant.devices().size(); ++device) {
         if (tenant.devices()[device].gpu != sight.gpu) continue;
-        const std::uint64_t said = tenant.UsedBy(slot->first, device);
-        const std::uint64_t has = CountOf(seen.memory);
-        const std::uint64_t residual = has > said ? has - said : 0;
+        const std::uint64_t residual = tenant.SeeMemory(slot->first, device, CountOf(seen.memory));
         if (residual > kMostResidual) kept->escaped.insert(seen.pid);
-        tenant.SetResidual(slot->first, device, residual);
-        if (residual > 0 && residual <= kMostResidual) expected_residual_[sight.gpu] = residual + kResidualToSpare;
+        if (residual == 0 || residual > kMostResidual) continue;
+        // The largest: a process that is thought to need more than it does has that for two sights, no longer.
+        std::uint64_t& expected = expected_residual_[sight.gpu];
+        expected = std::max(expected, residual + kResidualToSpare);
       }
     }
   }

@@ -164,11 +164,14 @@ void Tenant::SetPlace(unsigned device, const std::string& uuid, std::uint32_t gp
   Store(shown.gpu, gpu);
 }
 
-void Tenant::SetResidual(Slot slot, unsigned device, std::uint64_t bytes) {
+std::uint64_t Tenant::SeeMemory(Slot slot, unsigned device, std::uint64_t has) {
   const auto found = processes_.find(slot);
-  if (found == processes_.end() || found->second.residual[device] == bytes) return;
-  found->second.residual[device] = bytes;
-  if (map_ != nullptr) Store(map_->page().processes[slot].residual[device], bytes);
+  if (found == processes_.end()) return 0;
+  ResidualSights& sights = found->second.sights[device];
+  std::uint64_t& residual = found->second.residual[device];
+  residual = sights.Follow(residual, has, UsedBy(slot, device));
+  if (map_ != nullptr) Store(map_->page().processes[slot].residual[device], residual);
+  return sights.least();
 }
 
 bool Tenant::IsMissingAny(const std::set<std::int64_t>& pids) const {

@@ -18,6 +18,7 @@
 #include "keeper/event_loop.h"
 #include "keeper/folder_remover.h"
 #include "keeper/page_map.h"
+#include "keeper/residual.h"
 #include "platform/launch_descriptor.h"
 #include "platform/tenant_link.h"
 #include "sharing/share.h"
@@ -45,6 +46,7 @@ struct TenantProcess {
   std::uint64_t launches = 0;       // As of the last look at its counter.
   std::uint64_t turn_launches = 0;  // As its turn began.
   std::array<std::uint64_t, share::kMaxDevices> residual{};
+  std::array<ResidualSights, share::kMaxDevices> sights{};
   int depth = kAtWork;
   std::array<std::uint64_t, share::kMaxDevices> away{};  // Bytes that the library has on the host.
   std::vector<std::string> uuids;                        // Where the driver has it, by device, while it is not at work.
@@ -104,7 +106,9 @@ class Tenant {
   std::optional<std::uint64_t> SetCeiling(unsigned device, std::uint64_t bytes);
   void SetTerms(std::uint64_t request, std::uint64_t limit);
   void SetPlace(unsigned device, const std::string& uuid, std::uint32_t gpu);
-  void SetResidual(Slot slot, unsigned device, std::uint64_t bytes);
+  /// The driver counted `has` bytes of a process since the last call. Returns the bytes that it has for sure beyond
+  /// what it says.
+  std::uint64_t SeeMemory(Slot slot, unsigned device, std::uint64_t has);
   void ExpectResidual(unsigned device, std::uint64_t bytes) { devices_[device].expected_residual = bytes; }
   /// Of one that an earlier keeper brought to the host, and that has not dialled yet.
   void ExpectAway(std::int64_t pid, unsigned device, std::uint64_t bytes);

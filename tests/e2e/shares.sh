@@ -169,3 +169,9 @@ wait_for "its process on the GPU that it has" uses_gpu $((1 - at))
 divvy signal TERM "$late" >/dev/null
 wait_for "its end" state_is "$late" succeeded
 divvy logs "$late" | grep -q "errors=0" || fail "its memory: $(divvy logs "$late")"
+
+# A job that could not begin says why to whoever waits for it.
+if ! command -v nvidia-cuda-mps-control >/dev/null; then
+  divvy run --gpus 0.5 --mps -- true </dev/null >said 2>&1 && fail "a job with MPS runs where there is none"
+  grep -q "nvidia-cuda-mps-control is not on this machine" said || fail "run says of a job that could not begin: $(cat said)"
+fi

@@ -222,7 +222,7 @@ class World {
     const unsigned device = what % kDevices;
     if (what % 3 == 0) tenant_->SetCeiling(device, bytes);
     if (what % 3 == 1 && !tenant_->processes().empty())
-      tenant_->SetResidual(tenant_->processes().begin()->first, device, bytes % kMostResidual);
+      tenant_->SeeMemory(tenant_->processes().begin()->first, device, bytes % kMostResidual);
     if (what % 3 == 2) tenant_->ExpectAway(::getpid(), device, bytes);
   }
   void Relocate(std::uint8_t what) {
