@@ -8,12 +8,12 @@
 #include <string>
 #include <string_view>
 
-#include "simulate/gavel.h"
-#include "simulate/shockwave.h"
+#include "research/gavel.h"
+#include "research/shockwave.h"
 
 namespace {
 
-using divvy::simulate::GavelOptions;
+using divvy::research::GavelOptions;
 
 /// Of one core.
 double Seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
@@ -41,11 +41,11 @@ int Gavel(int count, char** words) {
     if (name == "to") options.measured_to = std::strtoul(value.c_str(), nullptr, 10);
     if (name == "move") options.move_s = std::strtod(value.c_str(), nullptr);
   }
-  const auto parsed = divvy::simulate::ParseGavelPolicy(policy);
+  const auto parsed = divvy::research::ParseGavelPolicy(policy);
   if (!parsed) return Fail("no such policy: " + policy);
   options.policy = *parsed;
   const double start = Seconds();
-  const auto result = divvy::simulate::RunGavel(options);
+  const auto result = divvy::research::RunGavel(options);
   if (!result) return Fail(result.error().message);
   std::printf("%-16s mean %7.2f h  median %6.2f  p99 %7.2f  worst %7.2f  busy %.3f  moves %.3f  rounds %lld  %.1f s\n",
               policy.c_str(), result->mean_jct_h, result->median_jct_h, result->p99_jct_h, result->worst_jct_h,
@@ -54,7 +54,7 @@ int Gavel(int count, char** words) {
 }
 
 int Shockwave(int count, char** words) {
-  divvy::simulate::ShockwaveOptions options;
+  divvy::research::ShockwaveOptions options;
   options.trace = words[0];
   options.throughputs = words[1];
   std::string policy = "slack";
@@ -68,11 +68,11 @@ int Shockwave(int count, char** words) {
     if (name == "gpus") options.gpus = std::atoi(value.c_str());
     if (name == "rho") options.rho = std::strtod(value.c_str(), nullptr);
   }
-  const auto parsed = divvy::simulate::ParseShockwavePolicy(policy);
+  const auto parsed = divvy::research::ParseShockwavePolicy(policy);
   if (!parsed) return Fail("no such policy: " + policy);
   options.policy = *parsed;
   const double start = Seconds();
-  const auto result = divvy::simulate::RunShockwave(options);
+  const auto result = divvy::research::RunShockwave(options);
   if (!result) return Fail(result.error().message);
   std::printf("%-16s makespan %6.0f s  mean %6.0f s  worst rho %.3f  unfair %.3f  busy %.3f  restarts %lld  %.2f s\n",
               policy.c_str(), result->makespan_s, result->mean_jct_s, result->worst_rho, result->unfair, result->busy,

@@ -3,4 +3,4 @@
 # GFLOW --time 10
 # GFLOW --name two-gpus
 
-sh train.sh --seconds=2
+sh train.sh --seconds=1

@@ -543,12 +543,9 @@ std::vector<Command> MakeCommands() {
        "cluster instead, in an order that the seed decides, and says how many percent of its GPUs are allocated once "
        "jobs have asked for 100 and for 130 percent of them. Its policies: default and online (divvy's own; online "
        "learns what is usually asked for while it places, default knows the trace's distribution), fgd, best-fit, "
-       "dot-prod, clustering, packing, random (as published), pack, spread, sequential. Options of their own "
-       "have --chaos SEED, faults against the daemon's own code: --steps N, --worlds N, --check-every N, --trace "
-       "(docs/chaos.md); gavel-rounds and shockwave-rounds, published experiments in rounds: --throughputs FILE, "
-       "--policy, and --seeds and --jobs-per-hour, or --jobs FILE (docs/results-replays.md); peer-cases FILE..., "
-       "another "
-       "scheduler's test cases (docs/peer-cases.md).",
+       "dot-prod, clustering, packing, random (as published), pack, spread, sequential. Options of its own "
+       "has --chaos SEED, faults against the daemon's own code: --steps N, --worlds N, --check-every N, --trace "
+       "(docs/chaos.md).",
        {{"divvy simulate history --history last-30d --compare small-first,shortest",
          "what would have been better here?"},
         {"divvy simulate history --what-if '+8 H100'", "would another server have helped?"},

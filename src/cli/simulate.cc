@@ -5,12 +5,10 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/peer_cases.h"
 #include "cli/simulate_chaos.h"
 #include "cli/simulate_flags.h"
 #include "cli/simulate_replay.h"
 #include "cli/simulate_report.h"
-#include "cli/simulate_rounds.h"
 #include "simulate/trace_formats.h"
 
 namespace divvy::cli {
@@ -89,8 +87,6 @@ std::vector<Option> SimulateOptions() {
 int SimulateMain(const Words& words) {
   if (!words.empty() && (words.front() == "--chaos" || words.front().starts_with("--chaos=")))
     return SimulateChaosMain(words);
-  if (!words.empty() && words.front() == "peer-cases") return PeerCasesMain({words.begin() + 1, words.end()});
-  if (!words.empty() && IsRoundsExperiment(words.front())) return SimulateRoundsMain(words);
   SimulateFlags flags;
   const auto parsed = dialect::ParseOptions(SimulateOptionTable(flags), words);
   if (!parsed) return Fail(parsed.error());

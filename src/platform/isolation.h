@@ -24,6 +24,8 @@ enum class DeviceLock {
   kMounts,      // A mount namespace: EACCES.
 };
 
+inline constexpr DeviceLock kLastDeviceLock = DeviceLock::kMounts;
+
 /// One launch's part.
 struct JobIsolation {
   DeviceLock lock = DeviceLock::kNone;

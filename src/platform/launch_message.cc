@@ -9,8 +9,6 @@
 namespace divvy {
 namespace {
 
-constexpr std::size_t kMaxStreams = 6;
-
 // One list of the fields serves both directions, so that they cannot differ.
 template <typename Archive, typename Launch>
 void Visit(Archive& archive, Launch& request) {
@@ -32,10 +30,13 @@ void Visit(Archive& archive, Launch& request) {
   archive(request.uid);
   archive(request.gid);
   archive(request.wants_pty);
-  archive(request.window);
+  archive(request.window.rows);
+  archive(request.window.columns);
   archive(request.time_limit);
   archive(request.started);
-  archive(request.warn);
+  archive(request.warn.signal);
+  archive(request.warn.before);
+  archive(request.warn.batch_only);
   archive(request.stop_signal);
   archive(request.grace);
   archive(request.leftover_grace);
@@ -70,6 +71,7 @@ class Writer {
     static_assert(std::is_trivially_copyable_v<Value>);
     out_.append(reinterpret_cast<const char*>(&value), sizeof value);
   }
+  void operator()(DeviceLock lock) { (*this)(static_cast<std::uint8_t>(lock)); }
   void operator()(const std::string& text) {
     (*this)(static_cast<std::uint32_t>(text.size()));
     out_.append(text);
@@ -90,6 +92,7 @@ class Writer {
   std::string& out_;
 };
 
+/// Reads no further once something is not as it should be.
 class Reader {
  public:
   explicit Reader(std::string_view in) : in_(in) {}
@@ -97,29 +100,44 @@ class Reader {
   template <typename Value>
   void operator()(Value& value) {
     static_assert(std::is_trivially_copyable_v<Value>);
-    DIVVY_ASSERT(in_.size() >= sizeof value);
+    if (!Has(sizeof value)) return;
     std::memcpy(static_cast<void*>(&value), in_.data(), sizeof value);
     in_.remove_prefix(sizeof value);
   }
+  void operator()(bool& value) {
+    std::uint8_t byte = 0;
+    (*this)(byte);
+    is_good_ = is_good_ && byte <= 1;
+    value = byte == 1;
+  }
+  void operator()(DeviceLock& lock) {
+    std::uint8_t byte = 0;
+    (*this)(byte);
+    is_good_ = is_good_ && byte <= static_cast<std::uint8_t>(kLastDeviceLock);
+    if (is_good_) lock = static_cast<DeviceLock>(byte);
+  }
   void operator()(std::string& text) {
     const std::uint32_t size = Count();
-    DIVVY_ASSERT(in_.size() >= size);
+    if (!Has(size)) return;
     text.assign(in_.substr(0, size));
     in_.remove_prefix(size);
   }
   void operator()(std::vector<std::string>& texts) {
-    texts.resize(Count());
-    for (std::string& text : texts) (*this)(text);
+    for (std::uint32_t left = Count(); left > 0 && is_good_; --left) (*this)(texts.emplace_back());
   }
   void operator()(std::map<std::string, std::int64_t>& numbers) {
-    for (std::uint32_t left = Count(); left > 0; --left) {
+    for (std::uint32_t left = Count(); left > 0 && is_good_; --left) {
       std::string name;
       (*this)(name);
       (*this)(numbers[name]);
     }
   }
 
+  /// All was as it should be, and nothing is left.
+  bool is_done() const { return is_good_ && in_.empty(); }
+
  private:
+  bool Has(std::size_t size) { return is_good_ = is_good_ && in_.size() >= size; }
   std::uint32_t Count() {
     std::uint32_t count = 0;
     (*this)(count);
@@ -127,7 +145,13 @@ class Reader {
   }
 
   std::string_view in_;
+  bool is_good_ = true;
 };
+
+bool IsFrame(const LaunchFrameHeader& header) {
+  return header.form == kLaunchForm && header.body_size <= kMostLaunchBody &&
+         header.stream_count <= kMostLaunchStreams && header.is_part <= 1;
+}
 
 }  // namespace
 
@@ -154,32 +178,33 @@ std::string EncodeLaunch(const LaunchRequest& request) {
   Visit(writer, request);
   header.body_size = static_cast<std::uint32_t>(frame.size() - sizeof header);
   header.uid = request.uid;
-  header.is_part = request.gang.is_set();
+  header.is_part = request.gang.is_set() ? 1 : 0;
   std::memcpy(frame.data(), &header, sizeof header);
   return frame;
 }
 
-LaunchRequest DecodeLaunch(std::string_view body, const std::vector<Descriptor>& streams) {
+Result<LaunchRequest> DecodeLaunch(std::string_view body, const std::vector<Descriptor>& streams) {
   LaunchRequest request;
   Reader reader(body);
   Visit(reader, request);
   std::size_t next = 0;
   VisitDescriptors(request, [&](int& descriptor) {
-    DIVVY_ASSERT(next < streams.size());
-    descriptor = streams[next++].get();
+    descriptor = next < streams.size() ? streams[next].get() : -1;
+    ++next;
   });
+  if (!reader.is_done() || next != streams.size()) return InvalidArgument("these bytes are no launch");
   return request;
 }
 
 ssize_t SendFramePart(int socket, std::string_view bytes, const std::vector<Descriptor>& streams, int flags) {
-  alignas(cmsghdr) char control[CMSG_SPACE(kMaxStreams * sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostLaunchStreams * sizeof(int))] = {};
   iovec part = {.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
   msghdr message = {};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   if (!streams.empty()) {
-    DIVVY_ASSERT(streams.size() <= kMaxStreams);
-    std::array<int, kMaxStreams> fds = {};
+    DIVVY_ASSERT(streams.size() <= kMostLaunchStreams);
+    std::array<int, kMostLaunchStreams> fds = {};
     for (std::size_t i = 0; i < streams.size(); ++i) fds[i] = streams[i].get();
     message.msg_control = control;
     message.msg_controllen = CMSG_SPACE(streams.size() * sizeof(int));
@@ -204,6 +229,7 @@ bool SendFrame(int socket, const LaunchFrame& frame) {
 }
 
 bool LaunchFrameReader::ReadMore() {
+  if (is_broken_) return false;
   // Most frames fit at once; the buffer grows for those that do not.
   constexpr std::size_t kReadSize = 65536;
   if (taken_ == filled_) taken_ = filled_ = 0;
@@ -215,7 +241,7 @@ bool LaunchFrameReader::ReadMore() {
     buffer_.swap(larger);
     Wipe(larger);
   }
-  alignas(cmsghdr) char control[CMSG_SPACE(kMaxStreams * sizeof(int))];
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostLaunchStreams * sizeof(int))];
   iovec part = {.iov_base = buffer_.data() + filled_, .iov_len = buffer_.size() - filled_};
   msghdr message = {};
   message.msg_iov = &part;
@@ -243,13 +269,14 @@ std::optional<LaunchFrame> LaunchFrameReader::Next() {
   const std::string_view rest = std::string_view(buffer_).substr(taken_, filled_ - taken_);
   if (rest.size() < sizeof header) return std::nullopt;
   std::memcpy(&header, rest.data(), sizeof header);
+  // The descriptors travel with the first byte.
+  is_broken_ = is_broken_ || !IsFrame(header) || header.stream_count > streams_.size();
   const std::size_t size = sizeof header + header.body_size;
-  if (rest.size() < size) return std::nullopt;
+  if (is_broken_ || rest.size() < size) return std::nullopt;
   LaunchFrame frame = {.bytes = std::string(rest.substr(0, size))};
   ::explicit_bzero(buffer_.data() + taken_, size);
   taken_ += size;
   for (std::uint32_t i = 0; i < header.stream_count; ++i) {
-    DIVVY_ASSERT(!streams_.empty());  // They travel with the first byte.
     frame.streams.push_back(std::move(streams_.front()));
     streams_.pop_front();
   }

@@ -1,5 +1,6 @@
-// The bytes of a launch between the daemon and its launcher. Both are the same executable, so the format has no
-// version.
+// The bytes of a launch between the daemon and its launcher. The launcher and the supervisors have rights that the
+// daemon need not have, so they believe none of these bytes: every size is checked against what has come and against a
+// bound.
 //
 // A frame is a LaunchFrameHeader and a body; the descriptors of its streams travel with the frame's first byte.
 #pragma once
@@ -17,13 +18,18 @@
 
 namespace divvy {
 
+inline constexpr std::uint32_t kLaunchForm = 0xD1FF0001;    // Changes with the form of a frame.
+inline constexpr std::uint32_t kMostLaunchBody = 64 << 20;  // A script and an environment are bounded at submission.
+inline constexpr std::uint32_t kMostLaunchStreams = 6;
+
 /// All that the launcher itself reads: the rest is decoded where it is used.
 struct LaunchFrameHeader {
-  std::uint64_t sequence = 0;  // Counts what one daemon launches; comes back if the supervisor dies that had it.
+  std::uint32_t form = kLaunchForm;
   std::uint32_t body_size = 0;
+  std::uint64_t sequence = 0;  // Counts what one daemon launches; comes back if the supervisor dies that had it.
+  std::int64_t uid = 0;        // The request's,
+  std::uint32_t is_part = 0;   // and whether it has a seat: 1.
   std::uint32_t stream_count = 0;
-  std::int64_t uid = 0;  // The request's,
-  bool is_part = false;  // and whether it has a seat.
 };
 
 /// Overwrites what a job's environment and script were in: what is forked later, some of it another user's, has all
@@ -43,8 +49,9 @@ void VisitDescriptors(Request& request, Visitor visit) {
 /// The whole frame. Descriptors become flags only: which of them are set.
 std::string EncodeLaunch(const LaunchRequest& request);
 
-/// Reads a body. `streams`: the frame's descriptors, as VisitDescriptors() has them.
-LaunchRequest DecodeLaunch(std::string_view body, const std::vector<Descriptor>& streams);
+/// Reads a body. `streams`: the frame's descriptors, as VisitDescriptors() has them; the request names the same numbers
+/// and does not own them. kInvalidArgument: that is no body of such a frame.
+Result<LaunchRequest> DecodeLaunch(std::string_view body, const std::vector<Descriptor>& streams);
 
 struct LaunchFrame {
   std::string bytes;  // Header and body.
@@ -63,9 +70,9 @@ bool SendFrame(int socket, const LaunchFrame& frame);
 class LaunchFrameReader {
  public:
   explicit LaunchFrameReader(int socket) : socket_(socket) {}
-  /// Waits for bytes and takes what is there. False: the other end is closed.
+  /// Waits for bytes and takes what is there. False: the other end is closed, or sends what is no frame.
   bool ReadMore();
-  /// The next complete frame, if there is one. What was read of it is wiped.
+  /// The next complete frame, if there is one; none after what is no frame. What was read of it is wiped.
   std::optional<LaunchFrame> Next();
   /// Wipes what has been read and not been given out: a fork has no use for it.
   void Forget();
@@ -76,6 +83,7 @@ class LaunchFrameReader {
   std::size_t filled_ = 0;          // Bytes of the buffer that were read,
   std::size_t taken_ = 0;           // and how many of them were given out.
   std::deque<Descriptor> streams_;  // Of frames not yet given out, in order.
+  bool is_broken_ = false;          // Something came that is no frame.
 };
 
 }  // namespace divvy

@@ -121,6 +121,7 @@ class LauncherLoop {
   void Return(std::uint64_t sequence) { ::send(socket_, &sequence, sizeof sequence, MSG_NOSIGNAL | MSG_DONTWAIT); }
 
   void Greet(std::string_view run_directory) {
+    if (run_directory.empty() || run_directory.front() != '/') ::_exit(1);
     setup_.run_directory = run_directory;
     setup_.launcher = IdentifyProcess(::getpid());
     setup_.launcher_pidfd = static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0));

@@ -150,7 +150,7 @@ TEST(LaunchMessage, ArrivesAsItWasSent) {
 
   LaunchFrame frame = {.bytes = EncodeLaunch(request)};
   frame.streams.emplace_back(request.streams[1]);
-  const LaunchRequest read = DecodeLaunch(frame.body(), frame.streams);
+  const LaunchRequest read = DecodeLaunch(frame.body(), frame.streams).value();
   EXPECT_EQ(read.job, request.job);
   EXPECT_EQ(read.argv, request.argv);
   EXPECT_EQ(read.script, request.script);

@@ -132,10 +132,11 @@ void RunSupervisor(int channel, SupervisorSetup setup) {
     auto frame = reader.Next();
     if (!frame && !reader.ReadMore()) ::_exit(0);
     if (!frame) continue;
-    LaunchRequest request = DecodeLaunch(frame->body(), frame->streams);
+    auto request = DecodeLaunch(frame->body(), frame->streams);
+    if (!request) ::_exit(1);                                    // The launcher tells the daemon that nobody has it.
     for (Descriptor& stream : frame->streams) stream.Release();  // The request's now.
     Wipe(frame->bytes);
-    Supervisor(std::move(request), station).Run();
+    Supervisor(*std::move(request), station).Run();
     if (station.guard.pid != 0 && ::getppid() != station.guard.pid) ::_exit(0);
     ::prctl(PR_SET_NAME, "divvy-idle");
   }

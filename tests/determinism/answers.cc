@@ -15,17 +15,17 @@
 
 #include "engine/core/test_world.h"
 #include "engine/gpu_sets.h"
-#include "engine/rates/fair_rounds.h"
-#include "engine/rates/max_min.h"
-#include "engine/rates/price_game.h"
-#include "engine/rates/seats.h"
-#include "engine/rates/slack.h"
 #include "engine/shares.h"
+#include "research/gavel.h"
+#include "research/rates/fair_rounds.h"
+#include "research/rates/max_min.h"
+#include "research/rates/price_game.h"
+#include "research/rates/seats.h"
+#include "research/rates/slack.h"
+#include "research/shockwave.h"
 #include "simulate/experiment.h"
 #include "simulate/fill.h"
-#include "simulate/gavel.h"
 #include "simulate/report.h"
-#include "simulate/shockwave.h"
 #include "simulate/trace_formats.h"
 
 namespace divvy {
@@ -353,7 +353,7 @@ TEST_F(Answers, Replays) {
 }
 
 /// Steps per second of every model that is drawn, alone and with another, on as many GPUs as jobs have.
-simulate::GavelThroughputs Throughputs() {
+research::GavelThroughputs Throughputs() {
   Draws draws(9);
   std::vector<std::string> models;
   const std::vector<std::pair<std::string, std::vector<int>>> families = {
@@ -384,20 +384,20 @@ simulate::GavelThroughputs Throughputs() {
       }
     }
   }
-  return *simulate::GavelThroughputs::Parse(text + "}}", "throughputs");
+  return *research::GavelThroughputs::Parse(text + "}}", "throughputs");
 }
 
 TEST_F(Answers, RoundsOfGavel) {
-  const simulate::GavelThroughputs throughputs = Throughputs();
+  const research::GavelThroughputs throughputs = Throughputs();
   for (const char* policy : {"agnostic", "max-min", "progress", "progress-packed"}) {
-    simulate::GavelOptions options;
-    options.policy = simulate::ParseGavelPolicy(policy).value();
+    research::GavelOptions options;
+    options.policy = research::ParseGavelPolicy(policy).value();
     options.v100 = options.p100 = options.k80 = 8;
     options.jobs_per_hour = 0.5;
     options.measured_from = 20;
     options.measured_to = 120;
     options.multi_gpu = true;
-    const auto result = simulate::RunGavel(options, throughputs);
+    const auto result = research::RunGavel(options, throughputs);
     ASSERT_TRUE(result) << result.error().message;
     Tell(std::string(policy));
     Tell(result->jct_h);
@@ -408,20 +408,20 @@ TEST_F(Answers, RoundsOfGavel) {
 
 TEST_F(Answers, RoundsOfShockwave) {
   Draws draws(10);
-  std::vector<simulate::ShockwaveJob> jobs;
+  std::vector<research::ShockwaveJob> jobs;
   double arrival_s = 0;
   for (int i = 0; i < 60; ++i) {
     arrival_s += Odd(draws, 200);
-    const auto mode = static_cast<simulate::BatchMode>(draws.Below(3));
+    const auto mode = static_cast<research::BatchMode>(draws.Below(3));
     const int gpus = 1 << draws.Below(3);
     jobs.push_back({"LM", 5 << draws.Below(5), gpus, mode, 20'000.0 + draws.Below(100'000), arrival_s});
   }
-  const simulate::GavelThroughputs throughputs = Throughputs();
+  const research::GavelThroughputs throughputs = Throughputs();
   for (const char* policy : {"max-min", "slack", "slack-profiled"}) {
-    simulate::ShockwaveOptions options;
-    options.policy = simulate::ParseShockwavePolicy(policy).value();
+    research::ShockwaveOptions options;
+    options.policy = research::ParseShockwavePolicy(policy).value();
     options.gpus = 16;
-    const auto result = simulate::RunShockwave(options, jobs, throughputs);
+    const auto result = research::RunShockwave(options, jobs, throughputs);
     ASSERT_TRUE(result) << result.error().message;
     Tell(std::string(policy));
     for (const auto& job : result->jobs) {
