@@ -48,8 +48,8 @@ std::string SdiagText(const Values& values, const wire::StatusView& status, doub
   const auto count = [&](const std::string& name, long long number) { line(name + std::to_string(number)); };
   const std::string rule(55, '*');
   line(rule);
-  line("sdiag output at " + Moment(now) + " (" + std::to_string(static_cast<std::int64_t>(now)) + ")");
-  line("Data since      " + Moment(now - status.uptime_s) + " (" +
+  line("sdiag output at " + slurm::Moment(now) + " (" + std::to_string(static_cast<std::int64_t>(now)) + ")");
+  line("Data since      " + slurm::Moment(now - status.uptime_s) + " (" +
        std::to_string(static_cast<std::int64_t>(now - status.uptime_s)) + ")");
   line(rule);
   line("Server thread count:  1");
