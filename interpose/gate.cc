@@ -116,7 +116,7 @@ bool IsCapturing(cuda::Stream stream) {
 /// Waits until the stream has done all, or for kMostHeldNs.
 void AwaitStream(cuda::Stream stream, std::uint64_t started) {
   const RelaxedCapture relaxed;
-  for (unsigned round = 0; DRIVER(cuStreamQuery)(stream) == cuda::kNotReady; ++round) {
+  while (DRIVER(cuStreamQuery)(stream) == cuda::kNotReady) {
     const std::uint64_t held = NowNs() - started;
     if (held > kMostHeldNs) return;
     if (held < 50'000) {

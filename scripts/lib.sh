@@ -21,8 +21,8 @@ e2e_packages=(bsdutils curl openssl python3)  # Of tests/e2e; the tests that wan
 container_packages=(podman runc uidmap busybox-static)  # For tests/e2e/containers.sh, which goes on without.
 cluster_packages=(python3 iproute2 iptables openmpi-bin)  # For scripts/test-cluster; e2e.cluster is skipped without.
 lint_packages=(clang-format-14)
-sanitizer_packages=(clang llvm libclang-rt-14-dev)
-second_compiler_packages=(clang-16)  # clang 14, above, does not compile the views of libstdc++ 12.
+sanitizer_packages=(clang-16 llvm-16 libclang-rt-16-dev)
+second_compiler_packages=(clang-16)
 
 say() { printf '%s\n' "$*"; }
 fail() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }

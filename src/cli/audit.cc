@@ -11,6 +11,9 @@ namespace divvy::cli {
 int AuditMain(const Words& words) {
   if (words.empty() || words.front() != "verify" || words.size() > 2)
     return Fail(InvalidArgument("write: divvy audit verify [HASH]"));
+  if (words.size() > 1 &&
+      (words[1].size() != 64 || words[1].find_first_not_of("0123456789abcdef") != std::string::npos))
+    return Fail(InvalidArgument("'" + words[1] + "' is no hash of the log: 64 of the digits 0-9 and a-f"));
   const std::string path = FindPlaces().state + "/audit.log";
   const auto chain = VerifyAuditLog(path, words.size() > 1 ? words[1] : "");
   if (!chain) return Fail(chain.error());
@@ -20,7 +23,10 @@ int AuditMain(const Words& words) {
                 static_cast<unsigned long long>(chain->unchained));
   }
   if (chain->has_older) std::printf("the first line follows a log that was turned over and is gone\n");
-  if (!chain->newest.empty()) std::printf("newest hash: %s\n", chain->newest.c_str());
+  if (!chain->newest.empty()) {
+    std::printf("newest hash: %s\n", chain->newest.c_str());
+    std::printf("Keep it elsewhere: divvy audit verify HASH finds out whether lines were removed at the end.\n");
+  }
   return 0;
 }
 

@@ -69,6 +69,8 @@ int FillOpenb(SimulateFlags& flags) {
 }
 
 Error UnknownFormat(const std::string& word) {
+  if (word == "gavel-rounds" || word == "shockwave-rounds" || word == "peer-cases")
+    return InvalidArgument("'" + word + "' is a command of divvy-research now, which scripts/build makes");
   std::string names;
   for (const std::string_view name : simulate::TraceFormats()) names += (names.empty() ? "" : ", ") + std::string(name);
   const auto near = Nearest(word, simulate::TraceFormats());

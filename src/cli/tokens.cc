@@ -7,6 +7,7 @@
 #include <iostream>
 #include <string>
 
+#include "base/duration_text.h"
 #include "base/text.h"
 #include "cli/actions.h"
 #include "cli/api.h"
@@ -180,8 +181,10 @@ int Create(const Words& words) {
   const auto answer = DecodeShown<wire::TokenAnswer>(*text);
   if (!answer) return Fail(answer.error());
   // The line alone on standard output, so that it can go into a file or a pipe; it is shown this once.
-  std::fprintf(stderr, "%s. On the other machine: divvy %s, and paste this line:\n", answer->message.c_str(),
-               is_for_node ? "agent --join -" : "login");
+  const auto lives = std::chrono::seconds(static_cast<std::int64_t>(request.lives_s));
+  const std::string life = request.lives_s > 0 ? "for " + DurationText(lives) : "until it is revoked";
+  std::fprintf(stderr, "%s; good %s (--expires). On the other machine: divvy %s, and paste this line:\n",
+               answer->message.c_str(), life.c_str(), is_for_node ? "agent --join -" : "login");
   CloseToOthers(STDOUT_FILENO);
   std::printf("%s\n", answer->line.c_str());
   return 0;

@@ -22,8 +22,9 @@ Status CheckCanQueueAgain(const JobRecord& record) {
     return FailedPrecondition("job " + DisplayId(record) +
                               " runs on somebody's terminal and cannot be queued again; cancel it");
   if (record.is_run_once)
-    return FailedPrecondition("job " + DisplayId(record) +
-                              " was submitted with --no-requeue: it runs once; submit it again");
+    return FailedPrecondition(
+        "job " + DisplayId(record) +
+        " runs once, since it was submitted with --no-requeue or adopted without its script; submit it again");
   if (record.array_count > 0)
     return WrongState(record, "requeued as a whole", "name its elements: " + ToString(record.id) + "_0");
   return {};

@@ -272,7 +272,9 @@ std::string Controller::FoundOn(const std::string& node, GpuIndex gpu) const {
 
 Result<std::string> Controller::Adopt(JobId id, const Caller& caller, Time now) {
   const auto at = found_.find(id);
-  if (at == found_.end() || at->second.is_adopted)
+  if (at != found_.end() && at->second.is_adopted)
+    return FailedPrecondition("job " + ToString(id) + " is adopted already; divvy cancel " + ToString(id) + " ends it");
+  if (at == found_.end())
     return NotFound("no run of job " + ToString(id) + " was found; divvy adopt lists those there are");
   const RunDescription run = at->second.run;
   JobRecord record = run.record;
@@ -337,7 +339,9 @@ Result<std::string> Controller::Adopt(JobId id, const Caller& caller, Time now) 
 
 Result<std::string> Controller::EndFound(JobId id, const Caller& caller) {
   const auto at = found_.find(id);
-  if (at == found_.end() || at->second.is_adopted)
+  if (at != found_.end() && at->second.is_adopted)
+    return FailedPrecondition("job " + ToString(id) + " is adopted already; divvy cancel " + ToString(id) + " ends it");
+  if (at == found_.end())
     return NotFound("no run of job " + ToString(id) + " was found; divvy adopt lists those there are");
   const JobRecord& record = at->second.run.record;
   DIVVY_CHECK(Authorise(record, caller, "end"));

@@ -431,7 +431,7 @@ TEST(Controller, WhatRunsOnceIsLostWithItsMachineAndNeverRequeued) {
   world.Turn();
   const auto refused = world.controller_.Requeue(once->id, false, world.ada_, world.now_);
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("--no-requeue: it runs once; submit it again"), std::string::npos);
+  EXPECT_NE(refused.error().message.find("runs once, since it was submitted with --no-requeue"), std::string::npos);
   for (const JobId job : {once->id, again->id})
     world.controller_.OnVanished(job, 1, Controller::Vanished::kFenced, world.now_);
   const Effects effects = world.Turn();

@@ -129,7 +129,8 @@ void EventLoop::Run(const std::function<void()>& after_each) {
     epoll_event events[64];
     const int count = ::epoll_wait(epoll_.get(), events, 64, -1);
     for (int i = 0; i < count; ++i) {
-      const auto found = watched_.find(events[i].data.u64);
+      const std::uint64_t which = events[i].data.u64;  // A copy: the kernel's struct is packed.
+      const auto found = watched_.find(which);
       if (found == watched_.end()) continue;  // Forgotten by one before.
       const std::shared_ptr<Watched> watched = found->second;
       watched->ready();

@@ -374,7 +374,7 @@ TEST(KeeperMoves, TenantsLeaveAGpuThatIsWithheld) {
   EXPECT_EQ(Withhold(world, world.at, "is restricted"), "");
   EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).shares.at(0).gpu == 1 - world.at; }));
   EXPECT_EQ(world.Command(1, "move", {world.at}),
-            "GPU " + std::to_string(world.at) + " is not for parts of it now: it is restricted");
+            "GPU " + std::to_string(world.at) + " takes no parts of GPUs now: it is restricted");
 }
 
 TEST(KeeperMoves, WhoCannotLeaveAWithheldGpuSaysWhy) {

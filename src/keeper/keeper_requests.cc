@@ -179,7 +179,8 @@ bool Keeper::HasEnteredMps(Kept& kept) {
   const TenantId id = kept.tenant->id();
   const std::vector<int> gpus = kept.record.gpus;
   const std::vector<std::string> uuids = UuidsOf(gpus);
-  kept.mps.emplace().awaited = gpus.size();
+  kept.mps = MpsEntry{};
+  kept.mps->awaited = gpus.size();
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     mps_.Join(id, static_cast<GpuIndex>(gpus[i]), uuids[i], ShareOf(kept.record.terms),
               [this, id](const Result<std::vector<std::string>>& entered) {

@@ -283,7 +283,7 @@ Status Ledger::MoveByUser(TenantId id, const std::vector<GpuIndex>& to) {
     if (!there->second.why_unusable.empty())
       return FailedPrecondition(gpu + " cannot be used: it " + there->second.why_unusable);
     if (!there->second.why_withheld.empty())
-      return FailedPrecondition(gpu + " is not for parts of it now: it " + there->second.why_withheld);
+      return FailedPrecondition(gpu + " takes no parts of GPUs now: it " + there->second.why_withheld);
     if (there->second.whole_job >= kFirstCut) return FailedPrecondition(gpu + " is cut into MIG instances");
     if (there->second.whole_job != 0) {
       return FailedPrecondition(gpu + " belongs to job " + std::to_string(there->second.whole_job) +

@@ -80,7 +80,7 @@ Status Shrink(TraceCluster& cluster, std::int64_t gpus, const std::string& model
   }
   std::erase_if(cluster.groups, [](const NodeGroup& group) { return group.count == 0; });
   if (gpus > 0 || cluster.groups.empty())
-    return InvalidArgument("--what-if '" + std::string(change) + "': the cluster has not so many GPUs" +
+    return InvalidArgument("--what-if '" + std::string(change) + "': the cluster has fewer GPUs" +
                            (model.empty() ? "" : " of model " + model));
   return {};
 }
