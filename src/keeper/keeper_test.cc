@@ -171,7 +171,8 @@ TEST(Keeper, WorkThatDoesNotEndIsChargedBesideWhoeverGoesOn) {
   ASSERT_TRUE(Eventually([&] { return hog.is_up() && other.is_up(); }));
   std::atomic<bool> is_over{false};
   std::thread hogging([&] { hog.Work(7s, is_over); });
-  ASSERT_TRUE(Eventually([&] { return hog.page->processes[hog.slot].launches == 1; }));
+  ASSERT_TRUE(
+      Eventually([&] { return __atomic_load_n(&hog.page->processes[hog.slot].launches, __ATOMIC_ACQUIRE) == 1; }));
   std::thread working([&] { other.Work(1ms, is_over); });
   const auto had = [&](std::uint64_t job) { return world.node->StateOf(job).shares.at(0).compute; };
   EXPECT_TRUE(Eventually([&] { return had(1) > GpuShare(8000) && had(2) > GpuShare(8000); }, 8s));
@@ -208,7 +209,8 @@ TEST(Keeper, WhoHasNoPageAnyMoreIsToldSo) {
   EXPECT_EQ(process.welcome.bytes, page.st_ino);
   process.page->magic = 0;
   process.Say(static_cast<share::Word>(99));  // Is hung up on, and dials again.
-  EXPECT_TRUE(Eventually([&] { return process.refusal.result == share::kPageBroken; }));
+  ASSERT_TRUE(Eventually([&] { return process.is_refused.load(); }));
+  EXPECT_EQ(process.refusal.result, share::kPageBroken);
   EXPECT_EQ(std::string(process.refusal.text), "the job's page was overwritten; start the job again");
 }
 

@@ -171,7 +171,7 @@ class FakeProcess {
     return Eventually([&] { return answer_ != 0; }) && answer_ > 0;
   }
   void Free(std::int64_t bytes, unsigned device = 0) {
-    page->processes[slot].used[device] -= static_cast<std::uint64_t>(bytes);
+    __atomic_fetch_sub(&page->processes[slot].used[device], static_cast<std::uint64_t>(bytes), __ATOMIC_ACQ_REL);
   }
   share::Gate Gate(unsigned device = 0) const {
     return static_cast<share::Gate>(__atomic_load_n(&page->devices[device].gate, __ATOMIC_ACQUIRE));
@@ -224,7 +224,8 @@ class FakeProcess {
   std::atomic<bool> stays_away{false};
   std::array<std::atomic<std::uint64_t>, share::kMaxDevices> away{};
   share::Message welcome{};
-  share::Message refusal{};
+  share::Message refusal{};  // Once is_refused.
+  std::atomic<bool> is_refused{false};
 
  private:
   void Serve() {
@@ -263,7 +264,10 @@ class FakeProcess {
         answer_ = 1;
         return;
       case share::Word::kDenied:
-        if (message.process == share::kNoSlot) refusal = message;
+        if (message.process == share::kNoSlot && !is_refused) {
+          refusal = message;
+          is_refused = true;
+        }
         answer_ = -1;
         return;
       case share::Word::kDrain:
@@ -317,7 +321,9 @@ class FakeProcess {
         return;
       }
     }
-    away[done.device] += std::exchange(page->processes[slot].used[done.device], 0);
+    share::LockPage(*page, share::LockedBySlot(slot));
+    away[done.device] += __atomic_exchange_n(&page->processes[slot].used[done.device], 0, __ATOMIC_ACQ_REL);
+    share::UnlockPage(*page, share::LockedBySlot(slot));
     done.bytes = away[done.device];
   }
   /// It comes back where the ceiling lets it.
