@@ -72,7 +72,7 @@ TEST_F(FoundRuns, AnAdoptedRunIsAJobUnderItsOldIdAndItsExitCodeIsKept) {
   EXPECT_EQ(effects.batch.inserts[0].spec->command, std::vector<std::string>{"train"});
   EXPECT_EQ(Count<AdoptOrder>(effects), 1);
   EXPECT_EQ(Unmanaged(1), "");
-  EXPECT_EQ(Adopt(17, world_.ada_).error().code, ErrorCode::kNotFound) << "once";
+  EXPECT_EQ(Adopt(17, world_.ada_).error().code, ErrorCode::kFailedPrecondition) << "once";
   EXPECT_EQ(world_.StateOf(JobId(17)), JobState::kRunning);
   world_.controller_.OnExited(JobId(17), 1, Code(3), world_.now_, world_.now_);
   EXPECT_EQ(World::EndOf(world_.Turn(), JobId(17)), JobState::kFailed);
