@@ -23,8 +23,8 @@ constexpr std::uint64_t kPage = 4096;
 /// So much leaves at a time: its host memory is made and filled, then it is unmapped and counted back.
 constexpr std::uint64_t kBatch = std::uint64_t{1} << 30;
 
-/// Zeros; no memory is behind a page before it is written. A child of a fork does not have it. At a multiple of a huge
-/// page. Null: there is no room in the address space.
+/// Address space of `bytes` that reads as zeros; a page takes memory once it is written. It begins at a multiple of a
+/// huge page, and a child of a fork does not have it. Null: there is no room in the address space.
 char* MapHost(std::uint64_t bytes) {
   void* const all = mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (all == MAP_FAILED) return nullptr;
@@ -72,7 +72,7 @@ unsigned CpusOfThread() {
 /// Copies regions of one device to their host memory or back, on this thread and others that it starts.
 class Copier {
  public:
-  /// Of about `bytes` in all. Requires: a context of the device is current.
+  /// Prepares for copies of about `bytes` in all. Requires: a context of the device is current.
   Copier(unsigned device, std::uint64_t bytes) : device_(device) {
     const std::uint64_t pieces = (bytes + kPiece - 1) / kPiece;
     unsigned most = CpusOfThread() < kMostLanes ? CpusOfThread() : kMostLanes;
@@ -120,8 +120,8 @@ class Copier {
     cuda::Pointer device;
     char* host;
     std::uint64_t size;
-    std::uint64_t left;  // Of its region, with this.
-    bool is_first;       // In its region.
+    std::uint64_t left;  // Bytes of its region from this piece on.
+    bool is_first;       // The region begins with it.
   };
   using Run = void (Copier::*)(Lane&);
 
@@ -211,7 +211,7 @@ class Copier {
   const unsigned device_;
   Lane lanes_[kMostLanes] = {};
   unsigned count_ = 0;
-  char* buffers_ = nullptr;  // Of all lanes.
+  char* buffers_ = nullptr;  // All lanes' buffers, one after another.
   std::uint64_t buffer_bytes_ = 0;
   bool is_pinned_ = false;
   Run run_ = nullptr;

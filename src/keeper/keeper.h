@@ -300,7 +300,7 @@ class Keeper {
   std::map<GpuIndex, wire::KeeperGpu> gpus_;
   std::map<GpuIndex, int> utilisation_;
   std::map<std::int64_t, wire::KeeperProcess> processes_;  // Of tenants on GPUs, by pid: what the node sees of them.
-  std::map<GpuIndex, std::uint64_t> expected_residual_;    // Of a process; the most that was seen.
+  std::map<GpuIndex, std::uint64_t> expected_residual_;    // The largest of any process so far, in bytes.
   std::map<TenantId, std::unique_ptr<Kept>> kept_;
   std::map<std::uint64_t, TenantId> wanted_by_;
   std::map<std::uint64_t, Shrinking> shrinking_;  // By the id that kShrink had.

@@ -1,4 +1,5 @@
-// What the driver has taken on a device for a process beyond what the process allocated: its contexts and its code.
+// The residual of a process on a device: bytes that the driver counts for it beyond those that it allocated, such as
+// its contexts and its code.
 #pragma once
 
 #include <algorithm>
@@ -7,13 +8,14 @@
 
 namespace divvy::keeper {
 
-/// Of one process on one device. The driver counts a process's memory at some moment between two looks at what the
-/// process itself says, and that can change meanwhile; so each sight tells the residual between two bounds.
+/// Follows the residual of one process on one device. The driver counts the process's memory at some moment between two
+/// looks at what the process itself says, which can change meanwhile. So each sight gives two bounds of the residual.
 class ResidualSights {
  public:
-  /// The driver counted `has` bytes since the last call, and the process says `said` now. Returns what becomes of
-  /// `residual`: it follows as far as two sights in a row are sure of it. What a process allocates or frees between
-  /// them is no residual, and a context that is half made is not the whole of it.
+  /// The driver counted `has` bytes since the last call, and the process says `said` now. Returns the new
+  /// residual in place of `residual`: within the bounds that this sight and the last one have in common. So neither
+  /// memory that the process allocates or frees between two looks nor a context that is half made changes it. All in
+  /// bytes.
   std::uint64_t Follow(std::uint64_t residual, std::uint64_t has, std::uint64_t said) {
     const auto beyond = [has](std::uint64_t bytes) { return has > bytes ? has - bytes : 0; };
     const std::uint64_t least = beyond(std::max(said, said_));
@@ -26,7 +28,7 @@ class ResidualSights {
     return followed;
   }
 
-  /// So many bytes it is for sure.
+  /// The bytes that the residual has at least, by the last two sights.
   std::uint64_t least() const { return least_; }
 
  private:

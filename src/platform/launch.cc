@@ -137,6 +137,11 @@ Status ProcessLauncher::Launch(const LaunchRequest& request) {
   if (!std::ranges::all_of(frame->streams, &Descriptor::is_open))
     return LaunchError("keep a stream of job", ToString(request.job));
   frame->bytes = EncodeLaunch(request);
+  // The launcher ends at a frame that is larger, and this one would be sent to the next launcher again.
+  if (frame->bytes.size() > kMostLaunchBody) {
+    return LimitExceeded("job " + ToString(request.job) + " takes " + std::to_string(frame->bytes.size() >> 20) +
+                         " MiB to start, and 64 MiB is the most; give it a shorter script, command or environment");
+  }
   const std::uint64_t sequence = ++last_sequence_;
   std::memcpy(frame->bytes.data() + offsetof(LaunchFrameHeader, sequence), &sequence, sizeof sequence);
   unconfirmed_[{request.job, request.attempt}] = {.frame = frame, .sequence = sequence};

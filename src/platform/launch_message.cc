@@ -2,9 +2,14 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <type_traits>
+
+#include "platform/unix_socket.h"
 
 namespace divvy {
 namespace {
@@ -197,24 +202,10 @@ Result<LaunchRequest> DecodeLaunch(std::string_view body, const std::vector<Desc
 }
 
 ssize_t SendFramePart(int socket, std::string_view bytes, const std::vector<Descriptor>& streams, int flags) {
-  alignas(cmsghdr) char control[CMSG_SPACE(kMostLaunchStreams * sizeof(int))] = {};
-  iovec part = {.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (!streams.empty()) {
-    DIVVY_ASSERT(streams.size() <= kMostLaunchStreams);
-    std::array<int, kMostLaunchStreams> fds = {};
-    for (std::size_t i = 0; i < streams.size(); ++i) fds[i] = streams[i].get();
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(streams.size() * sizeof(int));
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(streams.size() * sizeof(int));
-    std::memcpy(CMSG_DATA(header), fds.data(), streams.size() * sizeof(int));
-  }
-  return ::sendmsg(socket, &message, flags | MSG_NOSIGNAL);
+  DIVVY_ASSERT(streams.size() <= kMostLaunchStreams);
+  std::array<int, kMostLaunchStreams> fds = {};
+  std::ranges::transform(streams, fds.begin(), &Descriptor::get);
+  return SendWithDescriptors(socket, bytes, std::span(fds).first(streams.size()), flags);
 }
 
 bool SendFrame(int socket, const LaunchFrame& frame) {

@@ -19,7 +19,7 @@
 namespace divvy {
 
 inline constexpr std::uint32_t kLaunchForm = 0xD1FF0001;    // Changes with the form of a frame.
-inline constexpr std::uint32_t kMostLaunchBody = 64 << 20;  // A script and an environment are bounded at submission.
+inline constexpr std::uint32_t kMostLaunchBody = 64 << 20;  // Bytes. Launch() refuses what is larger.
 inline constexpr std::uint32_t kMostLaunchStreams = 6;
 
 /// All that the launcher itself reads: the rest is decoded where it is used.
@@ -72,7 +72,8 @@ class LaunchFrameReader {
   explicit LaunchFrameReader(int socket) : socket_(socket) {}
   /// Waits for bytes and takes what is there. False: the other end is closed, or sends what is no frame.
   bool ReadMore();
-  /// The next complete frame, if there is one; none after what is no frame. What was read of it is wiped.
+  /// The next complete frame, if there is one. There is none any more once bytes came that are no frame. The bytes of
+  /// a frame that is given out are wiped.
   std::optional<LaunchFrame> Next();
   /// Wipes what has been read and not been given out: a fork has no use for it.
   void Forget();

@@ -1,8 +1,11 @@
 #include "platform/run_record.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+
 #include <stdlib.h>
 #include <unistd.h>
+#include <array>
 
 #include <filesystem>
 #include <fstream>
@@ -167,6 +170,36 @@ TEST(LaunchMessage, ArrivesAsItWasSent) {
   EXPECT_EQ(read.memory_limit, request.memory_limit);
   EXPECT_EQ(read.isolation, request.isolation);
   EXPECT_EQ(read.streams, request.streams);
+}
+
+TEST(LaunchMessage, BytesThatAreNoLaunchAreRefused) {
+  LaunchRequest request;
+  request.argv = {"true"};
+  request.uid = 1000;
+  const std::string frame = EncodeLaunch(request);
+  const std::string body = frame.substr(sizeof(LaunchFrameHeader));
+  EXPECT_TRUE(DecodeLaunch(body, {}));
+  for (std::size_t size = 0; size < body.size(); ++size) EXPECT_FALSE(DecodeLaunch(body.substr(0, size), {})) << size;
+  EXPECT_FALSE(DecodeLaunch(body + "x", {}));
+  std::vector<Descriptor> one_too_many;
+  one_too_many.emplace_back(::dup(1));
+  EXPECT_FALSE(DecodeLaunch(body, one_too_many));
+}
+
+TEST(LaunchMessage, AReaderEndsAtWhatIsNoFrame) {
+  LaunchFrameHeader old, large;
+  old.form = kLaunchForm + 1;
+  large.body_size = kMostLaunchBody + 1;
+  for (const LaunchFrameHeader& header : {old, large}) {
+    std::array<int, 2> ends = {};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+    const Descriptor ours(ends[0]), theirs(ends[1]);
+    ASSERT_EQ(::send(ours.get(), &header, sizeof header, 0), static_cast<ssize_t>(sizeof header));
+    LaunchFrameReader reader(theirs.get());
+    EXPECT_TRUE(reader.ReadMore());
+    EXPECT_FALSE(reader.Next());
+    EXPECT_FALSE(reader.ReadMore());
+  }
 }
 
 }  // namespace run_record_test

@@ -57,7 +57,8 @@ void ReadFrames(std::string_view bytes) {
   Require(given <= static_cast<std::size_t>(std::max<ssize_t>(sent, 0)), "more than was sent");
 }
 
-/// A request that is good but for what the bytes change in it. What is taken is written as it was read.
+/// A good request, in which the bytes change something. A request that is accepted all the same can be written and read
+/// again.
 void ChangeKnown(std::string_view bytes) {
   std::string frame = divvy::EncodeLaunch(Known());
   for (; bytes.size() >= 4; bytes.remove_prefix(4)) {
