@@ -10,25 +10,28 @@
 #include "daemon/container.h"
 #include "daemon/daemon.h"
 #include "daemon/deliver.h"
+#include "daemon/launcher_main.h"
 #include "daemon/seat.h"
 #include "keeper/keeper.h"
 #include "platform/launch.h"
 
 int main(int argc, char** argv) {
+  const auto seat = [](const std::vector<std::string>& own) { return divvy::SeatMain(own, divvy::cli::StepsMain); };
   if (argc > 2 && std::string_view(argv[1]) == "internal-launcher") {
     const auto fd = divvy::ParseInteger(argv[2]);
-    const auto seat = [](const std::vector<std::string>& own) { return divvy::SeatMain(own, divvy::cli::StepsMain); };
     return fd ? divvy::LauncherMain(static_cast<int>(*fd), seat) : 2;
   }
   const std::vector<std::string> words(argv, argv + argc);
   if (argc > 1 && words[1] == "internal-steps") return divvy::cli::StepsMain({words.begin() + 2, words.end()});
   if (argc > 1 && words[1] == "internal-inside") return divvy::cli::InsideMain({words.begin() + 2, words.end()});
   if (argc > 1 && words[1] == "internal-daemon") return divvy::DaemonMain({words.begin() + 2, words.end()});
+  if (argc > 1 && words[1] == "internal-launcher-service")
+    return divvy::LauncherServiceMain({words.begin() + 2, words.end()}, seat);
   if (argc > 1 && words[1] == "internal-container") return divvy::ContainerMain({words.begin() + 2, words.end()});
   if (argc > 1 && words[1] == "internal-container-remove")
     return divvy::ContainerRemoveMain({words.begin() + 2, words.end()});
   if (argc > 1 && words[1] == "internal-agent") return divvy::AgentMain({words.begin() + 2, words.end()});
-  if (argc > 1 && words[1] == "internal-deliver") return divvy::DeliverMain();
+  if (argc > 1 && words[1] == "internal-deliver") return divvy::DeliverMain({words.begin() + 2, words.end()});
   if (argc > 1 && words[1] == "keeper") return divvy::keeper::KeeperMain({words.begin() + 2, words.end()});
   return divvy::cli::Main(words);
 }

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -151,6 +152,9 @@ int StopAgent(bool is_quiet) {
     if (fd >= 0) ::close(fd);
     return Fail(FailedPrecondition("no agent runs here (" + path.substr(0, path.rfind('/')) + ")"));
   }
+  struct stat about = {};
+  if (::geteuid() == 0 && (::fstat(fd, &about) != 0 || about.st_uid != 0))
+    return Fail(PermissionDenied(path + " is not root's, so it is not believed"));
   char text[32] = "";
   static_cast<void>(!::pread(fd, text, sizeof text - 1, 0));
   const auto pid = static_cast<pid_t>(std::strtol(text, nullptr, 10));

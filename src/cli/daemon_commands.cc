@@ -155,6 +155,9 @@ int UpMain(const Words& words) {
                                                   "); divvy down ends it, its jobs go on"});
     }
   }
+  if (places.is_machine_wide && ::geteuid() == 0) {
+    if (const Status ready = LeaveRootToLauncher(flags.emulate); !ready) return Fail(ready.error());
+  }
   std::vector<std::string> arguments = {"divvy", "internal-daemon"};
   if (!flags.emulate.empty()) arguments.insert(arguments.end(), {"--emulate", flags.emulate});
   if (!flags.gpus.empty()) arguments.insert(arguments.end(), {"--gpus", flags.gpus});

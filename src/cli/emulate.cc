@@ -8,11 +8,11 @@
 namespace divvy::cli {
 
 int EmulateMain(const Words& words) {
-  const std::string state = FindPlaces().state;
+  const Places places = FindPlaces();
   // An agent keeps its own beside all else that is the agent's.
-  const bool is_agents =
-      ::access((state + "/emulate").c_str(), F_OK) != 0 && ::access((state + "/agent/emulate").c_str(), F_OK) == 0;
-  const Status driven = DriveEmulation(state + (is_agents ? "/agent/emulate" : "/emulate"), words);
+  const std::string agents = places.state + "/agent/emulate";
+  const bool is_agents = ::access(places.emulation.c_str(), F_OK) != 0 && ::access(agents.c_str(), F_OK) == 0;
+  const Status driven = DriveEmulation(is_agents ? agents : places.emulation, words);
   return driven ? 0 : Fail(driven.error());
 }
 

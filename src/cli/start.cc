@@ -1,7 +1,9 @@
 #include "cli/start.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
+#include <pwd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,6 +16,8 @@
 #include "cli/patience.h"
 #include "platform/launch_descriptor.h"
 #include "platform/spawn.h"
+
+extern "C" char** environ;
 
 namespace divvy::cli {
 namespace {
@@ -86,6 +90,30 @@ Status StartDetached(std::vector<std::string> arguments, const std::string& who)
   std::string text(Trim(*said));
   if (text.starts_with("divvy: ")) text.erase(0, 7);
   return FailedPrecondition(text.empty() ? who + " ended before it was ready; its log says more" : text);
+}
+
+Status LeaveRootToLauncher(const std::string& emulate) {
+  std::vector<std::string> launcher = {"divvy", "internal-launcher-service", "--leaves-when-idle"};
+  if (!emulate.empty()) launcher.insert(launcher.end(), {"--emulate", emulate});
+  DIVVY_CHECK(StartDetached(std::move(launcher), "the launcher"));
+  // What else root's shell has in its environment is not for a process that strangers speak with.
+  std::vector<std::string> kept;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view variable(*entry);
+    const std::string_view name = variable.substr(0, variable.find('='));
+    const bool is_wanted = name == "PATH" || name == "LANG" || name == "TZ" || name == "TMPDIR" ||
+                           name.starts_with("LC_") || name.starts_with("DIVVY_") || name == "SSL_CERT_FILE";
+    if (is_wanted) kept.emplace_back(variable);
+  }
+  ::clearenv();
+  for (const std::string& variable : kept)
+    ::setenv(variable.substr(0, variable.find('=')).c_str(), variable.substr(variable.find('=') + 1).c_str(), 1);
+  const passwd* user = ::getpwnam("divvy");
+  if (user == nullptr || user->pw_uid == 0) return Internal("the launcher has made no user divvy");
+  if (::initgroups(user->pw_name, user->pw_gid) != 0 || ::setresgid(user->pw_gid, user->pw_gid, user->pw_gid) != 0 ||
+      ::setresuid(user->pw_uid, user->pw_uid, user->pw_uid) != 0)
+    return Internal("cannot become user divvy: " + std::string(std::strerror(errno)));
+  return {};
 }
 
 }  // namespace divvy::cli

@@ -40,6 +40,8 @@ std::optional<User> FindUser(std::string_view name) {
   return user;
 }
 
+std::optional<User> FindAccount(std::string_view name) { return Account(name); }
+
 bool HasAccount(std::string_view name) { return Account(name).has_value(); }
 
 Error CannotRunAs(std::string_view name, std::string_view what) {

@@ -8,10 +8,12 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cerrno>
 #include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <memory>
 #include <set>
@@ -93,6 +95,7 @@ class Agent {
 
  private:
   Status WhoseNode();
+  Status TakeStateFolder() const;
   Status OpenNode(const dialect::Config& config);
   Status OpenSession();
   void OpenLogs(Duration keep);
@@ -353,6 +356,22 @@ void Agent::OpenLogs(Duration keep) {
   logs_ = std::make_unique<AgentLogs>(host_.node(), clock_, log_, folder_ + "/logs", keep, std::move(ports));
 }
 
+// A daemon that served this machine before has left the folder to its user, who could put anything in ours.
+Status Agent::TakeStateFolder() const {
+  struct stat about = {};
+  if (!places_.is_machine_wide || ::geteuid() != 0) return {};
+  if (::lstat(places_.state.c_str(), &about) == 0 && about.st_uid != 0) {
+    // It is the daemon's while that runs.
+    DIVVY_CHECK(ForbidBeside(places_.state + "/daemon.lock", "daemon"));
+    if (::lchown(places_.state.c_str(), 0, 0) != 0)
+      return Internal("cannot take over " + places_.state + ": " + std::strerror(errno));
+  }
+  // From here on nobody but root puts anything there.
+  if (::lstat(folder_.c_str(), &about) == 0 && (about.st_uid != 0 || !S_ISDIR(about.st_mode)))
+    return PermissionDenied(folder_ + " is not root's; look at what is in it, and remove it");
+  return {};
+}
+
 Status Agent::Start() {
   RaiseFileLimit();
   ::umask(022);
@@ -361,6 +380,7 @@ Status Agent::Start() {
     DIVVY_TRY(config, dialect::ParseConfig(*text, places_.config));
   }
   log_.SetLevel(LogLevelFromName(config.log_level));
+  DIVVY_CHECK(TakeStateFolder());
   DIVVY_CHECK(MakeDirectory(folder_, places_.is_machine_wide ? 0711 : 0700));
   DIVVY_CHECK(MakeDirectory(folder_ + "/logs", 0711));
   DIVVY_TRY(lock_, LockFile(folder_ + "/agent.lock", "agent"));

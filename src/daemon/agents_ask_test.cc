@@ -121,6 +121,7 @@ class NoLaunches final : public Launcher {
   Status Launch(const LaunchRequest&) override { return {}; }
   void Confirm(JobId, std::uint32_t) override {}
   bool IsPending(JobId, std::uint32_t) const override { return false; }
+  void RemoveRecord(const RunRecord&) override {}
   void RepeatLost() override {}
 };
 

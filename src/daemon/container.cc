@@ -18,6 +18,7 @@
 #include "node/container_command.h"
 #include "platform/container_engine.h"
 #include "platform/process_tree.h"
+#include "platform/step_list_file.h"
 
 extern "C" char** environ;
 
@@ -261,6 +262,7 @@ class ContainerStart {
 
   void Note(const std::string& text) const {
     const Descriptor file(::open(log_path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+    ShareWithDaemon(file.get());
     // Whoever cannot write it down leaves, at worst, a container that the engine lists as ended.
     if (file.is_open()) static_cast<void>(!::write(file.get(), text.data(), text.size()));
   }

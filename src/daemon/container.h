@@ -34,7 +34,7 @@ ContainerLog ReadContainerLogFile(const std::string& path);
 /// A process that runs ContainerRemoveMain by the program `divvy`; a pidfd becomes readable when it has ended, and then
 /// Reap() is to be called. Not open: it could not be started.
 struct ContainerRemoval {
-  pid_t pid = 0;
+  pid_t pid = 0;  // 0: no child of ours.
   Descriptor pidfd;
   void Reap() const;
 };

@@ -80,7 +80,7 @@ int ContainerRemoveMain(const std::vector<std::string>& words) {
 
 void ContainerRemoval::Reap() const {
   int status = 0;
-  static_cast<void>(::waitpid(pid, &status, WNOHANG));
+  if (pid > 0) static_cast<void>(::waitpid(pid, &status, WNOHANG));
 }
 
 ContainerRemoval StartContainerRemoval(const std::string& divvy, std::int64_t uid, std::int64_t gid,

@@ -9,14 +9,19 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include "platform/root_errand.h"
 #include "wire/notify_messages.h"
 
 namespace divvy {
 
 class Courier {
  public:
+  /// Starts the process for an order as the user that it names (DeliveryOrder::run_as) or, where it names none, as the
+  /// daemon's, with `end` as its standard input and output, where it takes the launcher: for users and for mail.
+  using StartAs = std::function<Result<StartedProgram>(const wire::DeliveryOrder& order, int end)>;
+
   /// `command`: {"/path/of/divvy", "internal-deliver"}.
-  Courier(boost::asio::io_context& loop, std::vector<std::string> command);
+  Courier(boost::asio::io_context& loop, std::vector<std::string> command, StartAs start_as = nullptr);
   /// Deliveries under way go on by themselves; nobody hears how they went.
   ~Courier();
 
@@ -30,6 +35,7 @@ class Courier {
 
   boost::asio::io_context& loop_;
   std::vector<std::string> command_;
+  StartAs start_as_;
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
 };
 

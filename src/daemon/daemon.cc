@@ -34,6 +34,7 @@
 #include "daemon/node_host.h"
 #include "daemon/notify_host.h"
 #include "daemon/remote_door.h"
+#include "daemon/right_book.h"
 #include "daemon/routes.h"
 #include "daemon/run_journal.h"
 #include "daemon/sample_book.h"
@@ -45,6 +46,7 @@
 #include "platform/clock.h"
 #include "platform/gpu_process.h"
 #include "platform/kept_descriptor.h"
+#include "platform/launcher_service.h"
 #include "platform/places.h"
 #include "platform/tcp.h"
 #include "platform/user_identity.h"
@@ -73,6 +75,16 @@ std::optional<IgnoredProcess> LookUpProcess(std::int64_t pid) {
   return process;
 }
 
+/// The machine's daemon parses what strangers send, so it is not root; and it must see all processes.
+Status MayServeMachine() {
+  if (::geteuid() == 0)
+    return FailedPrecondition("the machine's daemon does not run as root; divvy up starts it right");
+  if (::access("/proc/1/stat", R_OK) == 0) return {};
+  return FailedPrecondition("user " + UserName(::geteuid()) +
+                            " does not see the processes of others (/proc is mounted with hidepid); mount it with "
+                            "gid=divvy, or without hidepid");
+}
+
 class Daemon {
  public:
   Daemon(Places places, DaemonFlags flags) : places_(std::move(places)), flags_(std::move(flags)), signals_(loop_) {}
@@ -92,6 +104,11 @@ class Daemon {
   Status ReplayJournal();
   void JoinFleet();
   std::string OwnName() const { return HostName(); }
+  /// Jobs run as whoever submitted them: root's daemon, or one that has a launcher.
+  bool ActsAsOthers() const { return errands_ != nullptr || ::geteuid() == 0; }
+  std::optional<User> FindUserHere(std::string_view name) const {
+    return errands_ ? FindAccount(name) : FindUser(name);
+  }
   // A daemon of one user runs that user's jobs.
   bool RunsRootJobs() const { return config_.root_jobs || !places_.is_machine_wide; }
   Status ApplyRestriction();
@@ -116,6 +133,8 @@ class Daemon {
   asio::signal_set signals_;
   RealClock clock_;
   int lock_ = -1;
+  std::shared_ptr<RootErrands> errands_;  // Of the machine's daemon, which is not root; null: of one's own.
+  RightBook rights_;
   std::unique_ptr<Store> store_;
   std::optional<RunJournal> journal_;
   bool is_journal_broken_ = false;  // And the log says so.
@@ -207,7 +226,8 @@ Status Daemon::Recover() {
   DIVVY_TRY(Store::Loaded loaded, store_->Load());
   notifier_ = MakeNotifier(config_, places_,
                            {loop_, log_, [this](Duration delay, std::function<void()> task) { After(delay, task); },
-                            config_.listen || !flags_.listen.empty(), RunsRootJobs()});
+                            config_.listen || !flags_.listen.empty(), RunsRootJobs(), errands_,
+                            [this](const User& user) { return rights_.Of(user); }});
   std::string boot_before;
   for (const auto& [key, value] : loaded.settings) {
     if (key == kBootKey) boot_before = value;
@@ -215,6 +235,7 @@ Status Daemon::Recover() {
       clock_.StartNotBefore(Time(Duration(*latest)));
     if (notifier_->LoadSetting(key, value)) continue;
     if (key.starts_with(WasteBook::kRow)) waste_rows_.emplace_back(key, value);
+    rights_.LoadSetting(key, value);
     tokens_.LoadSetting(key, value);
     ui_sessions_.LoadSetting(key, value);
     agent_door_->LoadSetting(key, value);
@@ -424,8 +445,9 @@ Result<Routes::Ports> Daemon::RoutePorts() {
     reader_->Do([this, work = std::move(work)] { asio::post(loop_, work()); });
   };
   ports.user_name = UserName;
-  ports.find_user = KeptUsers();
-  remote_ = std::make_shared<Routes::Remote>(Routes::Remote{RemoteCallers(tokens_, FindUser), {}, ""});
+  const auto find_user = [this](std::string_view name) { return FindUserHere(name); };
+  ports.find_user = KeptUsers(find_user);
+  remote_ = std::make_shared<Routes::Remote>(Routes::Remote{RemoteCallers(tokens_, find_user), {}, ""});
   ports.remote = remote_;
   ports.agents = agent_door_;
   far_streams_ = std::make_shared<FarStreams>(
@@ -460,6 +482,15 @@ Status Daemon::Serve() {
   HttpServerOptions options;
   options.path = places_.socket;
   options.mode = places_.is_machine_wide ? 0666 : 0600;
+  if (errands_) {
+    rights_.SetPorts({[this](int connection) { return errands_->RightOf(connection); },
+                      [this](const std::string& key, std::string text) {
+                        controller_->KeepSetting(key, std::move(text));
+                        core_->Touch();
+                      },
+                      [this](const std::string& line) { log_.Write(LogLevel::kWarning, line); }});
+    options.on_local = [this](int connection, const Peer& peer) { rights_.Learn(connection, peer.uid, peer.gid); };
+  }
   DIVVY_TRY(server_, HttpServer::Listen(loop_, options, [this](const Peer& peer, HttpRequest&& request, Reply reply) {
               if (log_.Writes(LogLevel::kTrace)) {
                 log_.Write(LogLevel::kTrace, "uid=" + std::to_string(peer.uid) + " pid=" + std::to_string(peer.pid) +
@@ -556,7 +587,17 @@ Status Daemon::Start() {
       MakeDirectory(places_.socket.substr(0, places_.socket.rfind('/')), places_.is_machine_wide ? 0755 : 0700));
   DIVVY_TRY(lock_, LockFile(places_.state + "/daemon.lock", "daemon"));
   DIVVY_CHECK(ForbidBeside(places_.state + "/agent/agent.lock", "agent"));
-  DIVVY_TRY(GpuSource gpus, OpenGpus({flags_.emulate, config_.mig, places_.runs}, places_));
+  IsolationFacts ways;
+  if (places_.is_machine_wide) {
+    DIVVY_CHECK(MayServeMachine());
+    errands_ = std::make_shared<RootErrands>(LauncherPlaces().errands);
+    DIVVY_TRY(ways, errands_->Isolation());
+  } else {
+    ways = LearnIsolation();
+  }
+  GpuWishes wishes = {flags_.emulate, config_.mig, places_.runs};
+  if (errands_) wishes.emulation = places_.emulation;
+  DIVVY_TRY(GpuSource gpus, OpenGpus(wishes, places_));
   DIVVY_TRY(store_, OpenSqliteStore(places_.state + "/divvy.db"));
   DIVVY_TRY(journal_, RunJournal::Open(places_.state + "/runs.journal"));
   writer_ = std::make_unique<Worker>();
@@ -569,13 +610,15 @@ Status Daemon::Start() {
   options.log_limit = config_.log_limit;
   options.slurm_directory = places_.state + "/slurm";
   options.names = {HostName(), places_.home};
-  options.may_change_user = ::geteuid() == 0;
+  options.may_change_user = ActsAsOthers();
+  options.errands = errands_;
+  options.right_of = [this](const User& user) { return rights_.Of(user); };
   options.uid = ::geteuid();
   options.runs_root_jobs = RunsRootJobs();
   options.divvy = OwnPath();
   options.grace = config_.grace;
   options.container = config_.container;
-  DIVVY_TRY(options.isolation, ChooseIsolation(config_.isolation, gpus.gpus, !flags_.emulate.empty()));
+  DIVVY_TRY(options.isolation, ChooseIsolation(config_.isolation, gpus.gpus, !flags_.emulate.empty(), ways));
   DIVVY_CHECK(host_.Open(std::move(options), std::move(gpus)));
   DIVVY_CHECK(Recover());
   host_.Run(config_.poll, [this](const std::vector<GpuObservation>& seen) {

@@ -199,12 +199,16 @@ DeliveryResult Deliver(const DeliveryOrder& order, Time now) {
   return ToMail(order, now);
 }
 
-int DeliverMain() {
+int DeliverMain(const std::vector<std::string>& words) {
   BeModest();
   const auto text = ReadAll(STDIN_FILENO);
   const auto order = text ? wire::Decode<DeliveryOrder>(*text) : Result<DeliveryOrder>(text.error());
-  const DeliveryResult result =
-      order ? Deliver(*order, RealClock().Now()) : DeliveryResult{false, false, 0, order.error().message};
+  const bool is_allowed =
+      !order || words.empty() || (order->channel == Name(NotifyChannel::kMail) && order->sendmail == words.front());
+  const std::string refusal = words.empty() ? "" : "nothing but mail by " + words.front() + " is sent from here";
+  const DeliveryResult result = !order       ? DeliveryResult{false, false, 0, order.error().message}
+                                : is_allowed ? Deliver(*order, RealClock().Now())
+                                             : DeliveryResult{false, false, 0, refusal};
   const std::string answer = wire::Encode(result);
   std::string_view rest = answer;
   while (!rest.empty()) {

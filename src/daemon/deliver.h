@@ -11,7 +11,7 @@
 namespace divvy {
 
 /// "divvy internal-deliver".
-int DeliverMain();
+int DeliverMain(const std::vector<std::string>& words);
 
 /// What that does, in this process; of one thread.
 wire::DeliveryResult Deliver(const wire::DeliveryOrder& order, Time now);

@@ -173,6 +173,7 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   void EndTurn();
   void Accept();
   bool AcceptLocal();
+  void AddLocal(Descriptor connection, Peer peer);
   bool AcceptTcp(int listener, bool is_plain);
   void Add(Descriptor fd, Peer peer, std::optional<TlsChannel> tls = std::nullopt);
   void Uncount(const HttpConnection& connection);
@@ -323,8 +324,13 @@ bool HttpServer::Loop::AcceptLocal() {
   }
   Peer peer = PeerOf(fd.get());
   if (const std::string why = MakeRoom(peer); !why.empty()) TellFull(fd.get(), why);
-  else Add(Descriptor(fd.release()), std::move(peer));
+  else AddLocal(Descriptor(fd.release()), std::move(peer));
   return true;
+}
+
+void HttpServer::Loop::AddLocal(Descriptor connection, Peer peer) {
+  if (options_.on_local) options_.on_local(connection.get(), peer);
+  Add(std::move(connection), std::move(peer));
 }
 
 // The oldest connection that waits for no answer; one that has never sent a request goes before one that has.

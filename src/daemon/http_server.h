@@ -123,6 +123,8 @@ struct HttpServerOptions {
   /// are answered with 503. Small requests are taken also where the others have used up the second one.
   std::size_t held_bytes_of_a_user = 17u << 20;
   std::size_t held_bytes = 68u << 20;
+  /// Hears of each connection on the socket that is taken, before its first request; may be empty.
+  std::function<void(int connection, const Peer& peer)> on_local;
 };
 
 class HttpServer {

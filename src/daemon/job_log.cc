@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+
 namespace divvy {
 namespace {
 
@@ -31,6 +33,7 @@ JobLog JobLogOf(const Node& node, const JobRecord& record, const JobSpec& spec, 
   // Nobody here has the rights to read it.
   if (const auto here = node.UserHere(record.user)) log.user = *here;
   else if (!log.is_ours) log.path.clear();
+  node.LendRights(log);
   return log;
 }
 
@@ -40,6 +43,14 @@ LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::
 }
 
 LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most, UserGroups& groups) {
+  if (!log.is_ours && log.errands) {
+    LogPiece piece;
+    piece.next = at;
+    auto file = log.errands->OpenLog({log.user.uid, log.user.gid, log.right}, log.path, piece.error);
+    if (!file) piece.trouble = file.error().message;
+    if (!file) piece.error = EACCES;
+    return file && file->is_open() ? ReadOpenLog(*file, at, last, true, most) : piece;
+  }
   // Our own rights as well where we cannot have another's.
   if (log.is_ours || ::geteuid() != 0) return ReadLog(log.path, at, last, {}, most);
   const auto uid = static_cast<uid_t>(log.user.uid);

@@ -19,8 +19,10 @@ std::string ErrorPath(const JobRecord& record, const JobSpec& spec, const NodeNa
 
 struct JobLog {
   std::string path;
-  bool is_ours = false;  // The log that divvy keeps.
-  User user;             // With whose rights another one is read.
+  bool is_ours = false;                  // The log that divvy keeps.
+  User user;                             // With whose rights another one is read;
+  UserRight right = {};                  // the right to these,
+  std::shared_ptr<RootErrands> errands;  // and who opens it; null: we do it ourselves.
 };
 
 /// `is_error`: its error file, where it has one of its own.

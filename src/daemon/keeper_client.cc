@@ -80,6 +80,13 @@ void KeeperClient::TryLater() {
 
 // In a session of its own: it is not for the daemon's terminal, nor for whoever ends the daemon.
 void KeeperClient::StartOne() {
+  if (options_.start) {
+    const auto pid = options_.start();
+    options_.note(pid ? "event=keeper_started pid=" + std::to_string(*pid)
+                      : "event=keeper_not_started what=\"" + pid.error().message + "\"");
+    if (!pid) trouble_ = pid.error().message;
+    return;
+  }
   if (options_.command.empty()) return;
   Spawn spawn(Spawn::Apart::kSession);
   spawn.OpenNull(0).OpenNull(1).Open(2, options_.log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);

@@ -23,6 +23,8 @@ class KeeperClient final : public KeeperPort {
     std::string directory;             // Where the keeper keeps its tenants' folders, and listens.
     std::string log;                   // What the last one that was started says on standard error.
     std::vector<std::string> command;  // Starts one, which goes on without us. Empty: somebody else does.
+    std::function<Result<std::int64_t>()>
+        start;  // In place of `command`, where it takes root's rights; returns its pid.
     std::function<void(const std::string& line)> note;
   };
   /// A keeper that is to be there answers within milliseconds; one that must be started, within some tenths of a

@@ -216,28 +216,39 @@ std::string KeeperDirectory(const std::string& runs) { return runs + "/share"; }
 /// The file with the --emulate description of the last start that had stand-in GPUs.
 std::string LastEmulationPath(const Places& places) { return places.state + "/emulate/description"; }
 
+Result<std::string> PrepareEmulation(const std::string& emulate, const std::string& machine,
+                                     const std::string& folder) {
+  DIVVY_TRY(std::vector<GpuFacts> described, LoadGpuDescription(emulate));
+  if (described.size() > Server::kMostGpus) {
+    const std::string most = std::to_string(Server::kMostGpus);
+    return InvalidArgument("--emulate " + emulate + " makes " + std::to_string(described.size()) +
+                           " GPUs, and jobs are given " + most + " of a machine at most; write " + most +
+                           " or fewer, and let other machines join for more (divvy agent --emulate)");
+  }
+  // A file may name them itself.
+  if (!machine.empty() && ::access(emulate.c_str(), F_OK) != 0) MakeOwn(described, machine);
+  return WriteEmulation(described, folder);
+}
+
 Result<GpuSource> OpenGpus(const GpuWishes& wishes, const Places& places) {
   const std::string& emulate = wishes.emulate;
-  const std::string& machine = wishes.machine;
   const std::string slices = KeeperDirectory(wishes.runs);
   GpuSource source;
   source.mig = wishes.mig;
   if (!emulate.empty()) {
-    DIVVY_TRY(std::vector<GpuFacts> described, LoadGpuDescription(emulate));
-    if (described.size() > Server::kMostGpus) {
-      const std::string most = std::to_string(Server::kMostGpus);
-      return InvalidArgument("--emulate " + emulate + " makes " + std::to_string(described.size()) +
-                             " GPUs, and jobs are given " + most + " of a machine at most; write " + most +
-                             " or fewer, and let other machines join for more (divvy agent --emulate)");
+    const std::string own = places.state + "/emulate";
+    const std::string folder = wishes.emulation.empty() ? own : wishes.emulation;
+    std::string library = folder + "/" + kEmulatedNvml;
+    if (wishes.emulation.empty()) {
+      DIVVY_TRY(library, PrepareEmulation(emulate, wishes.machine, folder));
+    } else {
+      DIVVY_CHECK(MakeDirectory(own, 0755));  // Of the description alone.
     }
-    // A file may name them itself.
-    if (!machine.empty() && ::access(emulate.c_str(), F_OK) != 0) MakeOwn(described, machine);
-    DIVVY_TRY(const std::string library, WriteEmulation(described, places.state + "/emulate"));
     DIVVY_TRY(source.probe, OpenNvml(library, "", wishes.mig, slices));
     source.library = library;
     std::ofstream(LastEmulationPath(places)) << emulate;
     source.text = "emulated: " + emulate;
-    source.libraries = places.state + "/emulate";
+    source.libraries = folder;
     source.environment = {"DIVVY_EMULATE=" + EmulatedWorldPath(source.libraries)};
   } else {
     auto probe = OpenNvml("", "", wishes.mig, slices);

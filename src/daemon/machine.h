@@ -61,7 +61,11 @@ struct GpuWishes {
   MigUse mig = MigUse::kUse;
   std::string runs;
   std::string machine = "";
+  /// The folder of the stand-in GPUs, where somebody else has made them (PrepareEmulation); empty: they are made here.
+  std::string emulation = "";
 };
+/// Makes stand-in GPUs in `folder`; returns the path of their NVML library. `emulate`, `machine`: as above.
+Result<std::string> PrepareEmulation(const std::string& emulate, const std::string& machine, const std::string& folder);
 Result<GpuSource> OpenGpus(const GpuWishes& wishes, const Places& places);
 
 /// Of a folder of runs: where the keeper of its shared GPUs has what is its own.

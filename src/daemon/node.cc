@@ -237,6 +237,7 @@ LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec, co
     StartTasks(record, record.gang.empty() ? spec : WholeOf(record, spec), request);
   request.uid = here.uid;
   request.gid = here.gid;
+  request.right = WithRight(here).right;
   // Raising a hard limit takes root, and so does binding others by rules.
   request.limits = UnderRules(spec.capture.limits,
                               options_.may_change_user ? user_limits_.Of(here, controller_->Now()) : LimitTable());
@@ -259,6 +260,8 @@ void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>
   if (spec->is_foreground && order.seat == 0 && kept == streams_.end()) return AwaitCaller(order, spec);
   const auto here = CheckUser(record.user);
   if (!here) return FailLaunch(record, here.error().message);
+  if (options_.errands && WithRight(*here).right == UserRight{})
+    return FailLaunch(record, MissingRight(*here), kMachineCannot);
   JobIsolation tried;
   if (const Status folders = SetOwnFolders(options_.isolation, FoldersOf(*spec), tried); !folders)
     return FailLaunch(record, options_.names.name() + ": " + folders.error().message, kCannotRun);
@@ -295,12 +298,7 @@ void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>
   run.lock = request.isolation.lock;
   runs_.insert_or_assign(record.id, std::move(run));
   Status launched;
-  if (record.request.is_elastic()) launched = WriteGpusFile(options_.run_directory, record.id, record.gpus);
-  if (launched) {
-    const bool is_other = options_.may_change_user;
-    launched = MakeStepFolder(options_.run_directory, is_other ? request.uid : options_.uid,
-                              is_other ? request.gid : record.user.gid);
-  }
+  if (record.request.is_elastic()) launched = SetGpusFile(record.id, record.gpus);
   if (launched) launched = launcher_.Launch(request);
   if (kept != streams_.end()) streams_.erase(kept);
   if (!launched) FailLaunch(record, launched.error().message, kMachineCannot);
@@ -369,8 +367,8 @@ void Node::Deliver(Run& run, const Order& order) {
     const int signal = stop->signal != 0 ? stop->signal : run.stop_signal;
     const Duration grace = stop->grace >= Duration(0) ? stop->grace : run.grace;
     if (run.adopted) {
-      run.adopted->SignalTree(grace > Duration(0) ? signal : SIGKILL);
-      run.adopted->SignalTree(SIGCONT);
+      SignalAdopted(run, grace > Duration(0) ? signal : SIGKILL, OrphanReach::kTree);
+      SignalAdopted(run, SIGCONT, OrphanReach::kTree);
       run.kill_at = std::min(run.kill_at, AddSaturating(controller_->Now(), grace));
       run.limit_at = kNever;
     } else {
@@ -378,16 +376,16 @@ void Node::Deliver(Run& run, const Order& order) {
     }
   } else if (const auto* send = std::get_if<SignalOrder>(&order)) {
     if (!run.adopted) static_cast<void>(SendSignal(record, send->signal, send->reach));
-    else if (send->reach == SignalReach::kFirstProcess) run.adopted->Signal(send->signal);
-    else run.adopted->SignalTree(send->signal);
+    else if (send->reach == SignalReach::kFirstProcess) SignalAdopted(run, send->signal, OrphanReach::kFirst);
+    else SignalAdopted(run, send->signal, OrphanReach::kTree);
   } else if (const auto* pause = std::get_if<PauseOrder>(&order)) {
-    if (run.adopted) run.adopted->SignalTree(pause->is_paused ? SIGSTOP : SIGCONT);
+    if (run.adopted) SignalAdopted(run, pause->is_paused ? SIGSTOP : SIGCONT, OrphanReach::kTree);
     else static_cast<void>(pause->is_paused ? SendPause(record) : SendContinue(record));
   } else if (const auto* resize = std::get_if<ResizeOrder>(&order)) {
     // A job that finds no news there is told them by its next checkpoint all the same.
-    static_cast<void>(WriteGpusFile(options_.run_directory, resize->job, resize->gpus));
+    static_cast<void>(SetGpusFile(resize->job, resize->gpus));
     if (!resize->is_signalled || run.resize_signal == 0) return;
-    if (run.adopted) run.adopted->Signal(run.resize_signal);
+    if (run.adopted) SignalAdopted(run, run.resize_signal, OrphanReach::kFirst);
     else static_cast<void>(SendSignal(record, run.resize_signal, SignalReach::kFirstProcess));
   } else if (const auto* limit = std::get_if<TimeLimitOrder>(&order)) {
     const JobRecord* live = controller_->Find(limit->job);
@@ -429,7 +427,7 @@ void Node::OnReport(const SupervisorReport& report) {
     // A guard may say once more what its supervisor said; the record there may be a later attempt's by then.
     const auto there = ReadRunRecord(options_.run_directory, record.job);
     const bool is_it = there && there->attempt == record.attempt;
-    if (report.kind == SupervisorReport::Kind::kExited && is_it) RemoveRunRecord(options_.run_directory, record);
+    if (report.kind == SupervisorReport::Kind::kExited && is_it) launcher_.RemoveRecord(record);
     return;
   }
   const ProcessIdentity before = std::exchange(run->second.record, record).supervisor;
@@ -442,6 +440,13 @@ void Node::OnReport(const SupervisorReport& report) {
   if (const auto window = windows_.extract(record.job)) static_cast<void>(SendResize(record, window.mapped()));
   SayState(run->second);
   for (const Order& order : std::exchange(run->second.waiting, {})) Deliver(run->second, order);
+}
+
+void Node::OnRefused(JobId job, std::uint32_t attempt) {
+  const auto run = runs_.find(job);
+  const JobRecord* live = controller_->Find(job);
+  if (run == runs_.end() || run->second.record.attempt != attempt || live == nullptr) return;
+  FailLaunch(*live, MissingRight(live->user), kMachineCannot);
 }
 
 void Node::OnEnded(const RunRecord& record) {
@@ -472,7 +477,7 @@ void Node::OnEnded(const RunRecord& record) {
   // What a SIGKILL left of its containers goes before its GPUs are anybody else's, by whatever group when none is
   // known.
   const User user = OwnerOf(record, live).value_or(User{uid, kNoGroup, ""});
-  auto removal = std::make_shared<ContainerRemoval>(StartContainerRemoval(options_.divvy, user.uid, user.gid, path));
+  auto removal = std::make_shared<ContainerRemoval>(RemoveContainers(user, path));
   if (!watch_ || !removal->pidfd.is_open()) return finish();
   watch_(removal->pidfd.get(), [removal, finish] {
     removal->Reap();
@@ -483,7 +488,7 @@ void Node::OnEnded(const RunRecord& record) {
 void Node::Forget(JobId job, std::uint32_t attempt) {
   const auto run = runs_.find(job);
   if (run == runs_.end() || run->second.record.attempt != attempt) return;
-  RemoveRunRecord(options_.run_directory, run->second.record);
+  launcher_.RemoveRecord(run->second.record);
   runs_.erase(run);
 }
 
@@ -550,7 +555,7 @@ std::string Node::IsolationTextOf(JobId job) const {
   if (const auto run = runs_.find(job); run != runs_.end()) {
     if (run->second.lock != DeviceLock::kNone) text = Text(run->second.lock);
     // One that has ended has no cgroup any more, and is here for a little while yet.
-    count = JobCgroup::Open(run->second.record.cgroup).RefusedDevices().value_or(count);
+    count = RefusedDevicesOf(run->second).value_or(count);
   }
   if (count == 0) return text;
   return text + (text.empty() ? "" : "; ") + std::to_string(count) +

@@ -19,6 +19,7 @@
 #include "node/job_environment.h"
 #include "platform/isolation.h"
 #include "platform/launch.h"
+#include "platform/root_errand.h"
 #include "platform/supervisor_adoption.h"
 #include "platform/use_probe.h"
 #include "platform/user_limits.h"
@@ -35,7 +36,11 @@ struct NodeOptions {
   NodeNames names;
   std::string divvy = "divvy";   // This executable's path: jobs start their tasks by it.
   std::int64_t uid = 0;          // The daemon's own.
-  bool may_change_user = false;  // A root daemon runs each job as its submitter.
+  bool may_change_user = false;  // Each job runs as its submitter: we are root, or the launcher is.
+  /// What a launcher with more rights than ours does for us; null: we do it ourselves.
+  std::shared_ptr<RootErrands> errands;
+  /// The right to run jobs as this user, which such a launcher asks for; none where nobody gave it.
+  std::function<UserRight(const User& user)> right_of;
   /// Of an agent that may: the account of that name on this machine, where it may have other numbers than on the
   /// controller's. From any thread. Null: users are known by their numbers.
   std::function<std::optional<User>(const std::string& name)> find_user;
@@ -50,6 +55,8 @@ struct NodeOptions {
 };
 
 struct JobLog;
+struct GangFile;
+struct ContainerRemoval;
 
 /// The streams of a foreground job's caller, until its process has them. Closed when dropped.
 using Streams = std::array<Descriptor, 3>;
@@ -91,6 +98,8 @@ class Node final : public OrderPort {
   /// Hears of runs whose processes are gone, before the controller does.
   void SetOver(std::function<void(JobId job, std::uint32_t attempt)> over) { over_ = std::move(over); }
   void OnReport(const SupervisorReport& report);
+  /// The launcher has refused to start it (ProcessLauncher::TakeRefused).
+  void OnRefused(JobId job, std::uint32_t attempt);
   /// What it has on this machine, by the plan.
   GpuSet GpusHere(const JobRecord& record) const;
   /// Finds runs whose supervisor was killed, or whose report was lost. To be called every second or so.
@@ -136,6 +145,8 @@ class Node final : public OrderPort {
   std::vector<RunHere> runs_here() const;
   /// Where the output of a run here goes; nothing where that is not known.
   std::optional<JobLog> LogOfRun(JobId job) const;
+  /// What it takes to read this log, where the launcher opens users' files for us.
+  void LendRights(JobLog& log) const;
   /// Whose processes a run here are, as it was launched; -1: it does not run here, or has not said so yet.
   std::int64_t uid_of(JobId job) const;
   const Isolation& isolation() const { return options_.isolation; }
@@ -192,6 +203,16 @@ class Node final : public OrderPort {
   void Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>& spec);
   void Deliver(Run& run, const Order& order);
 
+  // What takes root's rights on a served machine, and is the launcher's to do there (node_errands.cc).
+  UserWithRight WithRight(const User& user) const;
+  std::string MissingRight(const User& user) const;
+  Status SetGpusFile(JobId job, GpuSet gpus) const;
+  Status Stage(const Run& run, const GangFile& gang, const User& owner) const;
+  int SignalAdopted(const Run& run, int signal, OrphanReach reach) const;
+  std::optional<Exit> ExitOfAdopted(const Run& run) const;
+  std::optional<std::int64_t> RefusedDevicesOf(const Run& run) const;
+  ContainerRemoval RemoveContainers(const User& user, const std::string& list) const;
+
   // Parts of gangs (node_gang.cc).
   /// Its record with what it has of the whole here.
   static JobRecord PartOf(const LaunchOrder& order);
@@ -215,7 +236,7 @@ class Node final : public OrderPort {
   void KeepTimeOfAdopted();
   void LoadStopTerms(Run& run);
   /// SIGKILL to what a job without supervisor, guard and first process left behind. True when nothing is left.
-  bool EndLeftovers(const RunRecord& record) const;
+  bool EndLeftovers(const RunRecord& record) const;  // (node_errands.cc)
   /// Says again what a job's supervisor may not have heard before it was killed.
   void Remind(Run& run);
   /// Goes on with a run of which only the record is left.

@@ -69,20 +69,16 @@ void Node::AdoptOrphan(const RunRecord& record) {
   watch_(run.adopted->fd(), [this, job = record.job] {
     const auto at = runs_.find(job);
     if (at == runs_.end() || !at->second.adopted) return;
-    const auto exit = at->second.adopted->PollExit();
+    const auto exit = ExitOfAdopted(at->second);
     if (!exit) return;
     Run& ended = at->second;
     ended.record.exit = exit;
     ended.record.exit->hit_time_limit = ended.hit_limit;
     ended.record.ended = controller_->Now();
     // What it left behind must not keep the GPU, and keeps it while it lives.
-    ended.awaits_leftovers = ended.adopted->SignalTree(SIGKILL) > 0;
+    ended.awaits_leftovers = SignalAdopted(ended, SIGKILL, OrphanReach::kTree) > 0;
     if (!ended.awaits_leftovers) OnEnded(ended.record);
   });
-}
-
-bool Node::EndLeftovers(const RunRecord& record) const {
-  return SignalLeftBehind(record.process, "DIVVY_JOB_ID=" + ToString(record.job), SIGKILL) == 0;
 }
 
 // Who was stopped by the lease did nothing wrong, and is queued again as if the controller had waited for it.
@@ -140,7 +136,7 @@ void Node::KeepTimeOfAdopted() {
   for (auto& [job, run] : runs_) {
     if (!run.adopted) continue;
     if (run.awaits_leftovers) {
-      run.awaits_leftovers = run.adopted->SignalTree(SIGKILL) > 0;
+      run.awaits_leftovers = SignalAdopted(run, SIGKILL, OrphanReach::kTree) > 0;
       if (!run.awaits_leftovers) OnEnded(run.record);
       continue;
     }
@@ -151,7 +147,7 @@ void Node::KeepTimeOfAdopted() {
     }
     run.hit_limit |= run.limit_at <= now;
     if (run.limit_at <= now) Deliver(run, StopOrder{job, 0, Duration(-1)});
-    if (run.kill_at <= now) run.adopted->SignalTree(SIGKILL);
+    if (run.kill_at <= now) SignalAdopted(run, SIGKILL, OrphanReach::kTree);
   }
 }
 
@@ -189,7 +185,7 @@ void Node::CheckSupervisors() {
       case RunState::kNeverStarted:
         if (launcher_.IsPending(record.job, attempt)) break;  // The launcher repeats it.
         // An earlier daemon's launcher had passed it on, and its supervisor was killed before its first word.
-        RemoveRunRecord(options_.run_directory, record);
+        launcher_.RemoveRecord(record);
         runs_.erase(run);
         SayVanished(record.job, attempt, RunVanished::kNeverStarted);
         break;
@@ -245,7 +241,7 @@ bool Node::FindRun(RunRecord record, const std::map<JobId, std::uint32_t>& expec
   const auto end = [&] {
     if (state == RunState::kWatched) static_cast<void>(SendStop(record, SIGKILL, Duration(0)));
     if (state == RunState::kOrphaned) EndLeftovers(record);
-    RemoveRunRecord(options_.run_directory, record);
+    launcher_.RemoveRecord(record);
     runs_.erase(record.job);
     return false;
   };
@@ -300,7 +296,7 @@ void Node::TakeOn(const RunRecord& record, std::uint32_t attempt, bool was_reboo
       SayVanished(record.job, attempt, was_rebooted ? RunVanished::kRebooted : RunVanished::kUnseen);
       break;
     case RunState::kNeverStarted:
-      RemoveRunRecord(options_.run_directory, record);
+      launcher_.RemoveRecord(record);
       OnNeverStarted(record.job, attempt, was_rebooted);
       break;
   }

@@ -21,7 +21,10 @@ class NoLaunches final : public Launcher {
   Status Launch(const LaunchRequest&) override { return {}; }
   void Confirm(JobId, std::uint32_t) override {}
   bool IsPending(JobId, std::uint32_t) const override { return false; }
+  void RemoveRecord(const RunRecord& record) override { RemoveRunRecord(run_directory, record); }
   void RepeatLost() override {}
+
+  std::string run_directory;
 };
 
 /// Knows no job until it adopts one.
@@ -59,7 +62,7 @@ class StrangeRecords : public testing::Test {
       ::_exit(127);
     }
     NodeOptions options;
-    options.run_directory = folder_ + "/runs";
+    options.run_directory = launcher_.run_directory = folder_ + "/runs";
     options.log_directory = folder_;
     options.uid = ::geteuid();
     node_ = std::make_unique<Node>(std::move(options), launcher_, std::vector<GpuFacts>(4));

@@ -117,9 +117,7 @@ void Node::LetGo(Run& run, const GoOrder& order) {
   }
   // Never as the user of the controller's numbers: here they may be somebody else's.
   const auto owner = OwnerOf(run.record, live);
-  const std::string steps =
-      StepListPath(options_.run_directory, owner ? owner->uid : run.record.uid, order.job.value());
-  const Status staged = owner ? StageGo(steps, gang, owner->uid, owner->gid)
+  const Status staged = owner ? Stage(run, gang, *owner)
                               : NotFound("machine " + options_.names.name() + " has no user " + live->user.name);
   if (!staged) {
     run.failure = staged.error().message;
@@ -127,7 +125,6 @@ void Node::LetGo(Run& run, const GoOrder& order) {
   }
   run.was_let_go = true;
   if (!run.adopted) return static_cast<void>(SendGo(run.record));  // Who takes over from it is told again.
-  SayGo(steps);
   LookAtAdoptedPart(run);
   SayState(run);
   Deliver(run, TimeLimitOrder{order.job, kNever, ""});

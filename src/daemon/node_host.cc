@@ -15,6 +15,7 @@
 #include "daemon/share_place.h"
 #include "dialect/slurm.h"
 #include "platform/disk_room.h"
+#include "platform/launcher_service.h"
 #include "platform/slice_record.h"
 
 namespace divvy {
@@ -68,8 +69,10 @@ Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
   prober_ = std::make_unique<Worker>();
   ProcessLauncherOptions launching;
   launching.run_directory = options.run_directory;
+  if (options.errands) launching.served_at = LauncherPlaces().launches;
+  errands_ = options.errands;
   DIVVY_TRY(launcher_, ProcessLauncher::Start(launching));
-  DIVVY_TRY(const int report_socket, BindReportSocket(options.run_directory));
+  DIVVY_TRY(const int report_socket, launcher_->OpenReports());
   watches_->reports = std::make_unique<asio::posix::stream_descriptor>(loop_, report_socket);
   if (options.log_limit > Bytes()) {
     log_limit_ = std::make_unique<LogLimit>(options.log_directory, options.log_limit, [this](const std::string& line) {
@@ -109,6 +112,11 @@ void NodeHost::OpenShares(const NodeOptions& options) {
   for (const char* name : {"libnvidia-ml.so.1", "libcuda.so.1"}) {
     if (!gpus_.libraries.empty())
       client.command.insert(client.command.end(), {"--emulate-library", gpus_.libraries + "/" + name});
+  }
+  if (options.errands) {
+    client.start = [errands = options.errands, is_emulated = !gpus_.libraries.empty()] {
+      return errands->StartKeeper(is_emulated);
+    };
   }
   client.note = [this](const std::string& line) { log_.Write(LogLevel::kInfo, line); };
   keeper_ = std::make_unique<KeeperClient>(loop_, std::move(client));
@@ -234,6 +242,13 @@ void NodeHost::WatchLauncher() {
         const std::int64_t before = launcher_->launcher_pid();
         if (const Status again = launcher_->OnReadable(); !again) return give_up_(again.error());
         const bool is_new = launcher_->launcher_pid() != before;
+        for (const auto& [job, attempt] : launcher_->TakeRefused()) node_->OnRefused(job, attempt);
+        if (is_new && errands_) {
+          const auto reports = launcher_->OpenReports();
+          if (!reports) return give_up_(reports.error());
+          watches_->reports = std::make_unique<asio::posix::stream_descriptor>(loop_, *reports);
+          WatchReports();
+        }
         log_.Write(LogLevel::kWarning, is_new ? "event=launcher_died" : "event=supervisor_died");
         WatchLauncher();
       });
@@ -279,9 +294,14 @@ void NodeHost::Sample(Sampler::Options options, Sampler::OnSnapshot on_snapshot)
     }
     return now;
   };
-  sampler_ =
-      std::make_unique<Sampler>(loop_, *node_, OpenUseProbe(gpus_.probe != nullptr, gpus_.library), std::move(options));
+  sampler_ = std::make_unique<Sampler>(
+      loop_, *node_, OpenUseProbe(gpus_.probe != nullptr, gpus_.library, "", ReadIoByErrand()), std::move(options));
   sampler_->Begin(std::move(on_snapshot));
+}
+
+ReadIo NodeHost::ReadIoByErrand() const {
+  if (!errands_) return nullptr;
+  return [errands = errands_](std::span<const std::int64_t> pids) { return errands->ReadIo(pids); };
 }
 
 void NodeHost::WatchDisks(std::vector<std::string> folders, std::function<void(const std::string& what)> on_change) {

@@ -79,12 +79,14 @@ class NodeHost {
   void KeepFromTenants(const std::vector<GpuObservation>& seen);
   void LookAtDisks();
   void LimitLogs();
+  ReadIo ReadIoByErrand() const;
 
   boost::asio::io_context& loop_;
   const Log& log_;
   GiveUp give_up_;
   GpuSource gpus_;
   std::string run_directory_;
+  std::shared_ptr<RootErrands> errands_;  // As NodeOptions have it.
   std::unique_ptr<ProcessLauncher> launcher_;
   std::unique_ptr<Node> node_;
   std::unique_ptr<KeeperClient> keeper_;

@@ -34,8 +34,10 @@ class KeptLaunches final : public Launcher {
   }
   void Confirm(JobId, std::uint32_t) override {}
   bool IsPending(JobId, std::uint32_t) const override { return false; }
+  void RemoveRecord(const RunRecord& record) override { RemoveRunRecord(run_directory, record); }
   void RepeatLost() override {}
 
+  std::string run_directory;
   std::vector<LaunchRequest> launched;
 };
 
@@ -93,7 +95,7 @@ class GangNode : public testing::Test {
   void StartNode(const std::string& gpu_libraries = "") {
     NodeOptions options;
     options.gpu_libraries = gpu_libraries;
-    options.run_directory = folder_ + "/runs";
+    options.run_directory = launcher_.run_directory = folder_ + "/runs";
     options.log_directory = folder_;
     options.names = {"host.example.org", "", "n2"};
     options.divvy = "/usr/bin/divvy";
@@ -461,7 +463,7 @@ class NodeUsers : public GangNode {
   /// Of an agent of root, on a machine where ada is 4711 and root is root.
   void StartAgents(bool runs_root_jobs) {
     NodeOptions options;
-    options.run_directory = folder_ + "/runs";
+    options.run_directory = launcher_.run_directory = folder_ + "/runs";
     options.log_directory = folder_;
     options.names = {"host.example.org", "", "n2"};
     options.divvy = "/bin/true";
@@ -520,6 +522,7 @@ TEST_F(NodeUsers, TheWordToGoIsTheUsersOfTheRunThoughTheNameServiceIsSilent) {
   JobRecord gang = Gang();
   gang.user = {1000, 1000, "ada"};
   Launch(1, Script(), gang);
+  ASSERT_TRUE(MakeStepFolder(folder_ + "/runs", 4711, 4712));  // As its supervisor does.
   RunRecord part = Part(1002);
   part.uid = 4711;
   part.gid = 4712;
@@ -558,6 +561,7 @@ TEST_F(NodeUsers, WhatIsLeftOfContainersGoesByTheNumberOfTheRunThoughTheNameServ
   std::function<void()> on_removed;
   node_->SetWatch([&](int, std::function<void()> then) { on_removed = std::move(then); });
   EXPECT_EQ(Refusal({1000, 1000, "ada"}), "");
+  ASSERT_TRUE(MakeStepFolder(folder_ + "/runs", 4711, 4712));
   const std::string log = ContainerLogPath(StepListPath(folder_ + "/runs", 4711, 17));
   std::ofstream(log) << "engine /bin/true\nbegun divvy-17-0\n";
   ASSERT_EQ(ReadContainerLogFile(log).left.size(), 1u);

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "daemon/accounts.h"
 #include "daemon/courier.h"
 #include "daemon/machine.h"
 #include "platform/tls.h"
@@ -20,10 +21,22 @@ std::shared_ptr<Notifier> MakeNotifier(const dialect::Config& config, const Plac
   options.is_machine_wide = places.is_machine_wide;
   options.serves_others = host.serves_others;
   options.takes_root_commands = host.takes_root_commands;
-  options.own_uid = static_cast<std::int64_t>(::geteuid());
+  // Where the launcher acts as others, so do we.
+  options.own_uid = host.errands ? 0 : static_cast<std::int64_t>(::geteuid());
   Notifier::Ports ports;
   ports.after = host.after;
-  auto courier = std::make_shared<Courier>(host.loop, std::vector<std::string>{OwnPath(), "internal-deliver"});
+  Courier::StartAs start_as;
+  if (host.errands) {
+    start_as = [errands = host.errands, right_of = host.right_of](const wire::DeliveryOrder& order,
+                                                                  int end) -> Result<StartedProgram> {
+      if (order.run_as.empty()) return errands->Start({::geteuid(), ::getegid(), {}}, UserProgram::kDeliver, "", end);
+      const auto user = FindAccount(order.run_as);
+      if (!user) return NotFound("there is no user " + order.run_as + " here");
+      return errands->Start({user->uid, user->gid, right_of(*user)}, UserProgram::kDeliver, "", end);
+    };
+  }
+  auto courier = std::make_shared<Courier>(host.loop, std::vector<std::string>{OwnPath(), "internal-deliver"},
+                                           std::move(start_as));
   ports.deliver = [courier](const wire::DeliveryOrder& order, std::function<void(const wire::DeliveryResult&)> done) {
     courier->Send(order, std::move(done));
   };

@@ -10,6 +10,7 @@
 #include "daemon/notifier.h"
 #include "dialect/config.h"
 #include "platform/places.h"
+#include "platform/root_errand.h"
 
 namespace divvy {
 
@@ -19,6 +20,8 @@ struct NotifyHost {
   std::function<void(Duration, std::function<void()>)> after;
   bool serves_others = false;
   bool takes_root_commands = false;
+  std::shared_ptr<RootErrands> errands;  // Of a launcher that acts as users for us, and the right to that; null: none.
+  std::function<UserRight(const User& user)> right_of;
 };
 std::shared_ptr<Notifier> MakeNotifier(const dialect::Config& config, const Places& places, const NotifyHost& host);
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "platform/log_limit.h"
 
 namespace divvy {
 namespace {
@@ -65,7 +66,7 @@ bool OldLogs::IsOld(const std::string& name, Time ended_before) {
   if (!S_ISREG(status.st_mode) || written >= ended_before) return false;
   // Where the history does not know whose it is, that the file is divvy's own shows in its mode alone: what a user
   // names is made with the user's umask.
-  const bool has_our_mode = (status.st_mode & 07777) == 0600;
+  const bool has_our_mode = HasOwnLogMode(status);
   if (store_ == nullptr) return has_our_mode && !is_alive_(*job);
   const auto record = store_->Find(*job);
   if (!record) return record.error().code == ErrorCode::kNotFound && has_our_mode;

@@ -31,10 +31,10 @@ void Sampler::Begin(OnSnapshot on_snapshot) {
 
 // At whole multiples of the period by the wall's clock, so that all machines look at the same moments.
 void Sampler::Arm() {
-  using Clock = std::chrono::system_clock;
-  const auto period = std::chrono::duration_cast<Clock::duration>(options_.every);
-  const Clock::duration now = Clock::now().time_since_epoch();
-  timer_->timer.expires_at(Clock::time_point((now / period + 1) * period));
+  using Wall = std::chrono::system_clock;
+  const auto period = std::chrono::duration_cast<Wall::duration>(options_.every);
+  const Wall::duration now = Wall::now().time_since_epoch();
+  timer_->timer.expires_at(Wall::time_point((now / period + 1) * period));
   timer_->timer.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
     Look();

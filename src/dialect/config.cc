@@ -226,6 +226,7 @@ std::vector<Key> Keys(Config& config) {
     DIVVY_TRY(const std::int64_t count, ConfigCount(value, 1, 100'000'000));
     return static_cast<std::uint64_t>(count);
   };
+  const auto lowest_uid = [](const ConfigValue& value) { return ConfigCount(value, 1, 65'533); };
   return {
       {"daemon", "log_level", Into(config.log_level, level)},
       {"gpus", "use", Into(config.use, Gpus)},
@@ -250,6 +251,7 @@ std::vector<Key> Keys(Config& config) {
       {"jobs", "default_time_limit", IntoSpan(config.default_time_limit, "8h")},
       {"jobs", "max_time_limit", IntoSpan(config.max_time_limit, "3d")},
       {"jobs", "root_jobs", Into(config.root_jobs, ConfigYesOrNo)},
+      {"jobs", "lowest_uid", Into(config.lowest_uid, lowest_uid)},
       {"jobs", "grace", IntoSpan(config.grace, "30s", Duration(0), 24h)},
       {"jobs", "keep_finished", IntoSpan(config.keep_finished, "90d")},
       {"jobs", "keep_logs", IntoSpan(config.keep_logs, "30d")},
@@ -351,10 +353,10 @@ bool operator==(const Config& a, const Config& b) {
   const auto rest = [](const Config& c) {
     return std::tie(c.log_level, c.use, c.emulate, c.ignore_unmanaged_below, c.mig, c.poll, c.max_queued,
                     c.max_queued_of_user, c.users_may_raise, c.hides_others_jobs, c.default_time_limit,
-                    c.max_time_limit, c.root_jobs, c.grace, c.keep_finished, c.keep_logs, c.log_limit, c.takes_samples,
-                    c.sample_every, c.most_samples, c.has_dcgm_names, c.waste, c.notify, c.isolation, c.container,
-                    c.listen, c.name, c.lost_after, c.requeue_lost_after, c.has_ui, c.ui_listen, c.is_ui_remote,
-                    c.admin_users, c.admin_groups, c.teams, c.pools);
+                    c.max_time_limit, c.root_jobs, c.lowest_uid, c.grace, c.keep_finished, c.keep_logs, c.log_limit,
+                    c.takes_samples, c.sample_every, c.most_samples, c.has_dcgm_names, c.waste, c.notify, c.isolation,
+                    c.container, c.listen, c.name, c.lost_after, c.requeue_lost_after, c.has_ui, c.ui_listen,
+                    c.is_ui_remote, c.admin_users, c.admin_groups, c.teams, c.pools);
   };
   return a.policy == b.policy && rest(a) == rest(b);
 }

@@ -44,8 +44,9 @@ struct Config {
   // [jobs]; 0 is no limit, and for ever.
   Duration default_time_limit{0};
   Duration max_time_limit{0};
-  Duration grace = 30s;    // For jobs that name none.
-  bool root_jobs = false;  // The machine's daemon, or agent, runs jobs of uid 0.
+  Duration grace = 30s;            // For jobs that name none.
+  bool root_jobs = false;          // The machine's daemon, or agent, runs jobs of uid 0.
+  std::int64_t lowest_uid = 1000;  // Below it are system users, as whom the launcher runs nothing.
   Duration keep_finished = std::chrono::hours(24) * 90;
   Duration keep_logs = std::chrono::hours(24) * 30;
   Bytes log_limit;  // Of each log that divvy keeps, the newest; 1 MiB at least, or 0: all of it.

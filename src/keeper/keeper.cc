@@ -33,7 +33,7 @@ Result<std::unique_ptr<Keeper>> Keeper::Make(KeeperOptions options) {
   DIVVY_TRY(std::unique_ptr<EventLoop> loop, EventLoop::Make());
   std::unique_ptr<Keeper> keeper(new Keeper(std::move(options), std::move(loop)));
   Keeper* raw = keeper.get();
-  DIVVY_TRY(keeper->door_, NodeDoor::Open(*raw->loop_, raw->options_.directory,
+  DIVVY_TRY(keeper->door_, NodeDoor::Open(*raw->loop_, raw->options_.directory, raw->options_.node_uid,
                                           [raw](const wire::KeeperRequest& request) { raw->OnRequest(request); }));
   keeper->mechanisms_.is_emulated = !raw->options_.cuda.empty();
   keeper->mechanisms_.has_interposer = !raw->options_.interposer.empty();

@@ -38,6 +38,7 @@ struct KeeperOptions {
   /// is 300 to 500 MiB.
   std::uint64_t first_residual = std::uint64_t{512} << 20;
   std::string directory;            // Of the tenants' folders, the records and the socket.
+  std::int64_t node_uid = -1;       // Whose node, other than ours and root's, may connect; -1: none.
   std::string interposer;           // libdivvy_cuda.so, to be preloaded into jobs; empty: there is none.
   std::string nvml;                 // A stand-in for libnvidia-ml.so.1; empty: the driver's own.
   std::string cuda;                 // A stand-in for libcuda.so.1; empty: the driver's own.

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/text.h"
 #include "keeper/keeper.h"
 #include "platform/share_library.h"
 
@@ -29,6 +30,8 @@ Result<Arguments> Read(const std::vector<std::string>& words) {
     const std::string& value = words[++i];
     if (word == "--directory") {
       read.options.directory = value;
+    } else if (word == "--served-by") {
+      read.options.node_uid = ParseInteger(value).value_or(-1);
     } else if (word == "--emulate-library") {
       const std::string name = std::filesystem::path(value).filename().native();
       (name.starts_with("libnvidia-ml") ? read.options.nvml : read.options.cuda) = value;
@@ -65,7 +68,9 @@ int KeeperMain(const std::vector<std::string>& words) {
   if (::mkdir(options.directory.c_str(), 0711) != 0 && errno != EEXIST)
     return Refuse(Internal("making " + options.directory));
   // Jobs of other users pass through it to folders of their own.
-  if (::chmod(options.directory.c_str(), 0711) != 0) return Refuse(Internal("opening " + options.directory));
+  // The node's group may see which tenants there are.
+  if (::chmod(options.directory.c_str(), options.node_uid < 0 ? 0711 : 02751) != 0)
+    return Refuse(Internal("opening " + options.directory));
   auto library = WriteShareLibrary(options.directory);
   if (!library) return Refuse(library.error());
   options.interposer = *std::move(library);

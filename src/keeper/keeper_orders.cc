@@ -60,6 +60,11 @@ void Keeper::OnPlace(const sharing::Place& place) {
   if (kept == nullptr || kept->tenant != nullptr) return;
   RecordedTenant& record = kept->record;
   record.gpus.assign(place.to.begin(), place.to.end());
+  // What follows is given to this user, and a number that is too large would become another's.
+  constexpr std::int64_t kLastId = 0xFFFF'FFFE;
+  for (const std::int64_t id : {record.terms.uid, record.terms.gid}) {
+    if (id < 0 || id > kLastId) return FailPending(*kept, Goal::kPlaced, std::to_string(id) + " is no user's number");
+  }
   const std::vector<std::string> uuids = UuidsOf(record.gpus);
   std::vector<TenantDevice> devices;
   for (std::size_t i = 0; i < uuids.size(); ++i) {

@@ -24,11 +24,12 @@ constexpr std::size_t kMostUnread = std::size_t{8} << 20;
 
 }  // namespace
 
-Result<std::unique_ptr<NodeDoor>> NodeDoor::Open(EventLoop& loop, const std::string& directory,
+Result<std::unique_ptr<NodeDoor>> NodeDoor::Open(EventLoop& loop, const std::string& directory, std::int64_t node_uid,
                                                  std::function<void(const wire::KeeperRequest&)> asked) {
-  std::unique_ptr<NodeDoor> door(new NodeDoor(loop, std::move(asked)));
-  DIVVY_TRY(door->listener_, ListenUnix(directory + "/" + std::string(wire::kKeeperSocket), 0600));
-  door->path_ = directory + "/" + std::string(wire::kKeeperSocket);
+  std::unique_ptr<NodeDoor> door(new NodeDoor(loop, node_uid, std::move(asked)));
+  const std::string path = directory + "/" + std::string(wire::kKeeperSocket);
+  DIVVY_TRY(door->listener_, ListenUnix(path, node_uid < 0 ? 0600 : 0666));
+  door->path_ = path;
   struct stat about {};
   if (::stat(door->path_.c_str(), &about) == 0) door->inode_ = about.st_ino;
   NodeDoor* raw = door.get();
@@ -45,7 +46,7 @@ void NodeDoor::Accept() {
   Descriptor link(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!link.is_open()) return;
   const std::int64_t uid = CredentialsOf(link.get()).uid;
-  if (uid != static_cast<std::int64_t>(::geteuid()) && uid != 0) return;
+  if (uid != static_cast<std::int64_t>(::geteuid()) && uid != 0 && (uid != node_uid_ || uid < 0)) return;
   if (link_.is_open()) HangUp();
   link_ = std::move(link);
   loop_.Watch(link_.get(), [this] { Read(); });

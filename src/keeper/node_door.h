@@ -14,8 +14,9 @@ namespace divvy::keeper {
 
 class NodeDoor {
  public:
-  /// `asked` is called with each request, in their order. Another keeper serves there already: kAlreadyExists.
-  static Result<std::unique_ptr<NodeDoor>> Open(EventLoop& loop, const std::string& directory,
+  /// `asked` is called with each request, in their order. `node_uid`: who may connect besides us and root; -1: nobody.
+  /// Another keeper serves there already: kAlreadyExists.
+  static Result<std::unique_ptr<NodeDoor>> Open(EventLoop& loop, const std::string& directory, std::int64_t node_uid,
                                                 std::function<void(const wire::KeeperRequest&)> asked);
   ~NodeDoor();
 
@@ -29,14 +30,15 @@ class NodeDoor {
   void Answer(std::uint64_t id, const Status& status);
 
  private:
-  NodeDoor(EventLoop& loop, std::function<void(const wire::KeeperRequest&)> asked)
-      : loop_(loop), asked_(std::move(asked)) {}
+  NodeDoor(EventLoop& loop, std::int64_t node_uid, std::function<void(const wire::KeeperRequest&)> asked)
+      : loop_(loop), node_uid_(node_uid), asked_(std::move(asked)) {}
   void Accept();
   void Read();
   void Write();
   void HangUp();
 
   EventLoop& loop_;
+  std::int64_t node_uid_;
   std::function<void(const wire::KeeperRequest&)> asked_;
   Descriptor listener_;
   std::string path_;

@@ -31,6 +31,8 @@ Result<std::string> WriteEmulation(const std::vector<GpuFacts>& gpus, const std:
 
 /// The world file that WriteEmulation put into `directory`.
 std::string EmulatedWorldPath(const std::string& directory);
+/// The name of the stand-in for NVML there.
+inline constexpr const char* kEmulatedNvml = "libnvidia-ml.so.1";
 
 /// What a program needs in its environment to find the emulated GPUs of `directory`, by NVML and by CUDA: the names and
 /// values to be set. `library_path`: what it has of LD_LIBRARY_PATH.

@@ -55,7 +55,7 @@ TEST_F(GangFilesTest, TheKeyIsItsUsersAlone) {
 
 TEST_F(GangFilesTest, WhoIsWhoIsKnownWithTheWord) {
   EXPECT_EQ(ReadGangFile(steps_).error().code, ErrorCode::kNotFound);
-  ASSERT_TRUE(StageGo(steps_, Two(), ::geteuid(), ::getegid()));
+  ASSERT_TRUE(StageGo(steps_, GangFileText(Two()), ::geteuid(), ::getegid()));
   EXPECT_EQ(ReadGangFile(steps_).error().code, ErrorCode::kNotFound);
   ASSERT_TRUE(SayGo(steps_));
   EXPECT_EQ(ReadGangFile(steps_), Two());

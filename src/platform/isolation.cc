@@ -15,6 +15,7 @@
 #include "platform/job_cgroup.h"
 #include "platform/job_mounts.h"
 #include "platform/numa_cores.h"
+#include "platform/run_record.h"
 
 namespace divvy {
 namespace {
@@ -43,31 +44,19 @@ struct Choice {
   std::string refusal;  // Why none of those that were tried works.
 };
 
-Choice Choose(std::string_view wish) {
+Choice Choose(std::string_view wish, const IsolationFacts& facts) {
   Choice choice;
-  const auto refuse = [&](const std::string& why) {
-    choice.refusal += (choice.refusal.empty() ? "" : "; ") + why;
-    return choice;
-  };
+  const auto refuse = [&](const std::string& why) { choice.refusal += (choice.refusal.empty() ? "" : "; ") + why; };
   if (wish == "auto" || wish == "cgroup") {
-    const CgroupRoots roots = CgroupRoots::Find();
-    if (roots.of(CgroupController::kDevices)) {
-      const Status works = TryCgroup(roots, false);
-      if (works) return {DeviceLock::kProgram, ""};
-      refuse(works.error().message);
-    }
-    if (roots.device_controller()) {
-      const Status works = TryCgroup(roots, true);
-      if (works) return {DeviceLock::kController, ""};
-      refuse(works.error().message);
-    }
-    if (choice.refusal.empty())
-      refuse(::geteuid() == 0 ? "there is no cgroup that may be written" : "cgroups need root");
+    if (facts.has_programs && facts.no_program.empty()) return {DeviceLock::kProgram, ""};
+    if (facts.has_programs) refuse(facts.no_program);
+    if (facts.has_controller && facts.no_controller.empty()) return {DeviceLock::kController, ""};
+    if (facts.has_controller) refuse(facts.no_controller);
+    if (choice.refusal.empty()) refuse(facts.is_root ? "there is no cgroup that may be written" : "cgroups need root");
   }
   if (wish == "auto" || wish == "mounts") {
-    const Status works = CanMount();
-    if (works) return {DeviceLock::kMounts, ""};
-    refuse(works.error().message);
+    if (facts.no_mounts.empty()) return {DeviceLock::kMounts, ""};
+    refuse(facts.no_mounts);
   }
   return choice;
 }
@@ -86,16 +75,16 @@ std::vector<std::string> FilesOf(const IsolationWishes& wishes, const std::vecto
   return files;
 }
 
-std::string Describe(const Isolation& here, const std::string& why_not) {
+std::string Describe(const Isolation& here, const IsolationFacts& facts, const std::string& why_not) {
   std::string text = here.gpus;
   if (!why_not.empty()) text += ": " + why_not;
   if (here.lock == DeviceLock::kProgram) text += ", what is refused is counted";
-  if (const std::string rest = CgroupRoots::Find().Text(); !rest.empty()) text += "; " + rest;
+  if (!facts.controllers.empty()) text += "; " + facts.controllers;
   if (here.wishes.has_own_tmp) text += "; own /tmp and /dev/shm";
   else if (here.wishes.has_own_shm) text += "; own /dev/shm";
   if (here.wishes.limits_cpus) {
-    const bool is_kept = CgroupRoots::Find().of(CgroupController::kCpu).has_value();
-    text += is_kept ? "; no more CPU time than --cpus" : "; --cpus is advisory: no cgroup limits CPU time here";
+    text +=
+        facts.limits_cpus ? "; no more CPU time than --cpus" : "; --cpus is advisory: no cgroup limits CPU time here";
   }
   if (!here.wishes.keeps_privileges) text += "; no new privileges";
   return text;
@@ -148,7 +137,53 @@ std::vector<std::string> NvidiaDeviceFiles(const std::vector<GpuFacts>& gpus, co
   return files;
 }
 
-Result<Isolation> ChooseIsolation(const IsolationWishes& wishes, const std::vector<GpuFacts>& gpus, bool is_emulated) {
+IsolationFacts LearnIsolation() {
+  IsolationFacts facts;
+  const CgroupRoots roots = CgroupRoots::Find();
+  facts.is_root = ::geteuid() == 0;
+  facts.has_programs = roots.of(CgroupController::kDevices).has_value();
+  facts.has_controller = roots.device_controller().has_value();
+  if (facts.has_programs) {
+    if (const Status works = TryCgroup(roots, false); !works) facts.no_program = works.error().message;
+  }
+  if (facts.has_controller) {
+    if (const Status works = TryCgroup(roots, true); !works) facts.no_controller = works.error().message;
+  }
+  if (const Status works = CanMount(); !works) facts.no_mounts = works.error().message;
+  facts.controllers = roots.Text();
+  facts.limits_cpus = roots.of(CgroupController::kCpu).has_value();
+  return facts;
+}
+
+std::string IsolationFactsText(const IsolationFacts& facts) {
+  RecordWriter out;
+  out.Add("root", facts.is_root ? 1 : 0);
+  out.Add("programs", facts.has_programs ? 1 : 0);
+  out.Add("no_program", facts.no_program);
+  out.Add("controller", facts.has_controller ? 1 : 0);
+  out.Add("no_controller", facts.no_controller);
+  out.Add("no_mounts", facts.no_mounts);
+  out.Add("controllers", facts.controllers);
+  out.Add("limits_cpus", facts.limits_cpus ? 1 : 0);
+  return out.text();
+}
+
+IsolationFacts ReadIsolationFacts(std::string_view text) {
+  const RecordFields fields(text);
+  IsolationFacts facts;
+  facts.is_root = fields.Number("root") == 1;
+  facts.has_programs = fields.Number("programs") == 1;
+  facts.no_program = fields.Text("no_program");
+  facts.has_controller = fields.Number("controller") == 1;
+  facts.no_controller = fields.Text("no_controller");
+  facts.no_mounts = fields.Text("no_mounts");
+  facts.controllers = fields.Text("controllers");
+  facts.limits_cpus = fields.Number("limits_cpus") == 1;
+  return facts;
+}
+
+Result<Isolation> ChooseIsolation(const IsolationWishes& wishes, const std::vector<GpuFacts>& gpus, bool is_emulated,
+                                  const IsolationFacts& facts) {
   Isolation here;
   here.wishes = wishes;
   if (wishes.keeps_near_gpus) here.node_cores = NumaNodeCores();
@@ -156,7 +191,7 @@ Result<Isolation> ChooseIsolation(const IsolationWishes& wishes, const std::vect
   const std::vector<std::string> files = FilesOf(wishes, gpus, is_emulated);
   const bool is_wanted = wishes.devices != "off";
   if (is_wanted && !files.empty()) {
-    const Choice choice = Choose(wishes.devices);
+    const Choice choice = Choose(wishes.devices, facts);
     if (choice.lock == DeviceLock::kNone && wishes.devices != "auto") {
       return FailedPrecondition("[isolation] devices = \"" + wishes.devices +
                                 "\" does not work here: " + choice.refusal + "; \"auto\" takes what works");
@@ -174,13 +209,13 @@ Result<Isolation> ChooseIsolation(const IsolationWishes& wishes, const std::vect
     return FailedPrecondition("[isolation] require = true, but GPUs cannot be closed here: " + why +
                               "; mend that, or take require out of divvy.toml");
   }
-  if (const Status works = CanMount(); !works) here.no_mounts = works.error().message;
+  here.no_mounts = facts.no_mounts;
   if ((wishes.has_own_tmp || wishes.has_own_shm) && !here.no_mounts.empty()) {
     return FailedPrecondition(std::string("[isolation] private_") + (wishes.has_own_tmp ? "tmp" : "shm") +
                               " does not work here: " + here.no_mounts);
   }
   here.gpus = Text(here.lock);
-  here.text = Describe(here, why_not);
+  here.text = Describe(here, facts, why_not);
   return here;
 }
 

@@ -51,9 +51,27 @@ struct Isolation {
   std::string text = gpus;                               // Of everything.
 };
 
-/// Tries what `wishes` leave open, and takes the first that works. kFailedPrecondition where they name a way that does
-/// not work here. `is_emulated`: the GPUs are stand-ins, whose devices have no files unless the wishes say so.
-Result<Isolation> ChooseIsolation(const IsolationWishes& wishes, const std::vector<GpuFacts>& gpus, bool is_emulated);
+/// Which ways work, for whoever starts the jobs here.
+struct IsolationFacts {
+  bool is_root = false;
+  bool has_programs = false;    // There is a cgroup v2 hierarchy that may be written;
+  std::string no_program;       // and why no device program can be attached there; empty: one can.
+  bool has_controller = false;  // The same of cgroup v1's controller of devices.
+  std::string no_controller;
+  std::string no_mounts;    // Why no mount namespace can be made; empty: one can.
+  std::string controllers;  // CgroupRoots::Text().
+  bool limits_cpus = false;
+};
+/// Tries them with this process's rights.
+IsolationFacts LearnIsolation();
+/// As lines of key=value, between the launcher and the daemon.
+std::string IsolationFactsText(const IsolationFacts& facts);
+IsolationFacts ReadIsolationFacts(std::string_view text);
+
+/// Takes the first way that `wishes` leave open and that works. kFailedPrecondition where they name one that does not
+/// work here. `is_emulated`: the GPUs are stand-ins, whose devices have no files unless the wishes say so.
+Result<Isolation> ChooseIsolation(const IsolationWishes& wishes, const std::vector<GpuFacts>& gpus, bool is_emulated,
+                                  const IsolationFacts& facts = LearnIsolation());
 
 /// For a job with `mine`. Closes nothing of one whose GPUs change while it runs (`is_elastic`).
 JobIsolation IsolationOf(const Isolation& here, const std::vector<GpuFacts>& gpus, GpuSet mine, bool is_elastic);

@@ -132,6 +132,27 @@ TEST_F(IsolatedJob, IsRefusedAnothersDeviceByMounts) {
   EXPECT_TRUE(CanOpen(Work("gpu1"))) << "it is closed to others than the job";
 }
 
+// A daemon that has been taken over names what is closed, and may put anything where it says.
+TEST_F(IsolatedJob, MountsNothingButDevices) {
+  if (!Works(DeviceLock::kMounts)) GTEST_SKIP() << "no mount namespace";
+  std::filesystem::create_directory(Work("folder"));
+  std::filesystem::create_symlink(Work("folder"), Work("link"));
+  std::ofstream(Work("file")) << "text";
+  for (const char* name : {"folder", "link", "file"}) {
+    LaunchRequest request = Shell("echo it runs");
+    request.isolation.lock = DeviceLock::kMounts;
+    request.isolation.closed_devices = {Work(name)};
+    Run(request);
+    EXPECT_NE(0, exited_[request.job.value()].exit->code) << name;
+    EXPECT_EQ(Output().find("it runs"), std::string::npos) << name;
+  }
+  LaunchRequest request = Shell("echo it runs");
+  request.isolation.lock = DeviceLock::kMounts;
+  request.isolation.closed_devices.assign(600, Work("gpu1"));
+  Run(request);
+  EXPECT_NE(exited_[request.job.value()].exit->failure.find("no more than 512"), std::string::npos);
+}
+
 // What a daemon without root does: in a process that has become nobody.
 TEST_F(IsolatedJob, IsRefusedAnothersDeviceInAUserNamespaceAndCannotUndoIt) {
   const pid_t child = ::fork();

@@ -6,11 +6,13 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <span>
@@ -33,21 +35,6 @@ bool IsUnder(const std::string& path, std::string_view folder) {
   return path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/';
 }
 
-// What the file system at `path` is mounted with: a mount that changes one thing must repeat the others, and those that
-// were there before a user namespace are locked.
-unsigned long FlagsOf(const std::string& path) {
-  struct statvfs about = {};
-  if (::statvfs(path.c_str(), &about) != 0) return 0;
-  unsigned long flags = 0;
-  if ((about.f_flag & ST_RDONLY) != 0) flags |= MS_RDONLY;
-  if ((about.f_flag & ST_NOSUID) != 0) flags |= MS_NOSUID;
-  if ((about.f_flag & ST_NOEXEC) != 0) flags |= MS_NOEXEC;
-  if ((about.f_flag & ST_NOATIME) != 0) flags |= MS_NOATIME;
-  if ((about.f_flag & ST_NODIRATIME) != 0) flags |= MS_NODIRATIME;
-  if ((about.f_flag & ST_RELATIME) != 0) flags |= MS_RELATIME;
-  return flags;
-}
-
 bool Write(const char* path, std::string_view text) {
   const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
   if (fd < 0) return false;
@@ -56,12 +43,59 @@ bool Write(const char* path, std::string_view text) {
   return is_written;
 }
 
+// Of linux/mount.h, which is not to be included beside the library's header.
+struct MountAttributes {
+  std::uint64_t set = 0;
+  std::uint64_t clear = 0;
+  std::uint64_t propagation = 0;
+  std::uint64_t user_namespace = 0;
+};
+constexpr std::uint64_t kNoDevices = 0x4;
+constexpr unsigned kCloneTree = 0x1;
+constexpr unsigned kFromDescriptor = 0x4;
+constexpr unsigned kToDescriptor = 0x40;
+
+// For kernels before 5.12. Looked up more than once, so only where nobody but root changes what is found. What the file
+// system is mounted with is said again: those flags that were there before a user namespace are locked.
+bool CloseByPath(const char* path) {
+  struct statvfs about = {};
+  if (std::strncmp(path, "/dev/", 5) != 0 || std::strstr(path, "/../") != nullptr || ::statvfs(path, &about) != 0 ||
+      ::mount(path, path, nullptr, MS_BIND, nullptr) != 0)
+    return false;
+  constexpr std::array<std::pair<unsigned long, unsigned long>, 6> kFlags = {{{ST_RDONLY, MS_RDONLY},
+                                                                              {ST_NOSUID, MS_NOSUID},
+                                                                              {ST_NOEXEC, MS_NOEXEC},
+                                                                              {ST_NOATIME, MS_NOATIME},
+                                                                              {ST_NODIRATIME, MS_NODIRATIME},
+                                                                              {ST_RELATIME, MS_RELATIME}}};
+  unsigned long flags = MS_NODEV;
+  for (const auto& [is_so, flag] : kFlags) flags |= (about.f_flag & is_so) != 0 ? flag : 0;
+  return ::mount(nullptr, path, nullptr, MS_REMOUNT | MS_BIND | flags, nullptr) == 0;
+}
+
+// The path is looked up once, and what is found there is mounted on itself where it is a device: so whoever changes the
+// path meanwhile has nothing else mounted anywhere. Allocates nothing.
+bool CloseDevice(const char* path) {
+  const Descriptor found(::open(path, O_PATH | O_CLOEXEC));
+  if (!found.is_open()) return errno == ENOENT;
+  struct stat about = {};
+  if (::fstat(found.get(), &about) != 0) return false;
+  errno = ENODEV;
+  if (!S_ISCHR(about.st_mode)) return false;
+  const Descriptor tree(
+      static_cast<int>(::syscall(SYS_open_tree, found.get(), "", AT_EMPTY_PATH | kCloneTree | O_CLOEXEC)));
+  MountAttributes attributes = {.set = kNoDevices};
+  if (tree.is_open() &&
+      ::syscall(SYS_mount_setattr, tree.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) == 0)
+    return ::syscall(SYS_move_mount, tree.get(), "", found.get(), "", kFromDescriptor | kToDescriptor) == 0;
+  return (errno == ENOSYS || errno == EPERM) && CloseByPath(path);
+}
+
 bool Mount(const MountPlan::Step& step) {
+  if (step.closes_device) return CloseDevice(step.target.c_str());
   if (step.source.empty())
     return ::mount("tmpfs", step.target.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") == 0;
-  if (::mount(step.source.c_str(), step.target.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0) return false;
-  if (step.flags == 0) return true;
-  return ::mount(nullptr, step.target.c_str(), nullptr, MS_REMOUNT | MS_BIND | step.flags, nullptr) == 0;
+  return ::mount(step.source.c_str(), step.target.c_str(), nullptr, MS_BIND | MS_REC, nullptr) == 0;
 }
 
 int Try(void* plan) { ::_exit(EnterMounts(*static_cast<const MountPlan*>(plan)) == 0 ? 0 : errno); }
@@ -70,9 +104,12 @@ int Try(void* plan) { ::_exit(EnterMounts(*static_cast<const MountPlan*>(plan)) 
 
 Result<MountPlan> PlanMounts(const MountWishes& wishes) {
   MountPlan plan;
+  constexpr std::size_t kMostDevices = 512;  // 64 GPUs, and the slices of each.
+  if (wishes.closed_devices.size() > kMostDevices)
+    return LimitExceeded("no more than " + std::to_string(kMostDevices) + " devices can be closed to a job");
   for (const std::string& device : wishes.closed_devices) {
     if (::access(device.c_str(), F_OK) != 0) continue;
-    plan.steps.push_back({.source = device, .target = device, .flags = FlagsOf(device) | MS_NODEV});
+    plan.steps.push_back({.source = "", .target = device, .closes_device = true});
   }
   if (wishes.has_own_shm) plan.steps.push_back({.source = "", .target = "/dev/shm"});
   if (!wishes.own_tmp.empty()) {

@@ -34,7 +34,7 @@ struct MountPlan {
   struct Step {
     std::string source;  // Empty: an empty file system in memory.
     std::string target;
-    unsigned long flags = 0;  // Of the second mount(2), which changes the first; 0: there is none.
+    bool closes_device = false;  // `target` is a device file, which is mounted on itself so that it opens no device.
   };
   std::vector<Step> steps;  // Empty: the job sees what all see.
   bool needs_user_namespace = false;

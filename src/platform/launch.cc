@@ -1,9 +1,11 @@
 #include "platform/launch.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,8 +18,11 @@
 #include <thread>
 
 #include "platform/launch_message.h"
+#include "platform/launcher.h"
 #include "platform/process_title.h"
 #include "platform/process_tree.h"
+#include "platform/supervisor_control.h"
+#include "platform/unix_socket.h"
 
 namespace divvy {
 namespace {
@@ -30,6 +35,37 @@ constexpr auto kOldLauncherWait = std::chrono::seconds(5);
 Error LaunchError(std::string_view what, std::string_view object) {
   return Internal("cannot " + std::string(what) + " '" + std::string(object) + "': " + std::strerror(errno));
 }
+
+Status SpawnLauncher(const std::vector<std::string>& command, int socket, int lock, pid_t& pid) {
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, socket, kLauncherSocket);
+  ::posix_spawn_file_actions_adddup2(&actions, lock, kLauncherLock);
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  // The launcher's own environment; no job gets it. What is bound once there is bound in all its forks.
+  std::string room = TitleRoom();
+  std::string binding = "LD_BIND_NOW=1";
+  std::vector<char*> environment = {room.data(), binding.data()};
+  for (char** entry = environ; *entry != nullptr; ++entry) environment.push_back(*entry);
+  environment.push_back(nullptr);
+  const int failure = ::posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environment.data());
+  ::posix_spawn_file_actions_destroy(&actions);
+  errno = failure;
+  if (failure != 0) return LaunchError("start the launcher", command[0]);
+  return {};
+}
+
+Error NoLauncher(const std::string& path, std::string_view why) {
+  return Unreachable("no launcher serves at '" + path + "' (" + std::string(why) +
+                     "); systemctl start divvy-launcher starts it, as does divvy up by root");
+}
+
+// posix_spawn's dup2 must not hit a descriptor that a later one still needs.
+Descriptor MoveAbove(Descriptor from, int lowest) { return Descriptor(::fcntl(from.get(), F_DUPFD_CLOEXEC, lowest)); }
+
+}  // namespace
 
 // The launcher holds this lock while it lives: it belongs to the open file, a copy of which the launcher gets. A
 // process that is killed gives up its locks a moment before it counts as dead, and until then its supervisors believe
@@ -60,36 +96,22 @@ Result<Descriptor> AwaitLauncherLock(const std::string& run_directory) {
   return file;
 }
 
-Status SpawnLauncher(const std::vector<std::string>& command, int socket, int lock, pid_t& pid) {
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, socket, kLauncherSocket);
-  ::posix_spawn_file_actions_adddup2(&actions, lock, kLauncherLock);
-  std::vector<char*> argv;
-  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  // The launcher's own environment; no job gets it. What is bound once there is bound in all its forks.
-  std::string room = TitleRoom();
-  std::string binding = "LD_BIND_NOW=1";
-  std::vector<char*> environment = {room.data(), binding.data()};
-  for (char** entry = environ; *entry != nullptr; ++entry) environment.push_back(*entry);
-  environment.push_back(nullptr);
-  const int failure = ::posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environment.data());
-  ::posix_spawn_file_actions_destroy(&actions);
-  errno = failure;
-  if (failure != 0) return LaunchError("start the launcher", command[0]);
-  return {};
+void NameLauncher(int lock, std::int64_t pid) {
+  const ProcessIdentity self = IdentifyProcess(static_cast<pid_t>(pid));
+  const std::string text = std::to_string(self.pid) + " " + std::to_string(self.start_ticks) + "\n";
+  static_cast<void>(!::ftruncate(lock, 0));
+  static_cast<void>(!::pwrite(lock, text.data(), text.size(), 0));
 }
-
-// posix_spawn's dup2 must not hit a descriptor that a later one still needs.
-Descriptor MoveAbove(Descriptor from, int lowest) { return Descriptor(::fcntl(from.get(), F_DUPFD_CLOEXEC, lowest)); }
-
-}  // namespace
 
 Result<std::unique_ptr<ProcessLauncher>> ProcessLauncher::Start(ProcessLauncherOptions options) {
   const std::string& directory = options.run_directory;
   if (directory.empty() || directory.front() != '/') {
     return InvalidArgument("the run directory '" + directory + "' must be an absolute path");
+  }
+  if (!options.served_at.empty()) {
+    std::unique_ptr<ProcessLauncher> served(new ProcessLauncher(std::move(options)));
+    DIVVY_CHECK(served->Connect());
+    return served;
   }
   if (::mkdir(directory.c_str(), 0711) != 0 && errno != EEXIST) return LaunchError("make the run directory", directory);
   // Others may pass through, to the scripts that they run, and neither list nor change it.
@@ -101,7 +123,7 @@ Result<std::unique_ptr<ProcessLauncher>> ProcessLauncher::Start(ProcessLauncherO
 
 ProcessLauncher::~ProcessLauncher() {
   socket_.Reset();
-  if (launcher_pid_ > 0) ::waitpid(static_cast<pid_t>(launcher_pid_), nullptr, 0);
+  if (launcher_pid_ > 0 && options_.served_at.empty()) ::waitpid(static_cast<pid_t>(launcher_pid_), nullptr, 0);
 }
 
 Status ProcessLauncher::Spawn() {
@@ -116,10 +138,7 @@ Status ProcessLauncher::Spawn() {
   pid_t pid = 0;
   DIVVY_CHECK(SpawnLauncher(options_.command, theirs.get(), lock.get(), pid));
   launcher_pid_ = pid;
-  const ProcessIdentity self = IdentifyProcess(pid);
-  const std::string text = std::to_string(self.pid) + " " + std::to_string(self.start_ticks) + "\n";
-  static_cast<void>(!::ftruncate(lock.get(), 0));
-  static_cast<void>(!::pwrite(lock.get(), text.data(), text.size(), 0));
+  NameLauncher(lock.get(), pid);
   socket_ = std::move(ours);
   // The first frame is no launch: its body is the run directory.
   LaunchFrameHeader header = {.body_size = static_cast<std::uint32_t>(options_.run_directory.size())};
@@ -129,6 +148,53 @@ Status ProcessLauncher::Spawn() {
   to_send_.push_back(std::move(hello));
   Flush();
   return {};
+}
+
+// The launcher greets when an earlier one has left.
+Status ProcessLauncher::Connect() {
+  const std::string& path = options_.served_at;
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return InvalidArgument("'" + path + "' is too long for a socket");
+  std::ranges::copy(path, address.sun_path);
+  Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket.is_open() || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return NoLauncher(path, std::strerror(errno));
+  const auto patience = std::chrono::duration_cast<std::chrono::milliseconds>(2 * kOldLauncherWait);
+  pollfd polled = {.fd = socket.get(), .events = POLLIN, .revents = 0};
+  if (::poll(&polled, 1, static_cast<int>(patience.count())) <= 0) return NoLauncher(path, "it does not greet");
+  std::vector<Descriptor> reports = ReceiveDescriptors(socket.get(), 1);
+  if (reports.empty()) {
+    std::array<char, 512> why = {};
+    const ssize_t size = ::recv(socket.get(), why.data(), why.size(), MSG_WAITALL);
+    if (size > 0) return FailedPrecondition(std::string(why.data(), static_cast<std::size_t>(size)));
+    return NoLauncher(path, "it does not take this process, or is of another release");
+  }
+  std::int64_t pid = 0;
+  if (::recv(socket.get(), &pid, sizeof pid, MSG_WAITALL) != sizeof pid) return NoLauncher(path, "it ended");
+  socket_ = std::move(socket);
+  reports_ = std::move(reports.front());
+  launcher_pid_ = pid;
+  return {};
+}
+
+Result<int> ProcessLauncher::OpenReports() {
+  if (options_.served_at.empty()) return BindReportSocket(options_.run_directory);
+  const int copy = ::fcntl(reports_.get(), F_DUPFD_CLOEXEC, 0);
+  if (copy < 0) return LaunchError("keep", "the report socket");
+  return copy;
+}
+
+void ProcessLauncher::RemoveRecord(const RunRecord& record) {
+  if (options_.served_at.empty()) return RemoveRunRecord(options_.run_directory, record);
+  LaunchFrameHeader header;
+  header.is_removal = 1;
+  header.job = record.job.value();
+  header.attempt = record.attempt;
+  auto frame = std::make_shared<LaunchFrame>();
+  frame->bytes.assign(reinterpret_cast<const char*>(&header), sizeof header);
+  to_send_.push_back(std::move(frame));
+  Flush();
 }
 
 Status ProcessLauncher::Launch(const LaunchRequest& request) {
@@ -164,11 +230,11 @@ Status ProcessLauncher::OnReadable() {
     return {};
   }
   returned_.clear();
-  ::waitpid(static_cast<pid_t>(launcher_pid_), nullptr, 0);
+  if (options_.served_at.empty()) ::waitpid(static_cast<pid_t>(launcher_pid_), nullptr, 0);
   launcher_pid_ = 0;
   to_send_.clear();
   sent_of_first_ = 0;
-  DIVVY_CHECK(Spawn());
+  DIVVY_CHECK(options_.served_at.empty() ? Spawn() : Connect());
   for (auto& [key, pending] : unconfirmed_) pending.is_stranded = true;
   RepeatLost();
   return {};
@@ -179,7 +245,15 @@ void ProcessLauncher::TakeReturned() {
     std::uint64_t sequence = 0;
     std::memcpy(&sequence, returned_.data(), sizeof sequence);
     returned_.erase(0, sizeof sequence);
-    for (auto& [key, pending] : unconfirmed_) pending.is_stranded |= pending.sequence == sequence;
+    const std::uint64_t which = sequence & ~kRefusedLaunch;
+    const auto at = std::ranges::find(unconfirmed_, which, [](const auto& one) { return one.second.sequence; });
+    if (at == unconfirmed_.end()) continue;
+    if (which == sequence) {
+      at->second.is_stranded = true;
+      continue;
+    }
+    refused_.push_back(at->first);
+    unconfirmed_.erase(at);
   }
 }
 

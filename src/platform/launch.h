@@ -33,6 +33,7 @@
 #include "platform/launch_descriptor.h"
 #include "platform/run_record.h"
 #include "platform/supervisor_control.h"
+#include "platform/user_right.h"
 
 namespace divvy {
 
@@ -66,8 +67,9 @@ struct LaunchRequest {
   /// `output` is a log that divvy keeps, in a folder that the user may not be able to enter: it is made by the
   /// supervisor with divvy's rights and given to the user (0600). Else every file is opened with the user's rights.
   bool is_own_log = false;
-  std::int64_t uid = -1;  // -1: the daemon's own. Only a root daemon can choose.
+  std::int64_t uid = -1;  // -1: the daemon's own. Only root can choose.
   std::int64_t gid = -1;
+  UserRight right = {};  // To run jobs as that user, where the daemon is not root.
   /// The job gets a terminal of its own; what it prints goes to `output` as well. Then streams[0] and streams[1],
   /// where set, are the first client attached to it.
   bool wants_pty = false;
@@ -115,6 +117,9 @@ class Launcher {
   virtual void Confirm(JobId job, std::uint32_t attempt) = 0;
   /// Launched by this launcher and not confirmed: it comes to a report, or is repeated.
   virtual bool IsPending(JobId job, std::uint32_t attempt) const = 0;
+  /// Removes the record of a run that is over, and what belongs to it, once that is durable elsewhere; a record of a
+  /// later attempt stays.
+  virtual void RemoveRecord(const RunRecord& record) = 0;
   /// To be called now and then: repeats the launches that got lost with whoever had them.
   virtual void RepeatLost() = 0;
 };
@@ -124,6 +129,8 @@ struct ProcessLauncherOptions {
   std::string run_directory;
   /// What runs LauncherMain(3).
   std::vector<std::string> command = {"/proc/self/exe", "internal-launcher", "3"};
+  /// Where a launcher with more rights than ours serves (platform/launcher_service.h); empty: we start our own.
+  std::string served_at;
 };
 
 /// Used by one thread. Never blocks but in Start(), for the milliseconds in which an earlier launcher leaves.
@@ -138,6 +145,7 @@ class ProcessLauncher final : public Launcher {
   Status Launch(const LaunchRequest& request) override;
   void Confirm(JobId job, std::uint32_t attempt) override;
   bool IsPending(JobId job, std::uint32_t attempt) const override { return unconfirmed_.contains({job, attempt}); }
+  void RemoveRecord(const RunRecord& record) override;
   /// One is lost when the launcher or the supervisor that had it is dead and no record says that it began.
   void RepeatLost() override;
 
@@ -149,6 +157,11 @@ class ProcessLauncher final : public Launcher {
   /// says of a supervisor that it has. Repeats what got lost.
   Status OnReadable();
   std::int64_t launcher_pid() const { return launcher_pid_; }
+  /// Launches that the launcher has refused since the last call: the right to run jobs as their users is missing or of
+  /// another key.
+  std::vector<std::pair<JobId, std::uint32_t>> TakeRefused() { return std::exchange(refused_, {}); }
+  /// Where supervisors report. The caller closes it. Of a launcher that serves us: opened by it, each time anew.
+  Result<int> OpenReports();
 
  private:
   using Key = std::pair<JobId, std::uint32_t>;
@@ -161,13 +174,16 @@ class ProcessLauncher final : public Launcher {
     bool is_stranded = false;  // Whoever had it is dead.
   };
   Status Spawn();
+  Status Connect();
   void TakeReturned();
   void Flush();
 
   ProcessLauncherOptions options_;
   Descriptor socket_;
+  Descriptor reports_;  // Of a launcher that serves us.
   std::int64_t launcher_pid_ = 0;
   std::map<Key, Pending> unconfirmed_;
+  std::vector<Key> refused_;
   std::uint64_t last_sequence_ = 0;
   std::string returned_;  // Sequence numbers from the launcher, the last one perhaps in part.
   std::deque<std::shared_ptr<const LaunchFrame>> to_send_;

@@ -155,7 +155,7 @@ class Reader {
 
 bool IsFrame(const LaunchFrameHeader& header) {
   return header.form == kLaunchForm && header.body_size <= kMostLaunchBody &&
-         header.stream_count <= kMostLaunchStreams && header.is_part <= 1;
+         header.stream_count <= kMostLaunchStreams && header.is_part <= 1 && header.is_removal <= 1;
 }
 
 }  // namespace
@@ -183,6 +183,8 @@ std::string EncodeLaunch(const LaunchRequest& request) {
   Visit(writer, request);
   header.body_size = static_cast<std::uint32_t>(frame.size() - sizeof header);
   header.uid = request.uid;
+  header.gid = request.gid;
+  header.right = request.right;
   header.is_part = request.gang.is_set() ? 1 : 0;
   std::memcpy(frame.data(), &header, sizeof header);
   return frame;
@@ -197,7 +199,14 @@ Result<LaunchRequest> DecodeLaunch(std::string_view body, const std::vector<Desc
     descriptor = next < streams.size() ? streams[next].get() : -1;
     ++next;
   });
-  if (!reader.is_done() || next != streams.size()) return InvalidArgument("these bytes are no launch");
+  // They become paths, and lines of the run record.
+  const auto is_text = [](const std::string* text) { return text->find('\0') == std::string::npos; };
+  const bool are_texts = std::ranges::all_of(
+      std::array{&request.script_name, &request.directory, &request.input, &request.output, &request.error,
+                 &request.held_log, &request.about, &request.lease.file, &request.lease.boot_id, &request.gang.starter,
+                 &request.gang.key, &request.isolation.cores},
+      is_text);
+  if (!reader.is_done() || next != streams.size() || !are_texts) return InvalidArgument("these bytes are no launch");
   return request;
 }
 

@@ -15,21 +15,30 @@
 #include <vector>
 
 #include "platform/launch.h"
+#include "platform/user_right.h"
 
 namespace divvy {
 
-inline constexpr std::uint32_t kLaunchForm = 0xD1FF0001;    // Changes with the form of a frame.
+inline constexpr std::uint32_t kLaunchForm = 0xD1FF0002;    // Changes with the form of a frame.
 inline constexpr std::uint32_t kMostLaunchBody = 64 << 20;  // Bytes. Launch() refuses what is larger.
 inline constexpr std::uint32_t kMostLaunchStreams = 6;
+
+/// In a sequence number that comes back: it was not passed on, for the right to run jobs as that user is missing.
+inline constexpr std::uint64_t kRefusedLaunch = std::uint64_t{1} << 63;
 
 /// All that the launcher itself reads: the rest is decoded where it is used.
 struct LaunchFrameHeader {
   std::uint32_t form = kLaunchForm;
   std::uint32_t body_size = 0;
   std::uint64_t sequence = 0;  // Counts what one daemon launches; comes back if the supervisor dies that had it.
-  std::int64_t uid = 0;        // The request's,
-  std::uint32_t is_part = 0;   // and whether it has a seat: 1.
+  std::int64_t uid = 0;        // The request's, as is `gid`; a supervisor starts nothing where they differ from those.
+  std::int64_t gid = 0;
+  std::uint32_t is_part = 0;  // Whether it has a seat: 1.
   std::uint32_t stream_count = 0;
+  UserRight right = {};          // Where the launcher serves a daemon that is not root.
+  std::uint32_t is_removal = 0;  // 1: no launch, but the end of a run record: of this job, unless a later attempt has
+  std::uint32_t attempt = 0;     // it by now.
+  std::uint64_t job = 0;
 };
 
 /// Overwrites what a job's environment and script were in: what is forked later, some of it another user's, has all

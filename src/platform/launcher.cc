@@ -14,12 +14,15 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "platform/launch_message.h"
+#include "platform/launcher.h"
 #include "platform/process_tree.h"
 #include "platform/supervisor.h"
 #include "platform/tls.h"
+#include "platform/unix_socket.h"
 
 namespace divvy {
 namespace {
@@ -28,11 +31,22 @@ namespace {
 constexpr std::size_t kMaxIdle = 16;
 constexpr int kIdleKeepMs = 5000;
 
+/// Of a launcher that serves a daemon with fewer rights.
+struct Rules {
+  ErrandSetup setup;
+  RightChecker checker;
+};
+
 class LauncherLoop {
  public:
-  LauncherLoop(int socket, SeatEntry seat) : socket_(socket), events_(::epoll_create1(EPOLL_CLOEXEC)), reader_(socket) {
-    setup_.seat = std::move(seat);
+  LauncherLoop(int socket, SupervisorSetup setup, std::optional<Rules> rules)
+      : socket_(socket),
+        events_(::epoll_create1(EPOLL_CLOEXEC)),
+        reader_(socket),
+        rules_(std::move(rules)),
+        setup_(std::move(setup)) {
     Watch(socket_);
+    if (rules_) Enter();
   }
 
   int Run() {
@@ -85,11 +99,10 @@ class LauncherLoop {
   }
 
   void OnFrame(const LaunchFrame& frame) {
-    if (setup_.run_directory.empty()) {
-      Greet(frame.body());
-      return;
-    }
+    if (setup_.run_directory.empty()) return Greet(frame.body());
     const LaunchFrameHeader header = frame.header();
+    if (header.is_removal == 1) return RemoveRecord(JobId(header.job), header.attempt);
+    if (rules_ && !IsAllowed(header)) return Return(header.sequence | kRefusedLaunch);
     // The one that was busy last has its memory in the caches.
     for (std::size_t at = idle_.size(); at-- > 0;) {
       const int channel = idle_[at];
@@ -101,6 +114,23 @@ class LauncherLoop {
     if (header.is_part && !std::exchange(is_prepared_, true)) TlsContext::PrepareForKeys();
     while (!Pass(MakeSupervisor(), frame)) {
     }
+  }
+
+  bool IsAllowed(const LaunchFrameHeader& header) {
+    return CheckUid(header.uid, rules_->setup.lowest_uid, rules_->setup.runs_root_jobs).has_value() &&
+           rules_->checker.IsGood(header.uid, header.gid, header.right);
+  }
+
+  // In the order of the launches: a later one of the same job makes its record after this.
+  void RemoveRecord(JobId job, std::uint32_t attempt) {
+    const auto record = ReadRunRecord(setup_.run_directory, job);
+    if (!record || record->attempt > attempt || record->is_supervisor_alive) return;
+    // A job's own /tmp may hold any number of files.
+    if (record->own_tmp.empty()) return RemoveRunRecord(setup_.run_directory, *record);
+    const pid_t child = ::fork();
+    if (child > 0) return;
+    RemoveRunRecord(setup_.run_directory, *record);
+    if (child == 0) ::_exit(0);
   }
 
   /// A part is started by a fork of its supervisor that goes on as its user.
@@ -123,6 +153,10 @@ class LauncherLoop {
   void Greet(std::string_view run_directory) {
     if (run_directory.empty() || run_directory.front() != '/') ::_exit(1);
     setup_.run_directory = run_directory;
+    Enter();
+  }
+
+  void Enter() {
     setup_.launcher = IdentifyProcess(::getpid());
     setup_.launcher_pidfd = static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0));
     setup_.cgroups = CgroupRoots::Find();
@@ -178,6 +212,7 @@ class LauncherLoop {
   std::vector<int> idle_;                // The channels of supervisors without a job; the last became idle last.
   std::map<int, std::uint64_t> passed_;  // The launches that supervisors have, by channel.
   bool is_prepared_ = false;             // For parts of jobs on several machines.
+  std::optional<Rules> rules_;
   SupervisorSetup setup_;
 };
 
@@ -189,13 +224,7 @@ void TakeNullStreams() {
 
 }  // namespace
 
-int LauncherMain(int socket_fd, SeatEntry seat) {
-  ::prctl(PR_SET_NAME, "divvy-launcher");
-  ::setsid();  // Ctrl-C on the daemon's terminal is not for us.
-  TakeNullStreams();
-  // Next to the socket lies the lock; all else is the daemon's.
-  ::syscall(SYS_close_range, static_cast<unsigned>(socket_fd) + 2, ~0U, 0U);
-  for (const int fd : {socket_fd, socket_fd + 1}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+void TakeLauncherSignals() {
   // Raw, because the library keeps two signals to itself, and whoever started the daemon may have ignored them as well.
   const std::array<std::uint64_t, 4> standard = {};
   for (int signal = 1; signal < NSIG; ++signal) {
@@ -208,8 +237,37 @@ int LauncherMain(int socket_fd, SeatEntry seat) {
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_BLOCK, &all, nullptr);
-  LauncherLoop loop(socket_fd, std::move(seat));
-  return loop.Run();
+}
+
+int LauncherMain(int socket_fd, SeatEntry seat) {
+  ::prctl(PR_SET_NAME, "divvy-launcher");
+  ::setsid();  // Ctrl-C on the daemon's terminal is not for us.
+  TakeNullStreams();
+  // Next to the socket lies the lock; all else is the daemon's.
+  ::syscall(SYS_close_range, static_cast<unsigned>(socket_fd) + 2, ~0U, 0U);
+  for (const int fd : {socket_fd, socket_fd + 1}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  TakeLauncherSignals();
+  SupervisorSetup setup;
+  setup.seat = std::move(seat);
+  return LauncherLoop(socket_fd, std::move(setup), std::nullopt).Run();
+}
+
+int ServeLaunches(int socket, int reports, const ErrandSetup& errands, RightChecker checker, SeatEntry seat) {
+  ::prctl(PR_SET_NAME, "divvy-launches");
+  const auto lock = AwaitLauncherLock(errands.run_directory);
+  const std::int64_t pid = ::getpid();
+  const std::string_view own_pid(reinterpret_cast<const char*>(&pid), sizeof pid);
+  const std::string greeting = std::string(1, '\0') + (lock ? std::string(own_pid) : lock.error().message);
+  const ssize_t sent = SendWithDescriptors(socket, greeting, std::span(&reports, lock ? 1U : 0U), 0);
+  if (!lock || sent != static_cast<ssize_t>(greeting.size())) return 1;
+  ::close(reports);
+  NameLauncher(lock->get(), ::getpid());
+  SupervisorSetup setup;
+  setup.run_directory = errands.run_directory;
+  setup.daemon_uid = errands.daemon_uid;
+  setup.daemon_gid = errands.daemon_gid;
+  setup.seat = std::move(seat);
+  return LauncherLoop(socket, std::move(setup), Rules{errands, std::move(checker)}).Run();
 }
 
 }  // namespace divvy

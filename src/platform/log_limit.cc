@@ -21,6 +21,11 @@ constexpr std::int64_t kStep = 64 << 10;
 
 }  // namespace
 
+bool HasOwnLogMode(const struct stat& status) {
+  const bool is_shared = (status.st_mode & 07777) == 0660 && status.st_gid == ::getegid();
+  return is_shared || (status.st_mode & 07777) == 0600;
+}
+
 std::int64_t KeptFrom(int fd) {
   if (::lseek(fd, 0, SEEK_HOLE) != 0) return 0;
   // Nothing but a hole (ENXIO): somebody made it longer and wrote nothing.
@@ -59,7 +64,7 @@ void LogLimit::LookAt(JobId job) {
   const std::int64_t most = limit_.count() + limit_.count() / 8;
   // Most logs are small, and cost no more than this.
   if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size <= most) return;
-  if ((status.st_mode & 07777) != 0600) return;
+  if (!HasOwnLogMode(status)) return;
   const Descriptor file(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!file.is_open() || ::fstat(file.get(), &status) != 0 || status.st_size - KeptFrom(file.get()) <= most) return;
   const std::int64_t step = std::max<std::int64_t>(kStep, status.st_blksize);

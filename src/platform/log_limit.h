@@ -4,6 +4,8 @@
 // as it would be by copying and truncating. The file's length grows on; what it takes on disk does not.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <functional>
 #include <set>
@@ -13,6 +15,10 @@
 #include "model/job.h"
 
 namespace divvy {
+
+/// Whether a log has the mode with which a supervisor made it: 0600, or, where a launcher serves a daemon with fewer
+/// rights, 0660 with that daemon's group, which is ours.
+bool HasOwnLogMode(const struct stat& status);
 
 /// Where the kept part of an open log begins, in bytes: at a line's beginning, behind the hole at its head. 0: all is
 /// kept, or the file system does not say.

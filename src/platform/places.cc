@@ -25,6 +25,7 @@ Places Under(const std::string& state, const std::string& socket, const std::str
   places.config = config;
   places.logs = state + "/logs";
   places.runs = state + "/runs";
+  places.emulation = state + "/emulate";
   return places;
 }
 
@@ -42,8 +43,12 @@ Places FindPlaces() {
     return places;
   }
   const std::string machine_socket = "/run/divvy/divvy.sock";
-  if (::geteuid() == 0 || Exists(machine_socket)) {
+  struct stat folder {};
+  const bool is_its_user = ::stat("/run/divvy", &folder) == 0 && folder.st_uid == ::geteuid();
+  if (is_its_user || ::geteuid() == 0 || Exists(machine_socket) || Exists("/run/divvy-launcher/launches")) {
     Places places = Under("/var/lib/divvy", machine_socket, "/etc/divvy/divvy.toml");
+    places.runs = "/var/lib/divvy-launcher/runs";
+    places.emulation = "/var/lib/divvy-launcher/emulate";
     places.is_machine_wide = true;
     return places;
   }

@@ -41,9 +41,10 @@ struct StatFields {
 
 }  // namespace
 
-ProcessMeter::ProcessMeter()
+ProcessMeter::ProcessMeter(ReadIo read_io)
     : ticks_per_second_(static_cast<double>(::sysconf(_SC_CLK_TCK))),
-      page_(static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))) {}
+      page_(static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))),
+      read_io_(std::move(read_io)) {}
 
 std::uint64_t ProcessMeter::JobOf(std::int64_t pid) const {
   const auto at = jobs_.find(pid);
@@ -133,12 +134,24 @@ bool ProcessMeter::Count(std::int64_t pid, Counted& out) {
     out.shared_bytes = static_cast<std::uint64_t>(ParseInteger(pages[2]).value_or(0)) * page_;
     out.own_bytes = resident > out.shared_bytes ? resident - out.shared_bytes : 0;
   }
+  if (read_io_) return true;
   std::snprintf(path, sizeof path, "/proc/%lld/io", static_cast<long long>(pid));
   const std::string_view io = text_.Read(path);
   out.has_io = !io.empty();
   out.read = NumberBehind(io, "read_bytes:");
   out.written = NumberBehind(io, "write_bytes:");
   return true;
+}
+
+void ProcessMeter::CountIo(std::map<std::uint64_t, std::map<std::int64_t, Counted>>& counted) {
+  std::vector<std::int64_t> pids;
+  for (const auto& [pid, job] : jobs_) pids.push_back(pid);
+  for (const IoCounts& one : read_io_(pids)) {
+    Counted& process = counted[jobs_.at(one.pid)][one.pid];
+    process.has_io = true;
+    process.read = one.read;
+    process.written = one.written;
+  }
 }
 
 std::map<std::uint64_t, ProcessMeter::Use> ProcessMeter::Look(const std::vector<UseTarget>& targets, double seconds) {
@@ -157,6 +170,7 @@ std::map<std::uint64_t, ProcessMeter::Use> ProcessMeter::Look(const std::vector<
     if (is_there) counted[at->second].emplace(at->first, one);
     at = is_there ? std::next(at) : jobs_.erase(at);
   }
+  if (read_io_) CountIo(counted);
   std::map<std::uint64_t, Use> uses;
   std::erase_if(meters_, [&](const auto& meters) { return !counted.contains(meters.first); });
   for (auto& [job, processes] : counted) {

@@ -26,7 +26,8 @@ class ProcessMeter {
     std::optional<double> written_bytes_per_second;
   };
 
-  ProcessMeter();
+  /// `read_io`: reads what processes of others have read and written, for who may not look itself; null: we look.
+  explicit ProcessMeter(ReadIo read_io = nullptr);
 
   /// By job. `seconds`: of a clock that only grows.
   std::map<std::uint64_t, Use> Look(const std::vector<UseTarget>& targets, double seconds);
@@ -59,6 +60,7 @@ class ProcessMeter {
   void Scan(const std::vector<UseTarget>& targets);
   void AddChildren();
   bool Count(std::int64_t pid, Counted& out);
+  void CountIo(std::map<std::uint64_t, std::map<std::int64_t, Counted>>& counted);
 
   std::map<std::int64_t, std::uint64_t> jobs_;  // By pid.
   std::map<std::uint64_t, Meters> meters_;      // By job.
@@ -69,6 +71,7 @@ class ProcessMeter {
   double ticks_per_second_;
   std::uint64_t page_;
   ProcText text_;
+  ReadIo read_io_;
 };
 
 }  // namespace divvy

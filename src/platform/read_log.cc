@@ -63,16 +63,20 @@ bool WithoutDropped(int fd, LogPiece& piece) {
 
 LogPiece ReadLog(const std::string& path, std::int64_t at, std::int64_t last, const FileOwner& reader,
                  std::size_t most) {
+  const Descriptor file = OpenAs(reader, path, O_RDONLY | O_CLOEXEC);
+  if (file.is_open()) return ReadOpenLog(file, at, last, reader.is_set(), most);
   LogPiece piece;
   piece.next = at;
-  const Descriptor file = OpenAs(reader, path, O_RDONLY | O_CLOEXEC);
-  if (!file.is_open()) {
-    piece.error = errno;
-    return piece;
-  }
+  piece.error = errno;
+  return piece;
+}
+
+LogPiece ReadOpenLog(const Descriptor& file, std::int64_t at, std::int64_t last, bool is_users, std::size_t most) {
+  LogPiece piece;
+  piece.next = at;
   struct stat status {};
   const bool has_status = ::fstat(file.get(), &status) == 0;
-  if (reader.is_set() && (!has_status || !S_ISREG(status.st_mode))) {
+  if (is_users && (!has_status || !S_ISREG(status.st_mode))) {
     piece.error = EINVAL;
     return piece;
   }

@@ -23,5 +23,8 @@ inline constexpr std::size_t kLogPieceBytes = std::size_t{1} << 20;
 /// `reader`'s rights; where those are set, only a regular file is read. `most`: bytes of a piece.
 LogPiece ReadLog(const std::string& path, std::int64_t at, std::int64_t last, const FileOwner& reader = {},
                  std::size_t most = kLogPieceBytes);
+/// The same of a file that is open. `is_users`: it was opened with a user's rights.
+LogPiece ReadOpenLog(const Descriptor& file, std::int64_t at, std::int64_t last, bool is_users,
+                     std::size_t most = kLogPieceBytes);
 
 }  // namespace divvy

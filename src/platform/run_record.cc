@@ -49,10 +49,10 @@ std::string ReadAll(int fd) {
 std::optional<RunRecord> ReadRecord(int directory, JobId job) {
   const Descriptor file(::openat(directory, ToString(job).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file.is_open()) return std::nullopt;
-  // Only the daemon's own user makes records here. Any other file could lend a job's identity to its author.
+  // Only the daemon's own user, or root, makes records here. Any other file could lend a job's identity to its author.
   struct stat status = {};
-  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != ::geteuid() ||
-      (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      (status.st_uid != ::geteuid() && status.st_uid != 0) || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return std::nullopt;
   }
   // The lock first: when it is free nothing is written any more, so what is read after it is final.

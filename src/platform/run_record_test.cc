@@ -181,6 +181,10 @@ TEST(LaunchMessage, BytesThatAreNoLaunchAreRefused) {
   EXPECT_TRUE(DecodeLaunch(body, {}));
   for (std::size_t size = 0; size < body.size(); ++size) EXPECT_FALSE(DecodeLaunch(body.substr(0, size), {})) << size;
   EXPECT_FALSE(DecodeLaunch(body + "x", {}));
+  // A zero byte would cut the run record in which this is written.
+  LaunchRequest cut;
+  cut.script_name = std::string("a\0b", 3);
+  EXPECT_FALSE(DecodeLaunch(std::string_view(EncodeLaunch(cut)).substr(sizeof(LaunchFrameHeader)), {}));
   std::vector<Descriptor> one_too_many;
   one_too_many.emplace_back(::dup(1));
   EXPECT_FALSE(DecodeLaunch(body, one_too_many));

@@ -11,7 +11,7 @@
 
 namespace divvy {
 
-Result<std::string> ReadSecret(const std::string& path, std::size_t most) {
+Result<std::string> ReadSecret(const std::string& path, std::size_t most, Readers readers) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   if (!file.is_open()) {
     if (errno == ENOENT) return NotFound("there is no " + path);
@@ -19,8 +19,12 @@ Result<std::string> ReadSecret(const std::string& path, std::size_t most) {
   }
   struct stat about {};
   if (::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) return CorruptData(path + " is no plain file");
-  if (about.st_uid != ::geteuid() && ::geteuid() != 0) return PermissionDenied(path + " is another user's; remove it");
-  if ((about.st_mode & 077) != 0)
+  const bool is_roots = readers == Readers::kAll && about.st_uid == 0;
+  if (about.st_uid != ::geteuid() && ::geteuid() != 0 && !is_roots)
+    return PermissionDenied(path + " is another user's; remove it");
+  if (readers == Readers::kAll && (about.st_mode & 022) != 0)
+    return PermissionDenied("others may write " + path + "; chmod 644 it, once you know what is in it");
+  if (readers == Readers::kNobody && (about.st_mode & 077) != 0)
     return PermissionDenied("others may read the key in " + path + "; chmod 600 it, or remove it for a new one");
   // It may have grown since; a byte more shows it.
   if (about.st_size > static_cast<off_t>(most)) return CorruptData(path + " is too long to be what it should be");
@@ -38,10 +42,11 @@ Result<std::string> ReadSecret(const std::string& path, std::size_t most) {
   return text;
 }
 
-Status WriteSecret(const std::string& path, const std::string& text, bool is_durable) {
+Status WriteSecret(const std::string& path, const std::string& text, bool is_durable, Readers readers) {
   const std::string fresh = path + "~";
   ::unlink(fresh.c_str());
-  Descriptor file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  Descriptor file(
+      ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, readers == Readers::kAll ? 0644 : 0600));
   if (!file.is_open()) return PermissionDenied("making " + path + ": " + std::strerror(errno));
   std::string_view rest = text;
   while (!rest.empty()) {

@@ -60,7 +60,7 @@ const OwnSlice* SliceRecord::Find(std::string_view gpu, int start, int size) con
 bool SliceRecord::HasSwitched(std::string_view gpu) const { return std::ranges::find(switched, gpu) != switched.end(); }
 
 Result<SliceRecord> ReadSliceRecord(const std::string& directory) {
-  const auto text = ReadSecret(PathIn(directory), kMostBytes);
+  const auto text = ReadSecret(PathIn(directory), kMostBytes, Readers::kAll);
   if (!text && text.error().code == ErrorCode::kNotFound) return SliceRecord();
   if (!text) return text.error();
   SliceRecord record;
@@ -91,7 +91,7 @@ Status WriteSliceRecord(const std::string& directory, const SliceRecord& record)
   std::string text = "boot " + BootId() + "\n";
   for (const std::string& gpu : record.switched) text += "switched " + gpu + "\n";
   for (const OwnSlice& own : record.slices) text += LineOf(own);
-  return WriteSecret(path, text, false);
+  return WriteSecret(path, text, false, Readers::kAll);
 }
 
 }  // namespace divvy

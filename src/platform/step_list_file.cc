@@ -39,14 +39,17 @@ std::string StepListPath(const std::string& run_directory, std::int64_t uid, std
   return run_directory + "/steps-" + std::to_string(uid) + "/" + std::to_string(job);
 }
 
-Status MakeStepFolder(const std::string& run_directory, std::int64_t uid, std::int64_t gid) {
+Status MakeStepFolder(const std::string& run_directory, std::int64_t uid, std::int64_t gid, std::int64_t reader) {
   const std::string folder = run_directory + "/steps-" + std::to_string(uid);
   if (::mkdir(folder.c_str(), 0700) != 0) {
     if (errno == EEXIST) return {};
     return Internal("cannot make the folder for steps '" + folder + "': " + std::strerror(errno));
   }
-  if (::geteuid() == 0 && ::chown(folder.c_str(), static_cast<uid_t>(uid), static_cast<gid_t>(gid)) != 0)
+  const gid_t group = static_cast<gid_t>(reader < 0 ? gid : reader);
+  if (::geteuid() == 0 && ::chown(folder.c_str(), static_cast<uid_t>(uid), group) != 0)
     return Internal("cannot give the folder for steps '" + folder + "' to its user: " + std::strerror(errno));
+  if (reader >= 0 && ::chmod(folder.c_str(), 02750) != 0)
+    return Internal("cannot let the daemon read the folder for steps '" + folder + "': " + std::strerror(errno));
   return {};
 }
 
@@ -66,9 +69,12 @@ std::vector<StepLine> ReadStepListFile(const std::string& path) {
   return ReadStepList(ReadFrom(file.get()));
 }
 
+void ShareWithDaemon(int fd) { static_cast<void>(!::fchmod(fd, 0640)); }
+
 StepListFile::Outcome StepListFile::Lock() {
   file_.Reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   if (!file_.is_open()) return Outcome::kFailed;
+  ShareWithDaemon(file_.get());
   return ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0 ? Outcome::kLocked : Outcome::kTaken;
 }
 

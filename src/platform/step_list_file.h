@@ -13,8 +13,11 @@ namespace divvy {
 /// RUN_DIRECTORY/steps-UID/JOB: where job `job` of user `uid` lists its steps. Its folder is the user's own.
 std::string StepListPath(const std::string& run_directory, std::int64_t uid, std::uint64_t job);
 
-/// The folder of such files. `gid` is its group. Fine when it is there.
-Status MakeStepFolder(const std::string& run_directory, std::int64_t uid, std::int64_t gid);
+/// The folder of such files, its user's. `reader`: the group of a daemon with fewer rights than the launcher, which may
+/// read them; -1: none but the user. Fine when it is there.
+Status MakeStepFolder(const std::string& run_directory, std::int64_t uid, std::int64_t gid, std::int64_t reader = -1);
+/// Lets the folder's group read a file in it, whatever the job's umask: the group is the daemon's, or may not enter.
+void ShareWithDaemon(int fd);
 /// Removes the list and the socket beside it; fine when they are not there.
 void RemoveStepList(const std::string& run_directory, std::int64_t uid, std::uint64_t job);
 

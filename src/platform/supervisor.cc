@@ -18,7 +18,9 @@
 #include "model/exit_codes.h"
 #include "model/warn_time.h"
 #include "platform/directory_watch.h"
+#include "platform/passed_stream.h"
 #include "platform/process_tree.h"
+#include "platform/step_list_file.h"
 #include "platform/step_wire.h"
 #include "platform/supervisor_files.h"
 #include "platform/supervisor_job.h"
@@ -77,6 +79,10 @@ bool Supervisor::Fail(std::string text, int code) {
 }
 
 bool Supervisor::OpenTerminal(Descriptor log) {
+  if (streams_[1].is_open()) {
+    const Status good = CheckTerminalStreams(streams_[0].get(), streams_[1].get());
+    if (!good) return Fail(good.error().message);
+  }
   const uid_t owner = changes_user_ ? static_cast<uid_t>(request_.uid) : static_cast<uid_t>(-1);
   auto pty = Pty::Open(owner, request_.window, std::move(log));
   if (!pty) return Fail(pty.error().message, kMachineCannot);
@@ -122,7 +128,7 @@ bool Supervisor::AwaitDirectories() {
     ::poll(polled.data(), polled.size(), static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(wait).count()));
     FlushReports(WhenFull::kReturn);
     if ((polled[0].revents & POLLIN) != 0) {
-      if (auto command = ReceiveCommand(station_.control.get(), ::geteuid())) OnCommand(*command);
+      if (auto command = ReceiveCommand(station_.control.get(), station_.setup.commander())) OnCommand(*command);
     }
     missing = watch.FirstMissing();
   }
@@ -132,13 +138,16 @@ bool Supervisor::AwaitDirectories() {
 
 bool Supervisor::PrepareFiles(Descriptor& log) {
   const FileOwner owner = Owner();
+  const Status steps =
+      MakeStepFolder(station_.setup.run_directory, record_.uid, record_.gid, station_.setup.daemon_gid);
+  if (!steps) return Fail(steps.error().message, kMachineCannot);
   if (!request_.script.empty()) {
     auto script = WriteScript(request_, owner);
     if (!script) return Fail(script.error().message, kMachineCannot);
     record_.script = *std::move(script);
   }
   if (request_.is_own_log || (request_.wants_pty && !request_.output.empty())) {
-    auto opened = OpenLog(request_, owner);
+    auto opened = OpenLog(request_, owner, station_.setup);
     if (!opened) return Fail(opened.error().message, request_.is_own_log ? kMachineCannot : kCannotRun);
     log = *std::move(opened);
   }
@@ -275,7 +284,7 @@ void Supervisor::Watch() {
     if (ready <= 0) continue;
     if (seat < polled.size() && polled[seat].revents != 0) HearSeat();
     if ((polled[0].revents & POLLIN) != 0) {
-      if (auto command = ReceiveCommand(station_.control.get(), ::geteuid())) {
+      if (auto command = ReceiveCommand(station_.control.get(), station_.setup.commander())) {
         OnCommand(*command);
         continue;  // It may have attached a client, which `polled` does not know.
       }
@@ -442,12 +451,20 @@ void Supervisor::HoldOutputs() {
     request.output = request_.held_log;
     request.is_own_log = true;
     request.appends_output = true;
-    return OpenLog(request, Owner());
+    return OpenLog(request, Owner(), station_.setup);
   });
 }
 
+// We write to them ourselves, with root's credentials: to a socket that takes messages these would mean something. A
+// daemon with our own rights has looked at them already.
+Status Supervisor::CheckTerminalStreams(int in, int out) const {
+  if (!station_.setup.serves_another()) return {};
+  DIVVY_CHECK(CheckPassedStream(in, StreamUse::kRead, 0, "standard input"));
+  return CheckPassedStream(out, StreamUse::kWritten, 0, "standard output");
+}
+
 void Supervisor::Attach(std::uint64_t attachment, std::vector<Descriptor>& descriptors) {
-  if (pty_ && descriptors.size() == 2) {
+  if (pty_ && descriptors.size() == 2 && CheckTerminalStreams(descriptors[0].get(), descriptors[1].get())) {
     pty_->Attach(attachment, std::move(descriptors[0]), std::move(descriptors[1]));
     for (const std::uint64_t gone : pty_->TakeDetached()) Report("detached", gone);
   } else {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <optional>
 #include <string>
@@ -21,6 +22,12 @@ struct SupervisorSetup {
   int launcher_pidfd = -1;  // -1 where the kernel gives none.
   CgroupRoots cgroups;
   SeatEntry seat;
+  /// The user of a daemon that is not root, which may then send commands, read run records and keep logs; -1: ours.
+  std::int64_t daemon_uid = -1;
+  std::int64_t daemon_gid = -1;
+
+  bool serves_another() const { return daemon_uid >= 0; }
+  uid_t commander() const { return serves_another() ? static_cast<uid_t>(daemon_uid) : ::geteuid(); }
 };
 
 /// Takes launch frames from `channel` until the launcher closes it, one job after the other. Writes a byte to it when

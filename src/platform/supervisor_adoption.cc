@@ -28,14 +28,14 @@ static_assert(sizeof(PidfdState) == 64);
 constexpr unsigned long kPidfdGetState = _IOWR(0xFF, 11, PidfdState);
 constexpr std::uint64_t kPidfdExit = 1U << 3;
 
-Exit FromWaitStatus(int status) {
+}  // namespace
+
+Exit ExitOfWaitStatus(int status) {
   Exit exit;
   if (WIFSIGNALED(status)) exit.signal = WTERMSIG(status);
   exit.code = exit.signal != 0 ? 128 + exit.signal : WEXITSTATUS(status);
   return exit;
 }
-
-}  // namespace
 
 Result<AdoptedProcess> AdoptedProcess::Open(const ProcessIdentity& process) {
   const std::string pid = std::to_string(process.pid);
@@ -53,11 +53,12 @@ std::optional<Exit> AdoptedProcess::PollExit() const {
   if (::poll(&polled, 1, 0) <= 0) return std::nullopt;
   // Its new parent may take a moment to reap it; until then /proc shows the code, afterwards a newer kernel's pidfd.
   const auto stat = ReadProcessStat(static_cast<pid_t>(process_.pid));
-  if (stat && stat->start_ticks == process_.start_ticks && stat->state == 'Z') return FromWaitStatus(stat->exit_status);
+  if (stat && stat->start_ticks == process_.start_ticks && stat->state == 'Z')
+    return ExitOfWaitStatus(stat->exit_status);
   PidfdState state;
   state.mask = kPidfdExit;
   if (::ioctl(pidfd_.get(), kPidfdGetState, &state) == 0 && (state.mask & kPidfdExit) != 0) {
-    return FromWaitStatus(state.exit_code);
+    return ExitOfWaitStatus(state.exit_code);
   }
   Exit unknown;
   unknown.is_known = false;

@@ -11,6 +11,9 @@
 
 namespace divvy {
 
+/// `status`: as waitpid(2) gives it.
+Exit ExitOfWaitStatus(int status);
+
 class AdoptedProcess {
  public:
   /// kNotFound when that very process has ended already.

@@ -62,7 +62,9 @@ Result<Descriptor> ClaimRunRecord(const LaunchRequest& request, const Supervisor
   const std::string name = ToString(request.job);
   const auto give_up = std::chrono::steady_clock::now() + kClaimWait;
   while (true) {
-    Descriptor record(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+    // A folder that another daemon may read gives its files that daemon's group.
+    Descriptor record(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW,
+                             setup.serves_another() ? 0640 : 0600));
     if (!record.is_open() && errno != EEXIST) {
       return Internal("cannot make the run record '" + name + "': " + std::strerror(errno));
     }
@@ -120,16 +122,36 @@ Result<std::string> WriteScript(const LaunchRequest& request, const FileOwner& o
   return error;
 }
 
-Result<Descriptor> OpenLog(const LaunchRequest& request, const FileOwner& owner) {
+namespace {
+
+// A log that is kept for a daemon with fewer rights is opened with that daemon's, whose folder it is in, and given to
+// the job's user only where it was the daemon's, or that user's own from an earlier attempt.
+Descriptor OpenKeptLog(const std::string& path, int flags, const FileOwner& owner, const SupervisorSetup& setup) {
+  if (!setup.serves_another()) {
+    Descriptor log(::open(path.c_str(), flags | O_NOFOLLOW, 0600));
+    if (log.is_open() && !GiveTo(owner, log.get())) log.Reset();
+    return log;
+  }
+  const auto gid = static_cast<gid_t>(setup.daemon_gid);
+  const std::vector<gid_t> groups = {gid};
+  const auto uid = static_cast<uid_t>(setup.daemon_uid);
+  Descriptor log = OpenAs({uid, gid, &groups}, path, flags | O_NOFOLLOW);
+  struct stat about = {};
+  if (!log.is_open() || ::fstat(log.get(), &about) != 0) return {};
+  const bool is_theirs = about.st_uid == owner.uid && about.st_gid == gid;
+  errno = EPERM;
+  if (!S_ISREG(about.st_mode) || about.st_nlink != 1 || (about.st_uid != uid && !is_theirs)) return {};
+  if (!is_theirs && (::fchmod(log.get(), 0660) != 0 || ::fchown(log.get(), owner.uid, gid) != 0)) return {};
+  return log;
+}
+
+}  // namespace
+
+Result<Descriptor> OpenLog(const LaunchRequest& request, const FileOwner& owner, const SupervisorSetup& setup) {
   const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (request.appends_output ? 0 : O_TRUNC);
   const std::string& path = request.output;
-  Descriptor log;
-  if (request.is_own_log) {
-    log.Reset(::open(path.c_str(), flags | O_NOFOLLOW, 0600));
-    if (log.is_open() && !GiveTo(owner, log.get())) log.Reset();
-  } else {
-    log = OpenAs(owner, AbsolutePath(request, path), flags);
-  }
+  Descriptor log =
+      request.is_own_log ? OpenKeptLog(path, flags, owner, setup) : OpenAs(owner, AbsolutePath(request, path), flags);
   if (log.is_open()) return log;
   return Internal("cannot open '" + path + "' for writing: " + std::strerror(errno));
 }

@@ -33,6 +33,6 @@ std::vector<OpenedFile> FilesToOpen(const LaunchRequest& request);
 Result<std::string> WriteScript(const LaunchRequest& request, const FileOwner& owner);
 
 /// request.output: divvy's own log, given to `owner`, or any file, opened with the owner's rights.
-Result<Descriptor> OpenLog(const LaunchRequest& request, const FileOwner& owner);
+Result<Descriptor> OpenLog(const LaunchRequest& request, const FileOwner& owner, const SupervisorSetup& setup);
 
 }  // namespace divvy

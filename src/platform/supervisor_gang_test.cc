@@ -47,7 +47,7 @@ class GangPart : public LaunchTest {
     gang.job = record.job.value();
     gang.attempt = record.attempt;
     gang.seats = {{"n1", {"10.0.0.1", 40001}, {}, 1}, {"n2", {"10.0.0.2", 40002}, {}, 1}};
-    ASSERT_TRUE(StageGo(Steps(record.job), gang, ::geteuid(), ::getegid()));
+    ASSERT_TRUE(StageGo(Steps(record.job), GangFileText(gang), ::geteuid(), ::getegid()));
   }
   void Go(const RunRecord& record) {
     LayReady(record);

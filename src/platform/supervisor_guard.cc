@@ -133,7 +133,12 @@ void RunSupervisor(int channel, SupervisorSetup setup) {
     if (!frame && !reader.ReadMore()) ::_exit(0);
     if (!frame) continue;
     auto request = DecodeLaunch(frame->body(), frame->streams);
-    if (!request) ::_exit(1);                                    // The launcher tells the daemon that nobody has it.
+    if (!request) ::_exit(1);  // The launcher tells the daemon that nobody has it.
+    const LaunchFrameHeader header = frame->header();
+    // The launcher has looked at the header, and at nothing else.
+    if (request->uid != header.uid || request->gid != header.gid) ::_exit(1);
+    // A lease is an agent's, and its file is opened by us.
+    if (station.setup.serves_another() && request->lease.is_set()) ::_exit(1);
     for (Descriptor& stream : frame->streams) stream.Release();  // The request's now.
     Wipe(frame->bytes);
     Supervisor(*std::move(request), station).Run();

@@ -62,6 +62,7 @@ class Supervisor {
   bool AwaitDirectories();
   bool PrepareFiles(Descriptor& log);
   bool OpenTerminal(Descriptor log);
+  Status CheckTerminalStreams(int in, int out) const;
   bool Isolate(MountPlan& mounts);
   bool Start();
   void PassStreams();

@@ -51,15 +51,14 @@ std::optional<SeatReport> ReadSeatReport(const std::string& steps) {
   return report;
 }
 
-Status StageGo(const std::string& steps, const GangFile& gang, std::int64_t uid, std::int64_t gid) {
+Status StageGo(const std::string& steps, std::string_view gang, std::int64_t uid, std::int64_t gid) {
   const std::string path = StagedPath(steps);
   const auto failed = [&] { return Internal("cannot write '" + path + "': " + std::strerror(errno)); };
   ::unlink(path.c_str());
   const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file.is_open()) return failed();
   if (::geteuid() == 0 && ::fchown(file.get(), static_cast<uid_t>(uid), static_cast<gid_t>(gid)) != 0) return failed();
-  const std::string text = GangFileText(gang);
-  if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) return failed();
+  if (::write(file.get(), gang.data(), gang.size()) != static_cast<ssize_t>(gang.size())) return failed();
   return {};
 }
 

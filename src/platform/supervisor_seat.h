@@ -44,8 +44,8 @@ struct SeatReport {
 /// Nothing: it has not said anything yet.
 std::optional<SeatReport> ReadSeatReport(const std::string& steps);
 
-/// Lays the word to go ready; `gid`, `uid`: whose it will be, where we may choose.
-Status StageGo(const std::string& steps, const GangFile& gang, std::int64_t uid, std::int64_t gid);
+/// Lays the word to go ready: `gang`, as GangFileText() has it. `gid`, `uid`: whose it will be, where we may choose.
+Status StageGo(const std::string& steps, std::string_view gang, std::int64_t uid, std::int64_t gid);
 /// Says it. Nothing to do where it was said; false: it was not laid ready.
 bool SayGo(const std::string& steps);
 /// When it was said; nothing: it was not.

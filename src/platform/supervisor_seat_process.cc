@@ -20,6 +20,7 @@
 #include "model/exit_codes.h"
 #include "platform/launch_descriptor.h"
 #include "platform/run_record.h"
+#include "platform/step_list_file.h"
 #include "platform/supervisor_seat.h"
 #include "platform/supervisor_watch.h"
 
@@ -79,6 +80,7 @@ class SeatProcess {
     const std::string path = steps_ + ".seat", fresh = path + "~";
     ::unlink(fresh.c_str());
     const Descriptor file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    ShareWithDaemon(file.get());
     const std::string& text = line.text();
     if (!file.is_open() || ::write(file.get(), text.data(), text.size()) < 0 ||
         ::rename(fresh.c_str(), path.c_str()) != 0) {

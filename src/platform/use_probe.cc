@@ -109,7 +109,8 @@ bool IsOfWork(const samples::Reading& reading) {
 
 class RealUseProbe final : public UseProbe {
  public:
-  explicit RealUseProbe(std::unique_ptr<GpuMeter> gpus) : gpus_(std::move(gpus)) {}
+  RealUseProbe(std::unique_ptr<GpuMeter> gpus, ReadIo read_io)
+      : gpus_(std::move(gpus)), processes_(std::move(read_io)) {}
 
   Snapshot Look(samples::Second at, const std::string& node, const std::vector<UseTarget>& targets) override {
     Snapshot seen;
@@ -164,12 +165,13 @@ class RealUseProbe final : public UseProbe {
 
 }  // namespace
 
-std::unique_ptr<UseProbe> OpenUseProbe(bool has_gpus, const std::string& library_path, const std::string& world_path) {
+std::unique_ptr<UseProbe> OpenUseProbe(bool has_gpus, const std::string& library_path, const std::string& world_path,
+                                       ReadIo read_io) {
   std::unique_ptr<GpuMeter> gpus;
   if (has_gpus) {
     if (auto nvml = NvmlLibrary::Load(library_path, world_path)) gpus = std::make_unique<GpuMeter>(*std::move(nvml));
   }
-  return std::make_unique<RealUseProbe>(std::move(gpus));
+  return std::make_unique<RealUseProbe>(std::move(gpus), std::move(read_io));
 }
 
 }  // namespace divvy

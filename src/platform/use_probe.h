@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,15 @@ struct UseTarget {
   friend bool operator==(const UseTarget&, const UseTarget&) = default;
 };
 
+/// What a process has read from disks and written to them, in bytes.
+struct IoCounts {
+  std::int64_t pid = 0;
+  std::uint64_t read = 0;
+  std::uint64_t written = 0;
+};
+/// Tells that of others' processes, for who may not look; those that do not exist any more are left out.
+using ReadIo = std::function<std::vector<IoCounts>(std::span<const std::int64_t> pids)>;
+
 class UseProbe {
  public:
   virtual ~UseProbe() = default;
@@ -44,7 +55,8 @@ class UseProbe {
 
 /// As OpenNvml (gpu_probe.h), but always succeeds: without a driver there are no GPUs in what it shows. An empty
 /// `library_path` with `has_gpus` false: NVML is not looked for.
+/// `read_io`: as ProcessMeter's.
 std::unique_ptr<UseProbe> OpenUseProbe(bool has_gpus, const std::string& library_path,
-                                       const std::string& world_path = "");
+                                       const std::string& world_path = "", ReadIo read_io = nullptr);
 
 }  // namespace divvy

@@ -1,9 +1,8 @@
 #include "platform/user_limits.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -60,14 +59,18 @@ Closeness HowClose(const std::string& domain, const User& user,
   return is_in_group(group) ? Closeness::kGroup : Closeness::kNone;
 }
 
+// Read as text: the call that asks for another process's limits takes root's rights.
 void AddLimitsOfLogins(LimitTable& table) {
-  constexpr pid_t kFirstProcess = 1;
-  constexpr std::array<std::pair<const char*, __rlimit_resource>, 2> kRaised = {
-      {{"memlock", RLIMIT_MEMLOCK}, {"nofile", RLIMIT_NOFILE}}};
-  for (const auto& [item, resource] : kRaised) {
-    rlimit first = {};
-    if (table[item].hard || ::prlimit(kFirstProcess, resource, nullptr, &first) != 0) continue;
-    table[item].hard = first.rlim_max == RLIM_INFINITY ? -1 : static_cast<std::int64_t>(first.rlim_max);
+  std::ifstream limits("/proc/1/limits");
+  for (std::string line; std::getline(limits, line);) {
+    for (const auto& [item, title] :
+         {std::pair("memlock", "Max locked memory"), std::pair("nofile", "Max open files")}) {
+      if (!line.starts_with(title) || table[item].hard) continue;
+      const auto words = SplitWords(std::string_view(line).substr(std::strlen(title)));
+      if (words.size() < 2) continue;
+      const auto hard = ParseInteger(words[1]);
+      if (hard || words[1] == "unlimited") table[item].hard = hard.value_or(-1);
+    }
   }
 }
 

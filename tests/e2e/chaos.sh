@@ -22,6 +22,7 @@ fail() {
   exit 1
 }
 
+export STAMPS=$DIVVY_HOME/stamps
 cat >job <<'EOS'
 #!/bin/sh
 # TOKEN CODE SLEEP FAILURES: fails so often before it ends with CODE. `watchers` are the processes that can see its end: its supervisor
@@ -40,9 +41,9 @@ case $name in
   *) watchers=- ;;
 esac 2>/dev/null
 me="$1 ${DIVVY_ARRAY_ID:-$DIVVY_JOB_ID}${DIVVY_ARRAY_INDEX:+_$DIVVY_ARRAY_INDEX} $DIVVY_JOB_ID ${CUDA_VISIBLE_DEVICES:--}"
-echo "+ $me $watchers" >>"$DIVVY_HOME/stamps"
+echo "+ $me $watchers" >>"$STAMPS"
 [ "$3" = 0 ] || sleep "$3"
-echo "- $me" >>"$DIVVY_HOME/stamps"
+echo "- $me" >>"$STAMPS"
 [ "$DIVVY_RESTARTS" -ge "$4" ] || exit 99
 exit $(($2 + ${DIVVY_ARRAY_INDEX:-0}))
 EOS
@@ -79,17 +80,17 @@ client() {
 # like it, but has a session of its own: that is the job.
 pids_of() {
   local wanted="$*" pids
-  pids=$(cat /proc/[0-9]*/stat 2>/dev/null | awk -v wanted=" $wanted " '
+  pids=$(cat /proc/[0-9]*/stat 2>/dev/null | awk -v wanted=" $wanted " -v machine="${DIVVY_ON_MACHINE:-}" '
     { name = substr($2, 2, length($2) - 2); names[$1] = name; parent[$1] = $4; session[$1] = $6 }
     END {
       for (pid in names) {
         name = names[pid]
-        kind = name == "divvy-launcher" ? "launcher" : name == "job-guard" ? "guard" : name ~ /^divvy-(job|idle)/ ? "supervisor" : ""
+        kind = name == (machine ? "divvy-launches" : "divvy-launcher") ? "launcher" : name == "job-guard" ? "guard" : name ~ /^divvy-(job|idle)/ ? "supervisor" : ""
         if (kind == "supervisor" && (session[pid] == pid || names[parent[pid]] ~ /^divvy-job/)) kind = ""
         if (kind != "" && index(wanted, " " kind " ")) print "/proc/" pid "/cwd"
       }
     }')
-  [ -z "$pids" ] || find $pids -maxdepth 0 -lname "$DIVVY_HOME/runs" -printf '%h\n' 2>/dev/null | cut -d/ -f3
+  [ -z "$pids" ] || find $pids -maxdepth 0 -lname "$runs" -printf '%h\n' 2>/dev/null | cut -d/ -f3
 }
 chance() { sleep "$(printf '0.%03d' $((RANDOM % $1)))"; }
 

@@ -1,10 +1,18 @@
 # Sourced by the end-to-end tests: a private daemon on stand-in GPUs, and its end by its own command. A test waits for conditions,
 # with a deadline; it never just sleeps.
+#
+# With DIVVY_ON_MACHINE=1 the daemon is not a private one but the machine's, which is not root and has a launcher, in a machine of its own.
 set -eu
+[ -z "${DIVVY_ON_MACHINE:-}" ] || . "$(dirname "${BASH_SOURCE[0]}")/machine_lib.sh"
 divvy_binary=${DIVVY:?path of the divvy to test}
 PATH=$(dirname "$divvy_binary"):$PATH
-export DIVVY_HOME
-DIVVY_HOME=$(mktemp -d)
+if [ -n "${DIVVY_ON_MACHINE:-}" ]; then
+  test_on_machine
+else
+  export DIVVY_HOME
+  DIVVY_HOME=$(mktemp -d)
+  runs=$DIVVY_HOME/runs
+fi
 unset SLURM_JOB_ID DIVVY_JOB_ID DIVVY_STEPS
 # Jobs outlive their daemon, also the one of a test that failed.
 clean_up() {

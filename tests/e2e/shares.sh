@@ -19,7 +19,7 @@ for gpu in json.load(sys.stdin):
 tenant_is() { [ "$(tenant "$1" "$2")" = "$3" ]; }
 has_memory() { [ "$(tenant "$1" used_bytes)" -ge 1000000000 ] 2>/dev/null; }
 are_spread() { [ "$(gpus_of "$1")" != "$(gpus_of "$2")" ] && [ -n "$(gpus_of "$1")" ] && [ -n "$(gpus_of "$2")" ]; }
-keeper_pid() { pgrep -f "divvy keeper --directory $DIVVY_HOME" | head -n 1; }
+keeper_pid() { pgrep -f "divvy keeper --directory $runs" | head -n 1; }
 burn() { divvy submit --quiet "$@" -- divvy-burn --gpu-seconds 600 --vram 1G --check; }
 
 a=$(burn --name a --gpus 0.5 --gpu-limit 1.0)
@@ -116,7 +116,7 @@ wait_for "it is where it was moved to" is_on "$a" $other
 # The keeper and the daemon may die; nobody else notices.
 old=$(keeper_pid)
 kill -9 "$old"
-wait_for "another keeper" sh -c "[ -n \"\$(pgrep -f 'divvy keeper --directory $DIVVY_HOME' | grep -v '^$old\$')\" ]"
+wait_for "another keeper" sh -c "[ -n \"\$(pgrep -f 'divvy keeper --directory $runs' | grep -v '^$old\$')\" ]"
 divvy move "$a" --to $((1 - other)) >/dev/null
 pid=$(daemon_pid)
 kill -9 "$pid"

@@ -68,7 +68,7 @@ divvy metrics --gpu "$on_gpu" --slice 99 --since 5m >none 2>&1 && fail "there is
 grep -qE "GPU $on_gpu had no MIG instance 99 in that time; seen were [0-9]" none || fail "it says: $(cat none)"
 
 # The daemon and the keeper die: what runs goes on, and what a job leaves meanwhile is unmade.
-keeper=$(pgrep -f "divvy keeper --directory $DIVVY_HOME" | head -n 1)
+keeper=$(pgrep -f "divvy keeper --directory $runs" | head -n 1)
 pid=$(daemon_pid)
 b_pid=$(field "$b" pid)
 kill -9 "$keeper" "$pid"

@@ -7,7 +7,7 @@ command -v divvy-burn >/dev/null || fail "divvy-burn lies beside divvy"
 up() { divvy up --quiet --emulate 2xH100-80GB; }
 printf '[gpus]\nmig = "auto"\n' >"$DIVVY_HOME/divvy.toml"
 up
-share=$DIVVY_HOME/runs/share
+share=$runs/share
 # Whoever holds the lock of the stand-in's state makes its driver wait with every change.
 exec 9<>"$DIVVY_HOME/emulate/world"
 driver_answers() { flock -u 9; }

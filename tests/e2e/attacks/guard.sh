@@ -14,8 +14,8 @@ for options in "" --private-tmp; do
   job=$(as alice divvy submit --quiet $options -- sleep 1000)
   wait_for "the job" state_is "$job" running
   # By root, or because memory ran out.
-  kill -9 "$(sed -n 's/^supervisor=\([0-9]*\) .*/\1/p' "/var/lib/divvy/runs/$job")"
-  wait_for "its guard" sh -c "[ \$(grep -c ^supervisor= /var/lib/divvy/runs/$job) = 2 ]"
+  kill -9 "$(sed -n 's/^supervisor=\([0-9]*\) .*/\1/p' "/var/lib/divvy-launcher/runs/$job")"
+  wait_for "its guard" sh -c "[ \$(grep -c ^supervisor= /var/lib/divvy-launcher/runs/$job) = 2 ]"
   as alice LD_PRELOAD=/var/lib/home/alice/owns.so srun --jobid="$job" id -u >said 2>&1 && fail "a guard started a step: $(cat said)"
   [ ! -e /var/lib/home/alice/owned ] || fail "a guard ran alice's library as root"
   grep -q "its supervisor was killed" said || fail "the refusal says: $(cat said)"

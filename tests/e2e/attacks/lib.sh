@@ -1,39 +1,18 @@
 # Sourced by the attack tests: a machine of its own with a real root daemon that serves two ordinary users, alice and bob.
-#
-# The machine is a mount and a PID namespace: /etc is a copy with the two users, /run and /var/lib are empty file systems in memory. So
-# a test needs nothing on the host and leaves nothing there, no process either. It takes root, and is skipped (77) otherwise.
-#
 # alice is the attacker, bob the victim. A test fails on the release in which its attack was found:
 #   DIVVY=/path/of/old/divvy tests/e2e/attacks/NAME.sh
 # ATTACK_TRACE=1 shows each command.
 set -eu; [ -z "${ATTACK_TRACE:-}" ] || set -x
 attacks=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-if [ -z "${DIVVY_ATTACKED:-}" ]; then
-  : "${DIVVY:?path of the divvy to test}"
-  enter="unshare --mount --pid --fork --kill-child --mount-proc"
-  if [ "$(id -u)" != 0 ] || ! $enter true 2>/dev/null; then
-    echo "skipped: the attacks take root, and mount and PID namespaces (unshare)"
-    exit 77
-  fi
-  export DIVVY_ATTACKED=1
-  exec $enter sh -ec '
-    mount -t tmpfs -o mode=755 run /run
-    mount -t tmpfs -o mode=755 lib /var/lib
-    cp -a /etc /run/etc
-    mount --bind /run/etc /etc
-    exec "$@"' sh "$0" "$@"
-fi
-# The users must be able to reach the program, and have a home that a job with a /tmp of its own sees as well.
-install -d -m 755 /var/lib/bin /var/lib/home /etc/divvy
-install -d -m 1777 /var/lib/tmp
-install -m 755 "$DIVVY" /var/lib/bin/divvy
+. "$attacks/../machine_lib.sh"
+# The users have a home that a job with a /tmp of its own sees as well.
+install -d -m 755 /var/lib/home
 for user in alice:61001 bob:61002; do
   id=${user#*:} name=${user%:*}
   printf '%s:x:%s:%s::/var/lib/home/%s:/bin/sh\n' "$name" "$id" "$id" "$name" >>/etc/passwd
   printf '%s:x:%s:\n' "$name" "$id" >>/etc/group
   install -d -m 700 -o "$id" -g "$id" "/var/lib/home/$name"
 done
-export DIVVY=/var/lib/bin/divvy TMPDIR=/var/lib/tmp
 . "$attacks/../lib.sh"
 rmdir "$DIVVY_HOME"
 unset DIVVY_HOME
@@ -78,4 +57,4 @@ serve() {
 # where it can, this makes the daemon read it.
 log_by_api() { as "$1" curl -sS --unix-socket /run/divvy/divvy.sock "http://divvy/v1/jobs/$2/log?at=0"; }
 # first_process JOB: the pid of the job's first process.
-first_process() { sed -n 's/^process=\([0-9]*\) .*/\1/p' "/var/lib/divvy/runs/$1"; }
+first_process() { sed -n 's/^process=\([0-9]*\) .*/\1/p' "/var/lib/divvy-launcher/runs/$1"; }

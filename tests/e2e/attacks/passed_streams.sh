@@ -8,7 +8,7 @@ pass() { as alice /usr/bin/python3 /var/lib/tmp/pass_streams.py "$@"; }
 serve
 as bob divvy submit --quiet -- sh -c 'trap "echo got USR1" USR1; echo ready; while :; do sleep 0.02; done' >/dev/null
 wait_for "bob's job" sh -c "divvy logs 1 | grep -q ready"
-record() { sed -n "s/^$1=//p" /var/lib/divvy/runs/1 | tail -n 1; }
+record() { sed -n "s/^$1=//p" /var/lib/divvy-launcher/runs/1 | tail -n 1; }
 bobs=$(record control)
 grep -q "$bobs" /proc/net/unix || fail "the address of bob's supervisor is not to be seen: $bobs"
 # unharmed AFTER: bob's job runs as ever.
@@ -63,8 +63,8 @@ tell command=stop job=1 attempt=1 signal=9 grace=0
 unharmed "a command of root's without the secret"
 tell command=stop job=1 attempt=1 signal=9 grace=0 "secret=$(record secret | tr 0-9a-f 1-9a-f0)"
 unharmed "a command of root's with another secret"
-expect 600 "$(stat -c %a /var/lib/divvy/runs/1)" "who may read the secret"
-as alice cat /var/lib/divvy/runs/1 >/dev/null 2>&1 && fail "alice can read bob's run record"
+expect "640 root divvy" "$(stat -c '%a %U %G' /var/lib/divvy-launcher/runs/1)" "who may read the secret"
+as alice cat /var/lib/divvy-launcher/runs/1 >/dev/null 2>&1 && fail "alice can read bob's run record"
 
 # A service of root's that takes lines over stream sockets and notes who wrote each, as the journal does.
 /usr/bin/python3 - >/var/lib/tmp/journal <<'P' &

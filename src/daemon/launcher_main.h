@@ -1,0 +1,19 @@
+// The launcher of a served machine as a program: what it makes ready as root, and then LauncherService.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "platform/launch.h"
+
+namespace divvy {
+
+/// The user that the machine's daemon runs as.
+inline constexpr const char* kDaemonUser = "divvy";
+
+/// `internal-launcher-service [--emulate SPEC] [--leaves-when-idle] [--detached]`, as root. Makes the user and the
+/// folders that are missing, takes over what a daemon of an earlier release, which was root itself, has left, and
+/// serves. With --detached it says "ready" or an error on standard error first.
+int LauncherServiceMain(const std::vector<std::string>& words, SeatEntry seat);
+
+}  // namespace divvy

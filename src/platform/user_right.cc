@@ -1,0 +1,146 @@
+#include "platform/user_right.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <span>
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+
+#include "platform/secret_file.h"
+#include "platform/unix_socket.h"
+
+namespace divvy {
+namespace {
+
+constexpr std::size_t kKeyBytes = 32;
+
+/// What is signed: the purpose, so that no signature of another purpose is one, and the numbers.
+struct Signed {
+  std::array<char, 16> purpose = {'d', 'i', 'v', 'v', 'y', ' ', 'r', 'i', 'g', 'h', 't', ' ', '1'};
+  std::int64_t uid = -1;
+  std::int64_t gid = -1;
+};
+static_assert(sizeof(Signed) == 32);
+
+std::span<const unsigned char> BytesOf(const Signed& text) {
+  return {reinterpret_cast<const unsigned char*>(&text), sizeof text};
+}
+
+struct ContextDeleter {
+  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+};
+using OwnedDigest = std::unique_ptr<EVP_MD_CTX, ContextDeleter>;
+
+}  // namespace
+
+void KeyDeleter::operator()(evp_pkey_st* key) const { EVP_PKEY_free(key); }
+
+Result<RightIssuer> RightIssuer::Open(const std::string& path) {
+  auto secret = ReadSecret(path, kKeyBytes);
+  if (!secret && secret.error().code != ErrorCode::kNotFound) return secret.error();
+  OwnedSigningKey key;
+  if (secret) {
+    key.reset(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr,
+                                           reinterpret_cast<const unsigned char*>(secret->data()), secret->size()));
+    OPENSSL_cleanse(secret->data(), secret->size());
+    if (!key) return CorruptData("'" + path + "' is no signing key; remove it, and each user calls divvy once more");
+    return RightIssuer(std::move(key));
+  }
+  key.reset(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"));
+  std::string bytes(kKeyBytes, '\0');
+  std::size_t size = bytes.size();
+  if (!key || EVP_PKEY_get_raw_private_key(key.get(), reinterpret_cast<unsigned char*>(bytes.data()), &size) != 1)
+    return Internal("cannot make the launcher's signing key");
+  const Status written = WriteSecret(path, bytes, true);
+  OPENSSL_cleanse(bytes.data(), bytes.size());
+  if (!written) return written.error();
+  return RightIssuer(std::move(key));
+}
+
+UserRight RightIssuer::Issue(std::int64_t uid, std::int64_t gid) const {
+  UserRight right = {};
+  Signed text;
+  text.uid = uid;
+  text.gid = gid;
+  const OwnedDigest digest(EVP_MD_CTX_new());
+  std::size_t size = right.size();
+  const auto bytes = BytesOf(text);
+  if (!key_ || EVP_DigestSignInit(digest.get(), nullptr, nullptr, nullptr, key_.get()) != 1 ||
+      EVP_DigestSign(digest.get(), right.data(), &size, bytes.data(), bytes.size()) != 1)
+    right.fill(0);
+  return right;
+}
+
+std::string RightIssuer::public_key() const {
+  std::string bytes(kKeyBytes, '\0');
+  std::size_t size = bytes.size();
+  if (!key_ || EVP_PKEY_get_raw_public_key(key_.get(), reinterpret_cast<unsigned char*>(bytes.data()), &size) != 1)
+    return "";
+  return bytes;
+}
+
+RightChecker::RightChecker(const std::string& public_key)
+    : key_(EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr,
+                                       reinterpret_cast<const unsigned char*>(public_key.data()), public_key.size())) {}
+
+bool RightChecker::IsGood(std::int64_t uid, std::int64_t gid, const UserRight& right) {
+  if (good_.contains({uid, gid})) return true;
+  Signed text;
+  text.uid = uid;
+  text.gid = gid;
+  const OwnedDigest digest(EVP_MD_CTX_new());
+  const auto bytes = BytesOf(text);
+  const bool is_good = key_ && EVP_DigestVerifyInit(digest.get(), nullptr, nullptr, nullptr, key_.get()) == 1 &&
+                       EVP_DigestVerify(digest.get(), right.data(), right.size(), bytes.data(), bytes.size()) == 1;
+  if (is_good) good_.emplace(uid, gid);
+  return is_good;
+}
+
+std::string RightText(const UserRight& right) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const unsigned char byte : right) {
+    text.push_back(kDigits[byte >> 4]);
+    text.push_back(kDigits[byte & 15]);
+  }
+  return text;
+}
+
+UserRight ReadRight(const std::string& text) {
+  UserRight right = {};
+  if (text.size() != 2 * right.size()) return right;
+  for (std::size_t i = 0; i < right.size(); ++i) {
+    unsigned byte = 0;
+    for (const char digit : {text[2 * i], text[2 * i + 1]}) {
+      if (digit >= '0' && digit <= '9') byte = byte * 16 + static_cast<unsigned>(digit - '0');
+      else if (digit >= 'a' && digit <= 'f') byte = byte * 16 + static_cast<unsigned>(digit - 'a') + 10;
+      else return {};
+    }
+    right[i] = static_cast<unsigned char>(byte);
+  }
+  return right;
+}
+
+// A listening socket has a name, always: so an end whose peer has one is the connecting end, and the kernel names the
+// listener's user there. An end of a pair has no name of its own, until somebody binds it to one.
+Result<std::pair<std::int64_t, std::int64_t>> CallerOf(int socket) {
+  const auto refused = [](const std::string& why) { return PermissionDenied("that is no user's connection: " + why); };
+  int type = 0;
+  socklen_t size = sizeof type;
+  if (::getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM)
+    return refused("it is no stream socket");
+  sockaddr_un own = {}, peer = {};
+  socklen_t own_size = sizeof own, peer_size = sizeof peer;
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 || own.sun_family != AF_UNIX)
+    return refused("it is no Unix socket");
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) return refused("it is not connected");
+  if (own_size <= sizeof(sa_family_t)) return refused("it was not accepted from a listener");
+  if (peer_size > sizeof(sa_family_t)) return refused("its other end has a name");
+  const PeerCredentials credentials = CredentialsOf(socket);
+  if (credentials.uid < 0 || credentials.gid < 0) return refused("the kernel does not say whose it is");
+  return std::pair(credentials.uid, credentials.gid);
+}
+
+}  // namespace divvy

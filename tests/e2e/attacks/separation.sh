@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# What somebody has who has taken over the machine's daemon: it is not root, and the launcher, which is, believes it nothing. alice plays
+# the user who has never called divvy, bob the one who has; the daemon's own user speaks with the launcher.
+. "$(dirname "$0")/lib.sh"
+serve
+# No process of divvy's is root's but the launcher and the supervisors that it has forked; a daemon that were root has its pid file.
+job=$(as bob divvy submit --quiet -- sleep 1000)
+wait_for "bob's job" state_is "$job" running
+for pid in $(pgrep -u root divvy); do
+  tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q "^divvy internal-launcher-service " || fail "root's is $(tr '\0' ' ' <"/proc/$pid/cmdline")"
+done
+expect divvy "$(stat -c %U "/proc/$(daemon_pid)")" "the daemon's user"
+expect "0000000000000000" "$(sed -n 's/^CapEff:\t//p' "/proc/$(daemon_pid)/status")" "the daemon's capabilities"
+
+# Nobody but the daemon's user speaks with the launcher.
+hangs_up() {
+  /usr/bin/python3 - "$1" <<'P'
+import socket, sys
+kind = socket.SOCK_STREAM if sys.argv[1] == "launches" else socket.SOCK_SEQPACKET
+link = socket.socket(socket.AF_UNIX, kind)
+link.settimeout(10)
+try:
+    link.connect("/run/divvy-launcher/" + sys.argv[1])
+    sys.exit(0 if link.recv(100) == b"" else 1)
+except ConnectionResetError:
+    sys.exit(0)
+P
+}
+export -f hangs_up
+for door in launches errands; do as bob bash -c "hangs_up $door" || fail "bob is heard at $door"; done
+
+bobs=$(/usr/bin/python3 - <<'P'
+import sqlite3
+rows = sqlite3.connect("file:/var/lib/divvy/divvy.db?mode=ro", uri=True).execute("select value from settings where key = 'right.61002.61002'")
+print(rows.fetchone()[0])
+P
+) || fail "the daemon has no right to run bob's jobs"
+
+# The daemon's user with all that the daemon has. Numbers are as in platform/root_errand.cc and platform/launch_message.h.
+as_divvy() { setpriv --reuid=divvy --regid=divvy --clear-groups --inh-caps=-all /usr/bin/python3 "$@"; }
+cat >/var/lib/tmp/taken_over.py <<'P'
+import array, os, socket, struct, sys
+
+BOBS = bytes.fromhex(sys.argv[1])
+NONE = bytes(64)
+RIGHT, OPEN_LOG, SIGNAL, START = 2, 3, 6, 7
+
+
+def errand(kind, uid=-1, gid=-1, right=NONE, job=0, signal=0, choice=0, text=b"", fd=None):
+    """The answer: (refused, errno, value, text, descriptor)."""
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    link.connect("/run/divvy-launcher/errands")
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    header = struct.pack("=IIqq64sQQiIII", 0xD1FE0001, kind, uid, gid, right, job, 0, signal, choice, len(text), 0)
+    fds = array.array("i", [theirs.fileno()] + ([fd] if fd is not None else []))
+    link.sendmsg([header + text], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+    theirs.close()
+    ours.settimeout(20)
+    data, control, _, _ = ours.recvmsg(1 << 18, socket.CMSG_SPACE(8))
+    if not data:
+        return None
+    error, refusal, value, _, size, _ = struct.unpack("=iIq64sII", data[:88])
+    opened = None
+    for level, what, given in control:
+        opened = array.array("i", given[:4])[0]
+    return refusal == 1, error, value, data[88 : 88 + size].decode(), opened
+
+
+def launch(uid, gid, right):
+    """Whether the launcher refuses to pass it on."""
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    link.settimeout(20)
+    link.connect("/run/divvy-launcher/launches")
+    assert link.recv(1) == b"\0"
+    pid = link.recv(8, socket.MSG_WAITALL)
+    assert len(pid) == 8, pid
+    link.send(struct.pack("=IIQqqII64sIIQ", 0xD1FF0002, 0, 7, uid, gid, 0, 0, right, 0, 0, 0))
+    (sequence,) = struct.unpack("=Q", link.recv(8, socket.MSG_WAITALL))
+    return sequence == 7 | 1 << 63
+
+
+def check(what, good):
+    if not good:
+        sys.exit("not so: " + what)
+
+
+ALICE, BOB = 61001, 61002
+# Users' files.
+check("alice's files are closed", errand(OPEN_LOG, ALICE, ALICE, text=b"/var/lib/home/alice/diary")[0])
+check("bob's right is not alice's", errand(OPEN_LOG, ALICE, ALICE, BOBS, text=b"/var/lib/home/alice/diary")[0])
+check("nor that of another group", errand(OPEN_LOG, BOB, 0, BOBS, text=b"/var/lib/home/bob/diary")[0])
+check("bob's files are open", errand(OPEN_LOG, BOB, BOB, BOBS, text=b"/var/lib/home/bob/diary")[4] is not None)
+for path in (b"/etc/shadow", b"/proc/1/environ", b"/var/lib/divvy-launcher/right.key", b"/proc/self/fd/3", b"relative", b"/a\0b"):
+    check("bob cannot open " + repr(path), errand(OPEN_LOG, BOB, BOB, BOBS, text=path)[4] is None)
+# Rights: none for the end that connected, whose kernel's credentials are its listener's, and none for a pair.
+for name in (None, "/var/lib/divvy/named"):
+    caller = socket.socket(socket.AF_UNIX)
+    if name:
+        caller.bind(name)
+    caller.connect("/var/lib/tmp/alices")
+    refused = errand(RIGHT, fd=caller.fileno())
+    check("who connects to alice gets no right of hers", refused[0] and "no user's connection" in refused[3])
+pair = socket.socketpair()
+check("nor does who has a pair", errand(RIGHT, fd=pair[0].fileno())[0])
+check("a file is no connection", errand(RIGHT, fd=os.open("/etc/passwd", os.O_RDONLY))[0])
+own = socket.socket(socket.AF_UNIX)
+own.bind("/var/lib/divvy/own")
+own.listen()
+client = socket.socket(socket.AF_UNIX)
+client.connect("/var/lib/divvy/own")
+accepted, _ = own.accept()
+refused = errand(RIGHT, fd=accepted.fileno())
+check("the daemon's user itself runs no jobs", refused[0] and "system user" in refused[3])
+# Programs and signals.
+check("no program as alice", errand(START, ALICE, ALICE, BOBS)[0])
+check("no program as root", errand(START, 0, 0, BOBS)[0])
+check("no signal to what has no run record", errand(SIGNAL, job=4711, signal=9)[0])
+# What is no errand.
+link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+link.connect("/run/divvy-launcher/errands")
+link.send(b"x" * 1000)
+link.settimeout(20)
+check("it is hung up on", link.recv(10) == b"")
+P
+install -o bob -g bob -m 600 /dev/null /var/lib/home/bob/diary
+install -o alice -g alice -m 600 /dev/null /var/lib/home/alice/diary
+as alice /usr/bin/python3 - <<'P' &
+import os, socket, time
+door = socket.socket(socket.AF_UNIX)
+door.bind("/var/lib/tmp/alices")
+os.chmod("/var/lib/tmp/alices", 0o666)
+door.listen()
+time.sleep(1000)
+P
+wait_for "alice's socket" test -S /var/lib/tmp/alices
+as_divvy /var/lib/tmp/taken_over.py "$bobs" || fail "the launcher believed the daemon's user"
+state_is "$job" running || fail "bob's job is $(field "$job" state)"
+
+# Launches: one daemon at a time, so the real one goes first.
+divvy down --quiet
+sed -n '/^# Users. files/q;p' /var/lib/tmp/taken_over.py >/var/lib/tmp/launches.py
+cat >>/var/lib/tmp/launches.py <<'P'
+check("no job as root", launch(0, 0, BOBS))
+check("no job as a system user", launch(1, 1, BOBS))
+check("no job as alice", launch(61001, 61001, BOBS))
+check("no job as bob in root's group", launch(61002, 0, BOBS))
+check("no job as the launcher itself", launch(-1, -1, BOBS))
+P
+as_divvy /var/lib/tmp/launches.py "$bobs" || fail "the launcher passed a launch on"
+
+# The next daemon finds bob's job, as the same user, and ends it.
+divvy up --quiet --emulate 4xA100-40GB
+state_is "$job" running || fail "after the restart bob's job is $(field "$job" state)"
+as bob divvy cancel --grace 0 "$job" >/dev/null
+wait_for "its end" state_is "$job" cancelled
