@@ -149,11 +149,18 @@ int UpMain(const Words& words) {
     const auto status = running->Status();
     // One that was killed may take connections for another moment.
     if (status || status.error().code != ErrorCode::kUnreachable) {
+      // One that was killed beside a daemon that goes on.
+      if (places.is_machine_wide && ::geteuid() == 0) static_cast<void>(StartLauncher(""));
       const std::string who =
           status ? "pid " + std::to_string(status->pid) + " of " + status->user : std::string("another daemon");
       return Fail({ErrorCode::kAlreadyExists, "a daemon serves at " + places.socket + " already (" + who +
                                                   "); divvy down ends it, its jobs go on"});
     }
+  }
+  if (places.is_machine_wide && ::geteuid() != 0 && !IsDaemonUser()) {
+    return Fail(
+        PermissionDenied("the daemon of this machine is root's to start: systemctl start divvy, or divvy up as "
+                         "root; for a daemon of your own set DIVVY_HOME to an empty folder"));
   }
   if (places.is_machine_wide && ::geteuid() == 0) {
     if (const Status ready = LeaveRootToLauncher(flags.emulate); !ready) return Fail(ready.error());

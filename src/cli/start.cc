@@ -92,10 +92,19 @@ Status StartDetached(std::vector<std::string> arguments, const std::string& who)
   return FailedPrecondition(text.empty() ? who + " ended before it was ready; its log says more" : text);
 }
 
-Status LeaveRootToLauncher(const std::string& emulate) {
+bool IsDaemonUser() {
+  const passwd* user = ::getpwnam("divvy");
+  return user != nullptr && user->pw_uid == ::geteuid();
+}
+
+Status StartLauncher(const std::string& emulate) {
   std::vector<std::string> launcher = {"divvy", "internal-launcher-service", "--leaves-when-idle"};
   if (!emulate.empty()) launcher.insert(launcher.end(), {"--emulate", emulate});
-  DIVVY_CHECK(StartDetached(std::move(launcher), "the launcher"));
+  return StartDetached(std::move(launcher), "the launcher");
+}
+
+Status LeaveRootToLauncher(const std::string& emulate) {
+  DIVVY_CHECK(StartLauncher(emulate));
   // What else root's shell has in its environment is not for a process that strangers speak with.
   std::vector<std::string> kept;
   for (char** entry = environ; *entry != nullptr; ++entry) {

@@ -578,6 +578,10 @@ Status Daemon::Start() {
   ::umask(022);
   if (auto text = ReadWhole(places_.config)) {
     DIVVY_TRY(config_, dialect::ParseConfig(*text, places_.config));
+  } else if (::access(places_.config.c_str(), F_OK) == 0) {
+    // What an administrator has forbidden there is not allowed because it cannot be read.
+    return PermissionDenied(text.error().message + "; user " + UserName(::geteuid()) +
+                            ", as whom the daemon runs, must be able to: chgrp divvy and chmod 640 it, or chmod 644");
   }
   log_.SetLevel(LogLevelFromName(config_.log_level));
   if (flags_.emulate.empty()) flags_.emulate = config_.emulate;

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -105,8 +106,15 @@ void LauncherService::AcceptErrands() {
 void LauncherService::Run() {
   ::prctl(PR_SET_NAME, "divvy-launcher");
   TakeLauncherSignals();
+  // They are blocked, here and in all that is forked; a service manager ends us by the first.
+  sigset_t ends;
+  ::sigemptyset(&ends);
+  ::sigaddset(&ends, SIGTERM);
+  ::sigaddset(&ends, SIGINT);
+  const Descriptor told(::signalfd(-1, &ends, SFD_CLOEXEC));
+  constexpr std::size_t kOwn = 3;  // Those before the connections that ask.
   while (true) {
-    std::vector<pollfd> polled = {{launches_.get(), POLLIN, 0}, {errands_.get(), POLLIN, 0}};
+    std::vector<pollfd> polled = {{launches_.get(), POLLIN, 0}, {errands_.get(), POLLIN, 0}, {told.get(), POLLIN, 0}};
     for (const Descriptor& one : asking_) polled.push_back({one.get(), POLLIN, 0});
     const bool is_idle = asking_.empty() && launchers_.empty();
     // A child that ends wakes nobody: so it is looked at now and then, where that matters.
@@ -119,7 +127,8 @@ void LauncherService::Run() {
     }
     if (ready <= 0) continue;
     std::vector<int> gone;
-    for (std::size_t i = 2; i < polled.size(); ++i) {
+    if (polled[2].revents != 0) return;
+    for (std::size_t i = kOwn; i < polled.size(); ++i) {
       if (polled[i].revents == 0) continue;
       if (!DoErrand(polled[i].fd, options_.errands, issuer_, checker_)) gone.push_back(polled[i].fd);
     }

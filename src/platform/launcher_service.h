@@ -35,7 +35,7 @@ struct LauncherServiceOptions {
 class LauncherService {
  public:
   static Result<std::unique_ptr<LauncherService>> Open(LauncherServiceOptions options);
-  /// Returns when it leaves because it is idle.
+  /// Returns when it is told to end (SIGTERM), or leaves because it is idle. Launchers that serve a daemon go on.
   void Run();
 
  private:

@@ -153,3 +153,14 @@ divvy up --quiet --emulate 4xA100-40GB
 state_is "$job" running || fail "after the restart bob's job is $(field "$job" state)"
 as bob divvy cancel --grace 0 "$job" >/dev/null
 wait_for "its end" state_is "$job" cancelled
+
+# The launcher ends when it is told; the daemon goes on with what it has, and divvy up by root brings another.
+launchers() { pgrep -x divvy-launcher; }
+old=$(launchers)
+kill "$old"
+wait_for "the launcher's end" sh -c "! kill -0 $old 2>/dev/null"
+job=$(as bob divvy submit --quiet -- true)
+wait_for "a job without it" state_is "$job" succeeded
+divvy up --quiet 2>message && fail "a second daemon was started"
+wait_for "another launcher" launchers
+expect 61001 "$(as alice divvy run -- id -u)" "a user who has never called divvy before"

@@ -11,7 +11,7 @@ wait_for "the old job" state_is "$old" succeeded
 divvy down --quiet
 
 # As it was: one folder of root's. Supervisors go on in theirs, whatever its path is.
-pkill -f "^divvy internal-launcher-service" || true
+pkill -x divvy-launcher || true
 mv /var/lib/divvy-launcher/runs /var/lib/divvy/runs
 rm -rf /var/lib/divvy-launcher /run/divvy-launcher /run/divvy
 find /var/lib/divvy -user divvy -exec chown root:root {} +
