@@ -48,6 +48,7 @@
 #include "platform/kept_descriptor.h"
 #include "platform/launcher_service.h"
 #include "platform/places.h"
+#include "platform/supervisor_control.h"
 #include "platform/tcp.h"
 #include "platform/user_identity.h"
 #include "store/store.h"
@@ -596,6 +597,9 @@ Status Daemon::Start() {
     DIVVY_CHECK(MayServeMachine());
     errands_ = std::make_shared<RootErrands>(LauncherPlaces().errands);
     DIVVY_TRY(ways, errands_->Isolation());
+    RelayRootCommands([errands = errands_](const RunRecord& record, std::string_view text, std::span<const int> fds) {
+      return errands->Command(record.job, text, fds);
+    });
   } else {
     ways = LearnIsolation();
   }

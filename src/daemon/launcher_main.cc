@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 
+#include "base/text.h"
 #include "daemon/machine.h"
 #include "dialect/config.h"
 #include "platform/launcher_service.h"
@@ -71,6 +73,20 @@ Status MakeFolder(const std::string& path, mode_t mode, Numbers owner) {
   return {};
 }
 
+/// A keeper that knows only a node of root's. Its tenants go on, and the next one takes over from it as from one that
+/// was killed.
+void EndKeeperOf(const std::string& directory) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc", error)) {
+    const auto pid = ParseInteger(entry.path().filename().native());
+    struct stat about = {};
+    if (!pid || ::lstat(entry.path().c_str(), &about) != 0 || about.st_uid != 0) continue;
+    const auto words = ReadWhole(entry.path().native() + "/cmdline");
+    if (words && words->find(std::string("keeper\0--directory\0", 19) + directory + '\0') != std::string::npos)
+      ::kill(static_cast<pid_t>(*pid), SIGKILL);
+  }
+}
+
 /// /var/lib/divvy of a daemon that was root itself becomes the daemon's user's. All in it is root's until the last
 /// step, so nobody else changes it meanwhile; logs stay their users', and the daemon's group may keep them.
 Status TakeOver(const Places& own, Numbers owner) {
@@ -82,6 +98,7 @@ Status TakeOver(const Places& own, Numbers owner) {
   if (::lstat((state + "/runs").c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == 0) {
     if (::rename((state + "/runs").c_str(), own.runs.c_str()) != 0) return Failed("move", state + "/runs");
     if (::symlink(own.runs.c_str(), (state + "/runs").c_str()) != 0) return Failed("make", state + "/runs");
+    EndKeeperOf(state + "/runs/share");
     std::error_code error;
     for (const fs::directory_entry& entry : fs::directory_iterator(own.runs, error)) {
       const std::string name = entry.path().filename();

@@ -19,6 +19,7 @@
 #include "platform/process_tree.h"
 #include "platform/step_list_file.h"
 #include "platform/supervisor_adoption.h"
+#include "platform/supervisor_control.h"
 #include "platform/supervisor_seat.h"
 #include "platform/unix_socket.h"
 #include "platform/user_identity.h"
@@ -37,6 +38,7 @@ enum class ErrandKind : std::uint32_t {
   kReadIo,
   kExitOf,
   kRefusedDevices,
+  kCommand,
 };
 
 /// One message; the text follows. Its first descriptor is where the answer goes.
@@ -91,7 +93,7 @@ struct Received {
 std::optional<Received> ReceiveMessage(int socket) {
   Received received;
   received.bytes.resize(sizeof(ErrandHeader) + sizeof(AnswerHeader) + kMostErrandText);
-  constexpr std::size_t kMostFds = 2;
+  constexpr std::size_t kMostFds = 3;
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostFds * sizeof(int))> control;
   iovec part = {.iov_base = received.bytes.data(), .iov_len = received.bytes.size()};
   msghdr message = {};
@@ -166,13 +168,14 @@ bool RootErrands::Send(const ErrandHeader& header, std::string_view text, std::s
   return SendMessage(link_.get(), &header, sizeof header, text, fds);
 }
 
-Result<RootErrands::Answer> RootErrands::Ask(ErrandHeader header, std::string_view text, int fd) {
+Result<RootErrands::Answer> RootErrands::Ask(ErrandHeader header, std::string_view text, std::span<const int> given) {
   if (text.size() > kMostErrandText) return LimitExceeded("the launcher takes 128 KiB at once");
   header.text_size = static_cast<std::uint32_t>(text.size());
   auto [ours, theirs] = MakeAnswerPair();
   if (!ours.is_open()) return LimitExceeded("no descriptor is left to ask the launcher with");
-  const std::array<int, 2> fds = {theirs.get(), fd};
-  if (!Send(header, text, std::span(fds).first(fd < 0 ? 1 : 2))) {
+  std::vector<int> fds = {theirs.get()};
+  fds.insert(fds.end(), given.begin(), given.end());
+  if (!Send(header, text, fds)) {
     return Unreachable("the launcher does not answer at '" + socket_ + "'; systemctl start divvy-launcher starts it, " +
                        "as does divvy up by root");
   }
@@ -203,7 +206,7 @@ Result<IsolationFacts> RootErrands::Isolation() {
 Result<UserRight> RootErrands::RightOf(int connection) {
   ErrandHeader header;
   header.kind = ErrandKind::kRight;
-  DIVVY_TRY(const Answer answer, Ask(header, {}, connection));
+  DIVVY_TRY(const Answer answer, Ask(header, {}, {&connection, 1}));
   return answer.header.right;
 }
 
@@ -257,7 +260,7 @@ Result<StartedProgram> RootErrands::Start(const UserWithRight& user, UserProgram
                                           int input) {
   ErrandHeader header = HeaderAs(user, ErrandKind::kStart);
   header.choice = static_cast<std::uint32_t>(program);
-  DIVVY_TRY(Answer answer, Ask(header, argument, input));
+  DIVVY_TRY(Answer answer, Ask(header, argument, {&input, input < 0 ? 0U : 1U}));
   if (!answer.fd.is_open())
     return Internal(std::string("no process could be started: ") + std::strerror(answer.header.error));
   return StartedProgram{answer.header.value, std::move(answer.fd)};
@@ -278,6 +281,16 @@ std::optional<int> RootErrands::ExitOf(JobId job) {
   const auto answer = Ask(header);
   if (!answer || answer->header.value < 0) return std::nullopt;
   return static_cast<int>(answer->header.value);
+}
+
+Status RootErrands::Command(JobId job, std::string_view text, std::span<const int> fds) {
+  ErrandHeader header;
+  header.kind = ErrandKind::kCommand;
+  header.job = job.value();
+  DIVVY_TRY(const Answer answer, Ask(header, text, fds));
+  if (answer.header.error == EAGAIN) return LimitExceeded("the supervisor has too many commands to read; try again");
+  if (answer.header.error != 0) return Unreachable("the supervisor is gone");
+  return {};
 }
 
 std::optional<std::int64_t> RootErrands::RefusedDevices(JobId job) {
@@ -320,7 +333,8 @@ class Errand {
   Errand(ErrandHeader header, std::string text, std::vector<Descriptor> fds, const ErrandSetup& setup,
          RightIssuer& issuer)
       : header_(header), text_(std::move(text)), setup_(setup), issuer_(issuer), answer_to_(std::move(fds.front())) {
-    if (fds.size() > 1) given_ = std::move(fds[1]);
+    if (fds.size() > 1 && header.kind != ErrandKind::kCommand) given_ = std::move(fds[1]);
+    for (std::size_t i = 1; i < fds.size(); ++i) passed_.push_back(std::move(fds[i]));
   }
 
   void Do(RightChecker& checker) {
@@ -347,6 +361,8 @@ class Errand {
         return SayExit();
       case ErrandKind::kRefusedDevices:
         return SayRefusedDevices();
+      case ErrandKind::kCommand:
+        return PassCommand();
     }
     Refuse("the launcher does not know this errand; restart it, it may be of another release");
   }
@@ -462,6 +478,17 @@ class Errand {
     Answer(0, is_known ? stat->exit_status : -1);
   }
 
+  // To the address in the record, which root has written; the supervisor wants the job's secret besides.
+  void PassCommand() {
+    const auto record = ReadRunRecord(setup_.run_directory, job());
+    if (!record) return Answer(ESRCH, 0);
+    if (record->commander >= 0) return Refuse("this supervisor takes commands from the daemon itself");
+    std::vector<int> fds;
+    for (const Descriptor& one : passed_) fds.push_back(one.get());
+    const Status sent = SendCommandText(*record, text_, fds);
+    Answer(sent ? 0 : sent.error().code == ErrorCode::kLimitExceeded ? EAGAIN : ESRCH, 0);
+  }
+
   void SayRefusedDevices() {
     const auto record = ReadRunRecord(setup_.run_directory, job());
     Answer(0, record ? JobCgroup::Open(record->cgroup).RefusedDevices().value_or(-1) : -1);
@@ -556,6 +583,7 @@ class Errand {
   RightIssuer& issuer_;
   Descriptor answer_to_;
   Descriptor given_;
+  std::vector<Descriptor> passed_;  // All of them, where it is a command.
 };
 
 }  // namespace

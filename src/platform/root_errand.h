@@ -74,6 +74,9 @@ class RootErrands {
   /// The wait status of the first process of a job without supervisor and guard, in the moment between its end and its
   /// reaping; nothing at any other time.
   std::optional<int> ExitOf(JobId job);
+  /// A command (SendCommandText) to a supervisor that takes them from root alone; kPermissionDenied where the record
+  /// does not say that.
+  Status Command(JobId job, std::string_view text, std::span<const int> fds);
   /// How often a job that runs was refused a device (JobCgroup::RefusedDevices).
   std::optional<std::int64_t> RefusedDevices(JobId job);
   /// `input`: its standard input and output; -1: none.
@@ -85,7 +88,7 @@ class RootErrands {
 
  private:
   struct Answer;
-  Result<Answer> Ask(ErrandHeader header, std::string_view text = {}, int fd = -1);
+  Result<Answer> Ask(ErrandHeader header, std::string_view text = {}, std::span<const int> given = {});
   bool Send(const ErrandHeader& header, std::string_view text, std::span<const int> fds);
 
   std::string socket_;

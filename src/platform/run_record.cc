@@ -182,6 +182,7 @@ void AddWatch(const RunRecord& record, RecordWriter& out) {
   out.Add("guard", record.guard.pid != 0 ? FormatIdentity(record.guard) : "");
   out.Add("control", record.control);
   out.Add("secret", record.secret);
+  if (record.commander >= 0) out.Add("commander", record.commander);
   out.Add("uid", record.uid);
   out.Add("gid", record.gid);
   if (!record.script.empty()) out.Add("script", record.script);
@@ -223,6 +224,7 @@ RunRecord ReadRecordFields(const RecordFields& fields) {
   record.process = ParseIdentity(fields.Text("process"));
   record.control = fields.Text("control");
   record.secret = fields.Text("secret");
+  record.commander = fields.Text("commander").empty() ? -1 : fields.Number("commander");
   record.uid = fields.Text("uid").empty() ? -1 : fields.Number("uid");
   record.gid = fields.Text("gid").empty() ? -1 : fields.Number("gid");
   record.script = fields.Text("script");

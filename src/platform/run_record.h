@@ -33,21 +33,22 @@ struct RunRecord {
   JobId job;
   std::uint32_t attempt = 0;  // Which launch of the job this is.
   ProcessIdentity supervisor;
-  ProcessIdentity guard;    // Takes over when the supervisor is killed; pid 0: none.
-  ProcessIdentity process;  // The job's first process; pid 0 until it exists.
-  std::string control;      // Where the supervisor listens: an abstract socket address, "@0001f".
-  std::string secret;       // What every command must bring: 64 hexadecimal digits; empty: an older release's.
-  std::int64_t uid = -1;    // Whose job it is.
-  std::int64_t gid = -1;    // Of that user; -1: of an older release's record, which has none.
-  std::string script;       // File in the run directory that holds its script; empty: none.
-  std::string cgroup;       // Its cgroup's directories, with blanks between; empty: none.
-  std::string own_tmp;      // What stands in for /tmp in its eyes; empty: /tmp itself.
-  LeasePlace lease;         // Also for the guard.
-  std::string about;        // Describes the job (LaunchRequest::about); may be empty.
-  Time started = kNoTime;   // Wall time just before the job's program was executed; of a gang: when it went.
-  bool is_part = false;     // Of a job on several machines: its process waits until all of them are ready.
-  std::uint16_t port = 0;   // Such a part is ready, and hears the others there (TCP).
-  bool has_gone = false;    // Such a part has been told to go.
+  ProcessIdentity guard;        // Takes over when the supervisor is killed; pid 0: none.
+  ProcessIdentity process;      // The job's first process; pid 0 until it exists.
+  std::string control;          // Where the supervisor listens: an abstract socket address, "@0001f".
+  std::int64_t commander = -1;  // Who may send commands besides root; -1: only the user that the supervisor is.
+  std::string secret;           // What every command must bring: 64 hexadecimal digits; empty: an older release's.
+  std::int64_t uid = -1;        // Whose job it is.
+  std::int64_t gid = -1;        // Of that user; -1: of an older release's record, which has none.
+  std::string script;           // File in the run directory that holds its script; empty: none.
+  std::string cgroup;           // Its cgroup's directories, with blanks between; empty: none.
+  std::string own_tmp;          // What stands in for /tmp in its eyes; empty: /tmp itself.
+  LeasePlace lease;             // Also for the guard.
+  std::string about;            // Describes the job (LaunchRequest::about); may be empty.
+  Time started = kNoTime;       // Wall time just before the job's program was executed; of a gang: when it went.
+  bool is_part = false;         // Of a job on several machines: its process waits until all of them are ready.
+  std::uint16_t port = 0;       // Such a part is ready, and hears the others there (TCP).
+  bool has_gone = false;        // Such a part has been told to go.
   std::optional<Exit> exit;
   Time ended = kNoTime;              // When the last of its processes had gone. Only with `exit`.
   bool was_cut_off = false;          // It was stopped by its machine's lease. Only with `exit`.

@@ -58,6 +58,7 @@ void Supervisor::Run() {
   record_.guard = station_.guard;
   record_.control = station_.address;
   record_.secret = DrawControlSecret();
+  record_.commander = station_.setup.daemon_uid;
   record_.lease = request_.lease;
   record_.is_part = watch_.awaits_go = request_.gang.is_set();
   auto claim = ClaimRunRecord(request_, station_.setup);

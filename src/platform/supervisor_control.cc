@@ -97,25 +97,41 @@ ssize_t SendTo(int socket, const Address& address, std::string_view text, std::s
   return ::sendmsg(socket, &message, flags | MSG_NOSIGNAL);
 }
 
+CommandRelay& RootRelay() {
+  static CommandRelay relay;
+  return relay;
+}
+
 // The address is only good while the supervisor lives, and is given to another afterwards: so every command names the
 // job and the attempt that it means.
 Status SendCommand(const RunRecord& record, std::string_view command, RecordWriter fields = {},
                    std::span<const int> fds = {}) {
+  fields.Add("command", command);
+  fields.Add("job", ToString(record.job));
+  fields.Add("attempt", record.attempt);
+  fields.Add("secret", record.secret);
+  if (RootRelay() && record.commander < 0 && !record.control.empty()) return RootRelay()(record, fields.text(), fds);
+  return SendCommandText(record, fields.text(), fds);
+}
+
+}  // namespace
+
+void RelayRootCommands(CommandRelay send) { RootRelay() = std::move(send); }
+
+Status SendCommandText(const RunRecord& record, std::string_view text, std::span<const int> fds) {
   const std::string job = ToString(record.job);
   const auto address = MakeAddress(record.control);
   if (!address) return Unreachable("the supervisor of job " + job + " has no address");
-  fields.Add("command", command);
-  fields.Add("job", job);
-  fields.Add("attempt", record.attempt);
-  fields.Add("secret", record.secret);
   const Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket.is_open()) return Internal(std::string("cannot open a socket: ") + std::strerror(errno));
-  if (SendTo(socket.get(), *address, fields.text(), fds, MSG_DONTWAIT) >= 0) return {};
+  if (SendTo(socket.get(), *address, text, fds, MSG_DONTWAIT) >= 0) return {};
   if (errno == EAGAIN)
     return LimitExceeded("the supervisor of job " + job + " has too many commands to read; try again");
   if (errno == ECONNREFUSED || errno == ENOENT) return Unreachable("the supervisor of job " + job + " is gone");
   return Internal("cannot reach the supervisor of job " + job + ": " + std::strerror(errno));
 }
+
+namespace {
 
 void AddWindow(WindowSize window, RecordWriter& fields) {
   fields.Add("rows", window.rows);

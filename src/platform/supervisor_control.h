@@ -7,7 +7,9 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -75,6 +77,13 @@ Status SendGo(const RunRecord& record);
 /// there, or the other end is closed, where the job was left to a guard. `stops_only`: they may signal steps, and start
 /// none.
 Status SendStepCall(const RunRecord& record, int socket, bool stops_only);
+
+/// Supervisors that a daemon of root's has left take commands from root alone: this sends them for a daemon that is
+/// not, from now on. `send`: as SendCommandText.
+using CommandRelay = std::function<Status(const RunRecord& record, std::string_view text, std::span<const int> fds)>;
+void RelayRootCommands(CommandRelay send);
+/// One command as it is; what the functions here put together.
+Status SendCommandText(const RunRecord& record, std::string_view text, std::span<const int> fds);
 
 /// Asks for the present state: kDelayed, kPrepared or kStarted comes again.
 Status SendPing(const RunRecord& record);

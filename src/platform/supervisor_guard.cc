@@ -91,6 +91,7 @@ void Supervisor::TakeOver(const ProcessIdentity& supervisor) {
   record_.supervisor = station_.self;
   record_.guard = {};
   record_.control = station_.address;
+  record_.commander = station_.setup.daemon_uid;
   RecordWriter lines;
   AddWatch(record_, lines);
   static_cast<void>(!::write(record_file_.get(), lines.text().data(), lines.text().size()));
