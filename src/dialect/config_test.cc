@@ -278,7 +278,7 @@ TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   EXPECT_EQ(ParseConfig(text, "divvy.toml").value(), Config());
   const auto config = ParseConfig(with_keys, "divvy.toml");
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(keys, 78);
+  EXPECT_EQ(keys, 79);
   Config want;
   // Keys whose defaults cannot be written down: no stand-in GPUs, no door to other machines, a page where it is asked
   // for.
