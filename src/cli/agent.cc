@@ -154,7 +154,9 @@ int StopAgent(bool is_quiet) {
   }
   struct stat about = {};
   if (::geteuid() == 0 && (::fstat(fd, &about) != 0 || about.st_uid != 0))
-    return Fail(PermissionDenied(path + " is not root's, so it is not believed"));
+    return Fail(
+        PermissionDenied(path + " is not root's, so the process that it names may be any; end the agent by its pid and "
+                                "remove the file"));
   char text[32] = "";
   static_cast<void>(!::pread(fd, text, sizeof text - 1, 0));
   const auto pid = static_cast<pid_t>(std::strtol(text, nullptr, 10));

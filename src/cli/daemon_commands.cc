@@ -149,7 +149,7 @@ int UpMain(const Words& words) {
     const auto status = running->Status();
     // One that was killed may take connections for another moment.
     if (status || status.error().code != ErrorCode::kUnreachable) {
-      // One that was killed beside a daemon that goes on.
+      // The launcher may have been killed while the daemon went on.
       if (places.is_machine_wide && ::geteuid() == 0) static_cast<void>(StartLauncher(""));
       const std::string who =
           status ? "pid " + std::to_string(status->pid) + " of " + status->user : std::string("another daemon");

@@ -105,7 +105,7 @@ Status StartLauncher(const std::string& emulate) {
 
 Status LeaveRootToLauncher(const std::string& emulate) {
   DIVVY_CHECK(StartLauncher(emulate));
-  // What else root's shell has in its environment is not for a process that strangers speak with.
+  // The daemon speaks with strangers, so of the environment of root's shell it gets these variables alone.
   std::vector<std::string> kept;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view variable(*entry);

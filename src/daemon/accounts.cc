@@ -20,9 +20,7 @@ std::string UserName(std::int64_t uid) {
   return "uid " + std::to_string(uid);
 }
 
-namespace {
-
-std::optional<User> Account(std::string_view name) {
+std::optional<User> FindAccount(std::string_view name) {
   char buffer[16384];
   passwd entry{};
   passwd* found = nullptr;
@@ -31,18 +29,14 @@ std::optional<User> Account(std::string_view name) {
   return User{found->pw_uid, found->pw_gid, found->pw_name};
 }
 
-}  // namespace
-
 std::optional<User> FindUser(std::string_view name) {
-  const std::optional<User> user = Account(name);
+  const std::optional<User> user = FindAccount(name);
   if (user && ::geteuid() != 0 && static_cast<std::int64_t>(::geteuid()) != static_cast<std::int64_t>(user->uid))
     return std::nullopt;
   return user;
 }
 
-std::optional<User> FindAccount(std::string_view name) { return Account(name); }
-
-bool HasAccount(std::string_view name) { return Account(name).has_value(); }
+bool HasAccount(std::string_view name) { return FindAccount(name).has_value(); }
 
 Error CannotRunAs(std::string_view name, std::string_view what) {
   return InvalidArgument("this daemon cannot run jobs as '" + std::string(name.substr(0, 64)) + "'; " +

@@ -47,7 +47,7 @@ struct Courier::Errand {
   asio::steady_timer limit;
   asio::steady_timer reaped;
   pid_t pid = 0;
-  Descriptor process;  // Of one that is no child of ours.
+  Descriptor process;  // The pidfd of a process that the launcher has started; closed: it is our child.
   std::string order;
   std::string answer;
   Done done;

@@ -134,7 +134,7 @@ class Daemon {
   asio::signal_set signals_;
   RealClock clock_;
   int lock_ = -1;
-  std::shared_ptr<RootErrands> errands_;  // Of the machine's daemon, which is not root; null: of one's own.
+  std::shared_ptr<RootErrands> errands_;  // The launcher's help for the machine's daemon; null: a daemon of one's own.
   RightBook rights_;
   std::unique_ptr<Store> store_;
   std::optional<RunJournal> journal_;
@@ -580,7 +580,7 @@ Status Daemon::Start() {
   if (auto text = ReadWhole(places_.config)) {
     DIVVY_TRY(config_, dialect::ParseConfig(*text, places_.config));
   } else if (::access(places_.config.c_str(), F_OK) == 0) {
-    // What an administrator has forbidden there is not allowed because it cannot be read.
+    // A file that cannot be read may forbid something, so the defaults must not take its place.
     return PermissionDenied(text.error().message + "; user " + UserName(::geteuid()) +
                             ", as whom the daemon runs, must be able to: chgrp divvy and chmod 640 it, or chmod 644");
   }

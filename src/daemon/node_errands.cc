@@ -1,5 +1,5 @@
-// What takes root's rights on a served machine: the node does it itself where it has them, and has the launcher do it
-// where it is not root.
+// The node's work that takes root's rights. A node that has them does it itself; one of a served machine, which is not
+// root, has the launcher do it.
 #include <csignal>
 #include <utility>
 

@@ -321,6 +321,10 @@ Status CheckUid(std::int64_t uid, std::int64_t lowest_uid, bool runs_root_jobs) 
   // Of systemd's dynamic users (systemd.exec(5)), and of nobody and of no user, as Linux counts them.
   const bool is_nobodys = (uid >= 61'184 && uid <= 65'519) || uid == 65'534 || uid == 65'535;
   if (uid >= lowest_uid && uid < 0xFFFF'FFFF && !is_nobodys) return {};
+  if (is_nobodys) {
+    return PermissionDenied("the launcher runs nothing as uid " + std::to_string(uid) +
+                            ", which belongs to nobody or to a service (61184 to 65519); give the user another uid");
+  }
   return PermissionDenied("the launcher runs nothing as uid " + std::to_string(uid) +
                           ", which is a system user's; lowest_uid under [jobs] in divvy.toml (now " +
                           std::to_string(lowest_uid) + ") allows it");

@@ -59,7 +59,7 @@ Closeness HowClose(const std::string& domain, const User& user,
   return is_in_group(group) ? Closeness::kGroup : Closeness::kNone;
 }
 
-// Read as text: the call that asks for another process's limits takes root's rights.
+// The limits of process 1 are read as text, because the call for another process's limits takes root's rights.
 void AddLimitsOfLogins(LimitTable& table) {
   std::ifstream limits("/proc/1/limits");
   for (std::string line; std::getline(limits, line);) {

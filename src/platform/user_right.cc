@@ -99,27 +99,16 @@ bool RightChecker::IsGood(std::int64_t uid, std::int64_t gid, const UserRight& r
 }
 
 std::string RightText(const UserRight& right) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char byte : right) {
-    text.push_back(kDigits[byte >> 4]);
-    text.push_back(kDigits[byte & 15]);
-  }
-  return text;
+  std::array<char, 2 * std::tuple_size_v<UserRight> + 1> text = {};
+  OPENSSL_buf2hexstr_ex(text.data(), text.size(), nullptr, right.data(), static_cast<long>(right.size()), '\0');
+  return text.data();
 }
 
 UserRight ReadRight(const std::string& text) {
   UserRight right = {};
-  if (text.size() != 2 * right.size()) return right;
-  for (std::size_t i = 0; i < right.size(); ++i) {
-    unsigned byte = 0;
-    for (const char digit : {text[2 * i], text[2 * i + 1]}) {
-      if (digit >= '0' && digit <= '9') byte = byte * 16 + static_cast<unsigned>(digit - '0');
-      else if (digit >= 'a' && digit <= 'f') byte = byte * 16 + static_cast<unsigned>(digit - 'a') + 10;
-      else return {};
-    }
-    right[i] = static_cast<unsigned char>(byte);
-  }
+  std::size_t size = 0;
+  if (OPENSSL_hexstr2buf_ex(right.data(), right.size(), &size, text.c_str(), '\0') != 1 || size != right.size())
+    return {};
   return right;
 }
 
