@@ -1,30 +1,59 @@
 #!/usr/bin/env python3
-"""A small PyTorch training that says each 50 steps how far it is, and at its end a digest of its losses; for bench/shares.
+"""Programs of PyTorch, JAX and CuPy that say each 50 steps how far they are, and at their end a digest of what they computed; for bench/shares.
 
-    training.py plain|graph|compile STEPS    eager, as a CUDA graph, or by torch.compile
+    training.py PROGRAM STEPS
 
-Beside the model it has 6 GiB on the GPU, and says at the end whether they are intact."""
+plain, graph, compile   a training of PyTorch: eager, as a CUDA graph, by torch.compile
+expandable, async       the same, eager, with its allocator over virtual memory (expandable segments) or over the driver's pools
+cache                   PyTorch: blocks of a key-value cache that sequences take, fill, read and give back, in random order
+spawn                   PyTorch: two child processes, each with a training of its own; the digest of both
+jax, cupy               a training of JAX; products of matrices with CuPy
+fill ALLOCATOR          PyTorch (plain, expandable, async) or jax, cupy: allocates until it is refused, says how much it had,
+                        and goes on with less at SIGUSR1
+
+Each has memory beside what it works on and says at the end whether that is intact."""
+import gc
 import hashlib
 import os
+import random
+import signal
 import struct
 import sys
 
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # What PyTorch needs to be deterministic.
-import torch
+os.environ.setdefault("XLA_FLAGS", "--xla_gpu_deterministic_ops=true --xla_gpu_autotune_level=0")
+ALLOCATORS = {"expandable": "expandable_segments:True", "async": "backend:cudaMallocAsync"}
+KEPT_WORDS = {"plain": 3 << 29, "graph": 3 << 29, "compile": 3 << 29}
+MIB = 1 << 20
 
-KEPT_WORDS = 3 << 29
+
+class Digest:
+    def __init__(self, steps):
+        self.steps = steps
+        self.hash = hashlib.sha256()
+
+    def add(self, number, value):
+        """value() waits for the GPU, so it is called only when the step is one to be told of."""
+        if number % 50 == 0 or number == self.steps - 1:
+            self.hash.update(struct.pack("d", float(value())))
+            print(f"step {number}", flush=True)
+
+    def close(self, is_intact):
+        print(f"losses {self.hash.hexdigest()} memory {'intact' if is_intact else 'DAMAGED'}", flush=True)
 
 
-def main():
-    mode, steps = sys.argv[1], int(sys.argv[2])
+def train(program, steps):
+    import torch
+
     torch.manual_seed(7)
     torch.use_deterministic_algorithms(True)
-    kept = torch.arange(KEPT_WORDS, device="cuda", dtype=torch.int32)
+    words = KEPT_WORDS.get(program, 1 << 28)
+    kept = torch.arange(words, device="cuda", dtype=torch.int32)
     model = torch.nn.Sequential(
         torch.nn.Linear(1024, 4096), torch.nn.GELU(), torch.nn.Linear(4096, 4096), torch.nn.GELU(), torch.nn.Linear(4096, 1024)
     ).cuda()
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, capturable=mode == "graph")
-    forward = torch.compile(model) if mode == "compile" else model
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, capturable=program == "graph")
+    forward = torch.compile(model) if program == "compile" else model
     inputs, targets = torch.randn(512, 1024, device="cuda"), torch.randn(512, 1024, device="cuda")
 
     def step():
@@ -34,7 +63,7 @@ def main():
         optimiser.step()
         return loss
 
-    if mode == "graph":
+    if program == "graph":
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -45,17 +74,122 @@ def main():
         with torch.cuda.graph(graph):
             loss = step()
 
-    digest = hashlib.sha256()
+    digest = Digest(steps)
     for number in range(steps):
-        if mode == "graph":
+        if program == "graph":
             graph.replay()
         else:
             loss = step()
-        if number % 50 == 0 or number == steps - 1:
-            digest.update(struct.pack("d", loss.item()))
-            print(f"step {number}", flush=True)
-    is_intact = bool((kept == torch.arange(KEPT_WORDS, device="cuda", dtype=torch.int32)).all())
-    print(f"losses {digest.hexdigest()} memory {'intact' if is_intact else 'DAMAGED'}", flush=True)
+        digest.add(number, loss.item)
+    digest.close(bool((kept == torch.arange(words, device="cuda", dtype=torch.int32)).all()))
+
+
+def cache(steps):
+    import torch
+
+    draw = random.Random(7)
+    sequences, digest, is_intact = {}, Digest(steps), True
+    for number in range(steps):
+        if len(sequences) == 64 or (sequences and draw.random() < 0.3):
+            mark, blocks = sequences.pop(draw.choice(sorted(sequences)))
+            is_intact = is_intact and all(bool((block == mark + place).all()) for place, block in enumerate(blocks))
+        else:
+            mark, blocks = sequences.setdefault(number, (number, []))
+        for _ in range(draw.randrange(1, 8)):
+            blocks.append(torch.full((draw.randrange(1, 9) * MIB,), mark + len(blocks), device="cuda", dtype=torch.int32))
+        digest.add(number, lambda: sum(block[-1].item() for _, blocks in sequences.values() for block in blocks))
+        del blocks
+    digest.close(is_intact)
+
+
+def spawn(steps):
+    import subprocess
+
+    children = [subprocess.Popen([sys.executable, __file__, "expandable" if n else "plain-small", str(steps)], stdout=subprocess.PIPE, text=True) for n in range(2)]
+    for line in children[0].stdout:
+        if line.startswith("step"):
+            print(line, end="", flush=True)
+        else:
+            first = line
+    second = children[1].communicate()[0].split("\n")[-2]
+    both = first + second
+    print(f"losses {hashlib.sha256(both.encode()).hexdigest()} memory {'DAMAGED' if 'DAMAGED' in both else 'intact'}", flush=True)
+
+
+def train_jax(steps):
+    import jax
+    import jax.numpy as jnp
+
+    keys = jax.random.split(jax.random.key(7), 4)
+    kept = jnp.arange(1 << 28, dtype=jnp.int32)
+    weights = [jax.random.normal(keys[0], (1024, 4096)) * 0.02, jax.random.normal(keys[1], (4096, 1024)) * 0.02]
+    inputs, targets = jax.random.normal(keys[2], (512, 1024)), jax.random.normal(keys[3], (512, 1024))
+
+    def loss_of(weights):
+        return ((jax.nn.gelu(inputs @ weights[0]) @ weights[1] - targets) ** 2).mean()
+
+    @jax.jit
+    def step(weights):
+        loss, slopes = jax.value_and_grad(loss_of)(weights)
+        return [w - 0.01 * s for w, s in zip(weights, slopes)], loss
+
+    digest = Digest(steps)
+    for number in range(steps):
+        weights, loss = step(weights)
+        digest.add(number, lambda: loss)
+    digest.close(bool((kept == jnp.arange(1 << 28, dtype=jnp.int32)).all()))
+
+
+def train_cupy(steps):
+    import cupy
+
+    kept = cupy.arange(1 << 28, dtype=cupy.int32)
+    cupy.random.seed(7)
+    matrix = cupy.random.standard_normal((2048, 2048), dtype=cupy.float32)
+    vector = cupy.random.standard_normal((2048, 64), dtype=cupy.float32)
+    digest = Digest(steps)
+    for number in range(steps):
+        vector = matrix @ vector
+        vector /= cupy.abs(vector).max()
+        digest.add(number, vector.sum)
+    digest.close(bool((kept == cupy.arange(1 << 28, dtype=cupy.int32)).all()))
+
+
+def fill(allocator):
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})  # Before any thread begins.
+    pieces = []
+    if allocator == "jax":
+        import jax.numpy as library
+    elif allocator == "cupy":
+        import cupy as library
+    else:
+        import torch as library
+    where = {"device": "cuda"} if library.__name__ == "torch" else {}
+    try:
+        while True:
+            piece = library.ones((64 * MIB,), dtype=library.float32, **where)
+            if allocator == "jax":
+                piece.block_until_ready()
+            pieces.append(piece)
+    except Exception as error:
+        print(f"refused by {type(error).__name__}", flush=True)
+    print(f"filled {len(pieces) * 256 * MIB} bytes", flush=True)
+    signal.sigwait({signal.SIGUSR1})
+    del pieces[:]
+    gc.collect()
+    after = float(library.ones((64 * MIB,), dtype=library.float32, **where).sum())
+    print(f"went on: {after:.0f}", flush=True)
+
+
+def main():
+    program, last = sys.argv[1], sys.argv[2]
+    allocator = last if program == "fill" else program
+    if allocator in ALLOCATORS:
+        os.environ["PYTORCH_CUDA_ALLOC_CONF"] = os.environ["PYTORCH_ALLOC_CONF"] = ALLOCATORS[allocator]
+    if program == "fill":
+        return fill(last)
+    other = {"cache": cache, "spawn": spawn, "jax": train_jax, "cupy": train_cupy}.get(program)
+    return other(int(last)) if other else train(program, int(last))
 
 
 main()

@@ -37,7 +37,9 @@ Result<int> Run(const Options& options) {
   }
   if (options.bench_copy != 0) {
     DIVVY_TRY(const CopyRates rates, MeasureCopies(driver, options.bench_copy));
-    std::printf("copy to host %.0f bytes/s, to device %.0f bytes/s\n", rates.to_host, rates.to_device);
+    std::printf(
+        "copy to host %.0f bytes/s, to device %.0f bytes/s; fresh host memory %.0f bytes/s, again %.0f bytes/s\n",
+        rates.to_host, rates.to_device, rates.fresh_first, rates.fresh_again);
     return 0;
   }
   Outcome outcome;

@@ -91,7 +91,7 @@ std::string_view Usage() {
          "  --hold S             keeps the memory so long at the end\n"
          "  --hog                allocates until refused, prints how much it got and holds it\n"
          "  --bench launches N   prints what a launch of an empty kernel costs\n"
-         "  --bench copy SIZE    prints how fast so much goes to pinned host memory, and back\n"
+         "  --bench copy SIZE    prints how fast so much goes to pinned host memory, and back, and to new memory\n"
          "Exit: 0 all well, 1 memory was not intact, 2 an error of CUDA, 64 wrong options. SIGTERM ends it in order.\n";
 }
 

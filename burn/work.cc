@@ -1,11 +1,14 @@
 #include "work.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <thread>
+#include <vector>
 
 namespace divvy::burn {
 
@@ -180,6 +183,30 @@ Result<double> MeasureLaunches(const Driver& driver, const Kernels& kernels, std
   return seconds * 1e9 / static_cast<double>(count);
 }
 
+namespace {
+
+/// Bytes a second at which threads write to `bytes` of memory that is new to this process.
+Result<double> MeasureFreshMemory(std::uint64_t bytes) {
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return InvalidArgument("the host has no room for so much memory");
+  madvise(memory, bytes, MADV_HUGEPAGE);
+  const std::uint64_t count = std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
+  const Clock::time_point start = Clock::now();
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      char* const begin = static_cast<char*>(memory) + bytes * i / count;
+      char* const end = static_cast<char*>(memory) + bytes * (i + 1) / count;
+      threads.emplace_back([begin, end] { std::memset(begin, 1, static_cast<std::size_t>(end - begin)); });
+    }
+  }
+  const double seconds = Since(start);
+  munmap(memory, bytes);
+  return static_cast<double>(bytes) / seconds;
+}
+
+}  // namespace
+
 Result<CopyRates> MeasureCopies(const Driver& driver, std::uint64_t bytes) {
   void* host = nullptr;
   cuda::Pointer device = 0;
@@ -199,6 +226,8 @@ Result<CopyRates> MeasureCopies(const Driver& driver, std::uint64_t bytes) {
   }
   DIVVY_CUDA_TRY(driver, cuMemFreeHost, host);
   DIVVY_CUDA_TRY(driver, cuMemFree_v2, device);
+  DIVVY_TRY(rates.fresh_first, MeasureFreshMemory(bytes));
+  DIVVY_TRY(rates.fresh_again, MeasureFreshMemory(bytes));
   return rates;
 }
 

@@ -25,11 +25,16 @@ Result<Outcome> Compute(const Driver& driver, const Kernels& kernels, const Opti
 /// Nanoseconds that a launch of an empty kernel takes, over `count` of them.
 Result<double> MeasureLaunches(const Driver& driver, const Kernels& kernels, std::uint64_t count);
 
-/// Between device memory and pinned host memory of `bytes`: the best of three times each way, in bytes a second.
+/// In bytes a second. Between device memory and pinned host memory: the best of three times each way. And how fast up
+/// to eight threads write to host memory that nobody has had before, in huge pages where the machine has them: the
+/// limit of parking. The first of two times is slower where a virtual machine's host has to find that memory.
 struct CopyRates {
   double to_host = 0;
   double to_device = 0;
+  double fresh_first = 0;
+  double fresh_again = 0;
 };
+/// Of `bytes`.
 Result<CopyRates> MeasureCopies(const Driver& driver, std::uint64_t bytes);
 
 /// Sleeps for so long, or until told to end; below 0: until told to end.

@@ -78,8 +78,8 @@ cuda::Return cuMemCreate_hook(cuda::Allocation* handle, size_t size, const cuda:
     const Inside inside(Touch::kOther);
     return call();
   }
-  if (properties->handle_types != cuda::kHandleNone) BeforePinning(share::kExternal);
-  SetFlags(properties->handle_types == cuda::kHandleNone ? share::kOwnMapping : share::kOwnMapping | share::kExternal);
+  // Memory that may be exported stays its process's own until it is: PyTorch and JAX make all of theirs so.
+  SetFlags(share::kOwnMapping);
   cuda::Return result = Take(device, size);
   if (result != cuda::kSuccess) return result;
   const Inside inside(Touch::kOther, device);

@@ -60,6 +60,15 @@ TEST_F(SharePinning, AHandleOfWhatIsBehindAnAllocationKeepsItWhereItIs) {
   EXPECT_EQ(Flags(), share::kExternal);
 }
 
+TEST_F(SharePinning, MemoryThatMayBeExportedIsFreeToMoveUntilItIs) {
+  Program program(world_, keeper_);
+  ASSERT_EQ(program.Do("init"), "0");
+  ASSERT_EQ(program.Do("alloc a exportable 4M"), "0");
+  EXPECT_EQ(Flags(), share::kOwnMapping);
+  ASSERT_EQ(program.Do("export a"), "0");
+  EXPECT_EQ(Flags(), share::kOwnMapping | share::kIpc | share::kExternal);
+}
+
 TEST_F(SharePinning, CudaIpcOfMovableMemoryIsRefusedWithWhatToDo) {
   Program program(world_, keeper_);
   ASSERT_EQ(program.Do("init"), "0");

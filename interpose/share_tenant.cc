@@ -334,6 +334,18 @@ const std::map<std::string, std::function<std::string(const Arguments&)>>& Comma
          const auto address = reinterpret_cast<void*>(g_things.at(a.at(0)).value);  // NOLINT
          return Code(CU(cuMemRetainAllocationHandle)(&handle, address));
        }},
+      {"export",  // NAME, memory that was mapped: to a descriptor
+       [](const Arguments& a) {
+         cuda::Allocation handle = 0;
+         const auto address = reinterpret_cast<void*>(g_things.at(a.at(0)).value);  // NOLINT
+         cuda::Return result = CU(cuMemRetainAllocationHandle)(&handle, address);
+         if (result != cuda::kSuccess) return Code(result);
+         int fd = -1;
+         result = CU(cuMemExportToShareableHandle)(&fd, handle, cuda::kHandlePosixFileDescriptor, 0);
+         if (result == cuda::kSuccess) close(fd);
+         CU(cuMemRelease)(handle);
+         return Code(result);
+       }},
       {"current",
        [](const Arguments&) {
          cuda::Context context = nullptr;

@@ -34,7 +34,8 @@ cuda::AllocationProperties Here() {
 }
 
 cuda::Return MakeMapping(Thing& thing) {
-  const cuda::AllocationProperties properties = Here();
+  cuda::AllocationProperties properties = Here();
+  if (thing.kind == "exportable") properties.handle_types = cuda::kHandlePosixFileDescriptor;
   const cuda::AccessRights rights = {{cuda::kLocationDevice, 0}, cuda::kAccessReadWrite};
   cuda::Return result = CU(cuMemCreate)(reinterpret_cast<cuda::Allocation*>(&thing.other), thing.bytes, &properties, 0);
   if (result != cuda::kSuccess) return result;
@@ -162,7 +163,7 @@ cuda::Return Make(Thing& thing) {
     return CU(cuMemAllocAsync)(pointer, thing.bytes, nullptr);
   }
   if (thing.kind == "array" || thing.kind == "mipmap") return MakeArray(thing);
-  if (thing.kind == "mapping") return MakeMapping(thing);
+  if (thing.kind == "mapping" || thing.kind == "exportable") return MakeMapping(thing);
   if (thing.kind == "external") return MakeExternal(thing);
   if (thing.kind == "import") return MakeImport(thing);
   if (thing.kind == "graph" || thing.kind == "graph1") return MakeGraph(thing);
@@ -173,7 +174,9 @@ cuda::Return Unmake(const Thing& thing) {
   if (thing.kind == "array") return CU(cuArrayDestroy)(reinterpret_cast<cuda::Array>(thing.value));
   if (thing.kind == "mipmap") return CU(cuMipmappedArrayDestroy)(reinterpret_cast<cuda::MipmappedArray>(thing.value));
   if (thing.kind == "ipc") return CU(cuIpcCloseMemHandle)(thing.value);
-  if (thing.kind == "mapping" || thing.kind == "import") return CU(cuMemUnmap)(thing.value, thing.bytes);
+  if (thing.kind == "mapping" || thing.kind == "exportable" || thing.kind == "import") {
+    return CU(cuMemUnmap)(thing.value, thing.bytes);
+  }
   if (thing.kind == "external") return CU(cuDestroyExternalMemory)(reinterpret_cast<cuda::ExternalMemory>(thing.value));
   if (thing.kind == "graph" || thing.kind == "graph1")
     return CU(cuGraphExecDestroy)(reinterpret_cast<cuda::GraphExec>(thing.value));
