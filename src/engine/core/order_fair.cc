@@ -1,7 +1,7 @@
 // Level by level from the top: the team that is below its quota, then the one that holds least of its share (a GPU on
-// which a job is at 0.55 of its speed counts as 0.55: Gavel, OSDI 2020, compares effective throughput), then the
-// one that would with its first job more, then the one whose first job is smaller; then who used least lately; inside
-// the team priority and small-first, or the longest wait.
+// which a job is at 0.55 of its speed counts as 0.55: Gavel, OSDI 2020, compares effective throughput), then the one of
+// higher priority, then the one that would hold least with its first job more, then the one whose first job is smaller;
+// then who used least lately; inside the team priority and small-first, or the longest wait.
 // Source: the order of Run:ai's queues; the comparison by levels is that of Slurm's Fair Tree.
 #include <algorithm>
 

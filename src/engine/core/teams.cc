@@ -1,6 +1,9 @@
 #include "engine/core/teams.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
+#include <set>
 
 namespace divvy::core {
 namespace {
@@ -18,6 +21,12 @@ void Teams::Reset(std::vector<TeamSpec> specs) {
     teams_.emplace_back();
     teams_.back().spec = std::move(spec);
     teams_.back().usage = DecayedUsage(half_life_);
+  }
+  for (const Team& parent : teams_) {
+    std::set<int, std::greater<>> priorities;
+    for (const TeamIndex child : parent.children) priorities.insert(teams_[child].spec.priority);
+    for (const TeamIndex child : parent.children)
+      teams_[child].rank = std::distance(priorities.begin(), priorities.find(teams_[child].spec.priority));
   }
   is_divided_ = false;
 }
@@ -132,11 +141,11 @@ std::int64_t Teams::Satisfaction(TeamIndex team, std::int64_t parts) const {
   const Team& one = teams_[team];
   const bool has_quota = one.spec.quota_parts != kNoBound;
   const std::int64_t base = std::max<std::int64_t>({one.share, has_quota ? one.spec.quota_parts : 0, 1});
-  // All in one number: 24 bits for each ratio, 14 for the size.
-  const auto ratio = [&](std::int64_t held) { return std::min<std::int64_t>(held * 10'000 / base, (1 << 24) - 1); };
+  // All in one number: 24 bits for the ratio, 6 for the priority, 20 for the next ratio, 12 for the size.
+  const auto bits = [](std::int64_t value, int count) { return std::min(value, (std::int64_t{1} << count) - 1); };
   const std::int64_t met = has_quota && one.running < one.spec.quota_parts ? 0 : std::int64_t{1} << 62;
-  const std::int64_t size = std::min<std::int64_t>(parts / (placement::kGpuParts / 10), (1 << 14) - 1);
-  return met + (ratio(one.worth) << 38) + (ratio(one.worth + parts) << 14) + size;
+  return met + (bits(one.worth * 10'000 / base, 24) << 38) + (bits(one.rank, 6) << 32) +
+         (bits((one.worth + parts) * 10'000 / base, 20) << 12) + bits(parts / (placement::kGpuParts / 10), 12);
 }
 
 }  // namespace divvy::core

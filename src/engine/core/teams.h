@@ -27,7 +27,7 @@ struct TeamSpec {
   std::int64_t quota_parts = kNoBound;  // kNoBound: as much as it asks for.
   std::int64_t limit_parts = kNoBound;
   std::uint64_t weight = 1;  // Of the surplus.
-  int priority = 0;          // The surplus goes to the highest first.
+  int priority = 0;          // The surplus goes to the highest first, and of equals it is served first.
 };
 
 /// Ten-thousandths of GPUs by team, each with those below it. Shorter than there are teams: 0 for the rest.
@@ -76,14 +76,15 @@ class Teams {
   /// From the top: the ancestors of `team` below the root, itself last.
   std::vector<TeamIndex> PathOf(TeamIndex team) const;
   /// How well served a team is among its siblings: teams below their quota first, then by what that which they hold is
-  /// worth of their share (or of their quota, if that is more), then by what they would hold with `parts` more, then by
-  /// `parts`. Smaller is served first.
+  /// worth of their share (or of their quota, if that is more), then by priority, then by what they would hold with
+  /// `parts` more, then by `parts`. Smaller is served first.
   std::int64_t Satisfaction(TeamIndex team, std::int64_t parts = 0) const;
 
  private:
   struct Team {
     TeamSpec spec;
     std::vector<TeamIndex> children;
+    std::int64_t rank = 0;  // Among its siblings by priority: the highest has 0.
     std::int64_t running = 0;
     std::int64_t worth = 0;
     std::int64_t firm = 0;
