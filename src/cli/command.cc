@@ -13,7 +13,6 @@
 
 #include "base/text.h"
 #include "cli/api.h"
-#include "cli/foreground.h"
 #include "cli/patience.h"
 #include "cli/shown_answer.h"
 #include "dialect/quantities.h"
@@ -92,7 +91,11 @@ void Note(std::string_view message) {
   std::fprintf(stderr, "divvy: note: %.*s\n", static_cast<int>(message.size()), message.data());
 }
 
-void TellDaemonWent(const std::string& id, bool is_raw) { TellDaemonWentAs("divvy", id, is_raw); }
+void TellDaemonWent(const std::string& id, bool is_raw, const std::string& program) {
+  Patience::ClearLine();
+  std::fprintf(stderr, "%s: the daemon went away; job %s is kept, and this waits for the next daemon (divvy up)%s",
+               program.c_str(), id.c_str(), is_raw ? "\r\n" : "\n");
+}
 
 dialect::Surroundings CallerSurroundings() {
   dialect::Surroundings around;

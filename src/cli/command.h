@@ -47,7 +47,7 @@ dialect::Option QuietOption(bool& is_quiet);
 /// "divvy: note: ..." to stderr.
 void Note(std::string_view message);
 /// To stderr: the daemon went, job `id` goes on, and we wait for the next daemon. `is_raw`: on a terminal in raw mode.
-void TellDaemonWent(const std::string& id, bool is_raw = false);
+void TellDaemonWent(const std::string& id, bool is_raw = false, const std::string& program = "divvy");
 
 /// The caller's surroundings for reading job texts: time zone, directory, environment, files; "@" asks the daemon.
 dialect::Surroundings CallerSurroundings();

@@ -216,12 +216,6 @@ void TellPresence(const std::string& id, bool is_away, bool has_pty, const std::
                static_cast<int>(end.size()), end.data());
 }
 
-void TellDaemonWentAs(const std::string& program, const std::string& id, bool is_raw) {
-  Patience::ClearLine();
-  std::fprintf(stderr, "%s: the daemon went away; job %s is kept, and this waits for the next daemon (divvy up)%s",
-               program.c_str(), id.c_str(), is_raw ? "\r\n" : "\n");
-}
-
 RawTerminal::RawTerminal(bool is_wanted, From from) {
   const std::lock_guard lock(terminal.mutex);
   if (!is_wanted || ::isatty(STDIN_FILENO) != 1 || ::tcgetattr(STDIN_FILENO, &terminal.before) != 0) return;
@@ -312,7 +306,7 @@ int RunForeground(JobSpec spec, const Voice& voice) {
       // Nobody reads what is typed to another machine now, and Ctrl-C is a signal again.
       const bool is_raw = spec.wants_pty && !relays->Had().had_streams;
       if (!is_raw) RawTerminal::Pause();
-      if (!std::exchange(was_told, true)) TellDaemonWentAs(voice.program, id, is_raw);
+      if (!std::exchange(was_told, true)) TellDaemonWent(id, is_raw, voice.program);
       leaving->OnDaemonWent(relays->has_left());
       relays->Renew();
     };

@@ -37,8 +37,6 @@ int RunForeground(JobSpec spec, const Voice& voice);
 int TellLeft(const std::string& id, const std::string& program = "divvy");
 /// Says what becomes of the streams of a job whose machine's agent is away, or is back.
 void TellPresence(const std::string& id, bool is_away, bool has_pty, const std::string& program = "divvy");
-/// As TellDaemonWent of cli/command.h, in another command's name.
-void TellDaemonWentAs(const std::string& program, const std::string& id, bool is_raw);
 
 /// The caller's terminal while a job is to have it: raw as long as it has. One at a time.
 class RawTerminal {

@@ -27,6 +27,7 @@
 #include "control/progress.h"
 #include "control/reservation_book.h"
 #include "control/run_time_book.h"
+#include "control/settings_text.h"
 #include "control/speed_book.h"
 #include "control/team_book.h"
 #include "control/usage_book.h"
@@ -38,17 +39,6 @@ namespace divvy {
 
 /// How a job that is no longer live ended; nothing if there never was such a job. Asked of the store.
 using FindOutcome = std::function<std::optional<JobRecord>(JobId)>;
-
-/// An ignore rule is bound to one process for its life.
-struct IgnoredProcess {
-  int gpu = -1;  // -1: on every GPU.
-  ProcessIdentity identity;
-  std::string user;
-  std::string command;
-  std::string node;  // On which it is; empty: the controller's own.
-
-  friend bool operator==(const IgnoredProcess&, const IgnoredProcess&) = default;
-};
 
 struct Limits {
   std::uint64_t max_queued = 1'000'000;  // Waiting members, arrays counted by element; beyond, submissions are refused.

@@ -6,9 +6,20 @@
 #include <string_view>
 #include <vector>
 
-#include "control/controller.h"
+#include "model/gpu.h"
 
 namespace divvy {
+
+/// An ignore rule is bound to one process for its life.
+struct IgnoredProcess {
+  int gpu = -1;  // -1: on every GPU.
+  ProcessIdentity identity;
+  std::string user;
+  std::string command;
+  std::string node;  // On which it is; empty: the controller's own.
+
+  friend bool operator==(const IgnoredProcess&, const IgnoredProcess&) = default;
+};
 
 inline constexpr std::string_view kRestrictionKey = "gpus.restriction";
 /// Before the name of another machine.

@@ -39,7 +39,7 @@ class AgentDoor {
   /// there.
   void Open(Core& core, RemoteCallers& callers, Agents::Terms terms, FleetPort* fleet, Ports ports);
 
-  /// Requests for kAgentPath; refused before Open.
+  /// Requests for wire::kAgentPath; refused before Open.
   void OnRequest(const Peer& peer, HttpRequest&& request, Reply reply);
 
   // For administrators; each says what was done. `core`: where it is kept.

@@ -84,15 +84,15 @@ void Agents::OnRequest(const Peer& peer, HttpRequest&& request, Reply reply) {
   if (!peer.is_remote()) {
     return TurnAway(peer, reply, 400, InvalidArgument("agents come over TLS, to the address of divvy up --listen"));
   }
-  if (request.method != "GET" || !EqualsIgnoringCase(request.header("upgrade"), kAgentProtocol)) {
+  if (request.method != "GET" || !EqualsIgnoringCase(request.header("upgrade"), wire::kAgentProtocol)) {
     return TurnAway(peer, reply, 426,
-                    InvalidArgument("this is for agents that ask for 'Upgrade: " + std::string(kAgentProtocol) + "'"));
+                    InvalidArgument("this is for agents that ask for 'Upgrade: " + std::string(wire::kAgentProtocol) + "'"));
   }
   const auto token = Admit(peer.fingerprint, request.header("authorization"));
   if (!token) return TurnAway(peer, reply, 401, token.error());
   if (newcomers_.size() >= kMostNewcomers)
     return TurnAway(peer, reply, 503, LimitExceeded("too many agents come at once; try again later"));
-  auto stream = reply.TakeOver(kAgentProtocol);
+  auto stream = reply.TakeOver(wire::kAgentProtocol);
   if (!stream) return TurnAway(peer, reply, 400, InvalidArgument("an agent waits for the answer before it speaks"));
   Hear(peer.address, peer.fingerprint, *token, std::move(stream));
 }

@@ -27,9 +27,6 @@
 
 namespace divvy {
 
-inline constexpr std::string_view kAgentPath = "/v1/agents/connect";
-inline constexpr std::string_view kAgentProtocol = "divvy-agent/1";
-
 class Agents {
  public:
   struct Terms {
@@ -67,7 +64,7 @@ class Agents {
   Agents(NodeBook& book, std::uint64_t epoch, Terms terms, FleetPort& fleet, Ports ports);
   ~Agents();
 
-  /// A request for kAgentPath.
+  /// A request for wire::kAgentPath.
   void OnRequest(const Peer& peer, HttpRequest&& request, Reply reply);
   /// The same without HTTP around it: who may come in is listened to on `stream`. `authorization`: as in the header.
   Status LetKnock(const std::string& address, const std::string& fingerprint, std::string_view authorization,

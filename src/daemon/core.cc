@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "control/record_parts.h"
-#include "daemon/notice_queue.h"
+#include "daemon/notify_rows.h"
 #include "dialect/job_options.h"
 
 namespace divvy {
@@ -149,7 +149,7 @@ void Core::Withdraw(std::deque<Turn>& turns, const Error& error) {
     std::erase_if(effects.batch.updates, [&](const JobRecord& record) { return is_gone(record.id); });
     std::erase_if(effects.batch.spec_updates, [&](const auto& update) { return is_gone(update.first); });
     std::erase_if(effects.batch.settings, [&](const auto& row) {
-      const auto job = NoticeQueue::JobOfRow(row.first);
+      const auto job = JobOfNoticeRow(row.first);
       return job && is_gone(*job);
     });
     std::erase_if(effects.batch.history, [&](const auto& line) { return is_gone(line.job); });

@@ -499,7 +499,7 @@ Status Daemon::Serve() {
                                                  " path=" + LogQuoted(request.path));
               }
               if (ui_->Answers(peer, request, reply)) return;
-              if (request.path == kAgentPath && !peer.is_plain)
+              if (request.path == wire::kAgentPath && !peer.is_plain)
                 return agent_door_->OnRequest(peer, std::move(request), std::move(reply));
               routes_->Handle(peer, std::move(request), std::move(reply));
             }));

@@ -10,8 +10,8 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "daemon/agents.h"
 #include "platform/tcp.h"
+#include "wire/agent_messages.h"
 #include "wire/codec.h"
 #include "wire/http.h"
 
@@ -219,8 +219,8 @@ Result<Dialled> DialController(const ControllerAddress& controller, const TlsIde
   ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   DIVVY_TRY(const TlsContext context, TlsContext::Client(controller.fingerprint, identity));
   DIVVY_TRY(TlsChannel channel, context.Begin(fd));
-  std::string request = "GET " + std::string(kAgentPath) + " HTTP/1.1\r\nHost: " + ToString(controller.at) +
-                        "\r\nConnection: Upgrade\r\nUpgrade: " + std::string(kAgentProtocol) + "\r\n";
+  std::string request = "GET " + std::string(wire::kAgentPath) + " HTTP/1.1\r\nHost: " + ToString(controller.at) +
+                        "\r\nConnection: Upgrade\r\nUpgrade: " + std::string(wire::kAgentProtocol) + "\r\n";
   if (!bearer.empty()) request += "Authorization: Bearer " + bearer + "\r\n";
   request += "\r\n";
   DIVVY_CHECK(WriteAll(channel, request, controller));

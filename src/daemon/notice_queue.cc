@@ -42,16 +42,6 @@ NoticeQueue::Setting NoticeQueue::RowOf(const std::string& to, const Line& line)
   return {std::string(kDeliveriesRow) + to, wire::EncodeChanged(line.kept)};
 }
 
-std::optional<JobId> NoticeQueue::JobOfRow(std::string_view key) {
-  for (const std::string_view prefix : {kNoticeRow, kWishRow}) {
-    if (!key.starts_with(prefix)) continue;
-    const std::string_view rest = key.substr(prefix.size());
-    const auto id = ParseInteger(rest.substr(0, rest.find('.')));
-    if (id && *id > 0) return JobId(static_cast<std::uint64_t>(*id));
-  }
-  return std::nullopt;
-}
-
 bool NoticeQueue::LoadSetting(std::string_view key, std::string_view text) {
   if (key.starts_with(kNoticeRow)) {
     if (auto notice = wire::Decode<wire::QueuedNotice>(text)) Add(*std::move(notice));

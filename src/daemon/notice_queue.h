@@ -37,8 +37,6 @@ class NoticeQueue {
   explicit NoticeQueue(Limits limits) : limits_(limits) {}
 
   static Setting RowOf(const wire::QueuedNotice& notice);
-  /// The job whose notice, or wish, is kept under this key; nothing: neither.
-  static std::optional<JobId> JobOfRow(std::string_view key);
   /// True if the key is one of ours: a notice, which waits from now on, or how deliveries went.
   bool LoadSetting(std::string_view key, std::string_view text);
 

@@ -214,10 +214,10 @@ TEST_F(NoticeQueueTest, ADroppedReceiverLeavesNothing) {
 }
 
 TEST_F(NoticeQueueTest, RowsSayWhoseTheyAre) {
-  EXPECT_EQ(NoticeQueue::JobOfRow(NoticeQueue::RowOf(Notice("a")).first), JobId(7));
-  EXPECT_EQ(NoticeQueue::JobOfRow(std::string(kWishRow) + "12"), JobId(12));
-  EXPECT_EQ(NoticeQueue::JobOfRow("notify.notice.0.ntc"), std::nullopt) << "of no job";
-  EXPECT_EQ(NoticeQueue::JobOfRow("token.4f1c22aa"), std::nullopt);
+  EXPECT_EQ(JobOfNoticeRow(NoticeQueue::RowOf(Notice("a")).first), JobId(7));
+  EXPECT_EQ(JobOfNoticeRow(std::string(kWishRow) + "12"), JobId(12));
+  EXPECT_EQ(JobOfNoticeRow("notify.notice.0.ntc"), std::nullopt) << "of no job";
+  EXPECT_EQ(JobOfNoticeRow("token.4f1c22aa"), std::nullopt);
 }
 
 }  // namespace notice_queue_test

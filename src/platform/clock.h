@@ -1,5 +1,5 @@
-// The one clock of a daemon. It reads the wall once and goes on monotonically, so that what it decides never sees time
-// run backwards; a wall clock that was stepped is caught up with at the next start.
+// The clocks of the machine, and the one clock of a daemon. That one reads the wall once and goes on monotonically, so
+// that what it decides never sees time run backwards; a wall clock that was stepped is caught up with at the next start.
 #pragma once
 
 #include <time.h>
@@ -10,6 +10,16 @@
 #include "base/time.h"
 
 namespace divvy {
+
+/// One of the kernel's clocks (clock_gettime(2)).
+inline Duration ReadClock(clockid_t clock) {
+  timespec now = {};
+  ::clock_gettime(clock, &now);
+  return std::chrono::duration_cast<Duration>(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
+}
+inline Duration MonotonicNow() { return ReadClock(CLOCK_MONOTONIC); }
+inline Duration BootNow() { return ReadClock(CLOCK_BOOTTIME); }  // Suspension included.
+inline Time WallNow() { return Time(ReadClock(CLOCK_REALTIME)); }
 
 class Clock {
  public:
@@ -25,7 +35,7 @@ class RealClock final : public Clock {
   RealClock()
       : wall_(std::chrono::system_clock::now().time_since_epoch()),
         steady_(std::chrono::steady_clock::now()),
-        boot_(SinceBoot()) {}
+        boot_(BootNow()) {}
   Time Now() const override {
     return Time(std::chrono::duration_cast<Duration>(wall_ + (std::chrono::steady_clock::now() - steady_)));
   }
@@ -34,19 +44,12 @@ class RealClock final : public Clock {
   Time Latest() const override {
     const Time wall(std::chrono::duration_cast<Duration>(std::chrono::system_clock::now().time_since_epoch()));
     const Time begun(std::chrono::duration_cast<Duration>(wall_));
-    return std::max(wall, std::max(begun, not_before_) + (SinceBoot() - boot_));
+    return std::max(wall, std::max(begun, not_before_) + (BootNow() - boot_));
   }
   /// At the start: what Latest() of an earlier daemon was.
   void StartNotBefore(Time latest) { not_before_ = latest; }
 
  private:
-  static Duration SinceBoot() {
-    timespec time = {};
-    ::clock_gettime(CLOCK_BOOTTIME, &time);
-    return std::chrono::duration_cast<Duration>(std::chrono::seconds(time.tv_sec) +
-                                                std::chrono::nanoseconds(time.tv_nsec));
-  }
-
   std::chrono::system_clock::duration wall_;
   std::chrono::steady_clock::time_point steady_;
   Duration boot_;

@@ -19,7 +19,7 @@
 #include "platform/launch_descriptor.h"
 #include "platform/process_title.h"
 #include "platform/secret_file.h"
-#include "platform/supervisor_watch.h"
+#include "platform/clock.h"
 
 namespace divvy {
 namespace {

@@ -14,8 +14,8 @@
 #include "platform/device_program.h"
 #include "platform/job_cgroup.h"
 #include "platform/job_mounts.h"
+#include "platform/record_text.h"
 #include "platform/numa_cores.h"
-#include "platform/run_record.h"
 
 namespace divvy {
 namespace {

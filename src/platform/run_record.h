@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +16,7 @@
 #include "base/time.h"
 #include "model/gpu.h"
 #include "model/job.h"
+#include "platform/record_text.h"
 
 namespace divvy {
 
@@ -90,30 +90,6 @@ Status WriteGpusFile(const std::string& run_directory, JobId job, GpuSet gpus);
 /// Removes the file and what belongs to it (script, cgroup, list of GPUs). To be called when the end of the job is
 /// durable elsewhere. Fine when already gone.
 void RemoveRunRecord(const std::string& run_directory, const RunRecord& record);
-
-/// Lines of key=value, the format of record, report and command alike. A value is one line: a line feed in it becomes a
-/// blank.
-class RecordWriter {
- public:
-  void Add(std::string_view key, std::string_view value);
-  void Add(std::string_view key, std::int64_t value);
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
-/// A later line wins over an earlier one of the same key; a line without '=' and a last line without line feed are
-/// skipped.
-class RecordFields {
- public:
-  explicit RecordFields(std::string_view text);
-  std::string_view Text(std::string_view key) const;
-  /// 0 when absent or not a number.
-  std::int64_t Number(std::string_view key) const;
-
- private:
-  std::map<std::string_view, std::string_view> values_;
-};
 
 /// The parts in which a record is written: who watches, which process, how it ended.
 void AddWatch(const RunRecord& record, RecordWriter& out);

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "platform/supervisor_watch.h"
+#include "platform/clock.h"
 
 namespace divvy {
 namespace {

@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,12 +12,6 @@
 namespace divvy {
 namespace {
 
-Duration ReadClock(clockid_t clock) {
-  timespec now = {};
-  ::clock_gettime(clock, &now);
-  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
-}
-
 Duration CpuTime(const rusage& usage) {
   const auto duration = [](const timeval& time) {
     return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
@@ -27,10 +20,6 @@ Duration CpuTime(const rusage& usage) {
 }
 
 }  // namespace
-
-Duration MonotonicNow() { return ReadClock(CLOCK_MONOTONIC); }
-Duration BootNow() { return ReadClock(CLOCK_BOOTTIME); }
-Time WallNow() { return Time(ReadClock(CLOCK_REALTIME)); }
 
 Duration DueAfter(Duration now, Duration wait) {
   const Duration positive = std::max(wait, Duration(0));

@@ -10,15 +10,13 @@
 
 #include "base/time.h"
 #include "model/job.h"
+#include "platform/clock.h"
 
 namespace divvy {
 
 constexpr Duration kNeverDue = Duration::max();
 constexpr Duration kFirstKillPause = std::chrono::milliseconds(5);
 
-Duration MonotonicNow();
-Duration BootNow();  // Suspension included.
-Time WallNow();
 /// `now` + `wait`, which may be negative; kNeverDue where that is beyond all time.
 Duration DueAfter(Duration now, Duration wait);
 

@@ -21,6 +21,8 @@
 namespace divvy::wire {
 
 /// Ours, newest first. A controller speaks its own version and the one before; 1 is the first there is.
+inline constexpr std::string_view kAgentPath = "/v1/agents/connect";  // An agent asks for the protocol there.
+inline constexpr std::string_view kAgentProtocol = "divvy-agent/1";
 inline constexpr int kAgentVersion = 1;
 inline constexpr int kOldestAgentVersion = 1;
 /// The newest of `offered` that we speak; fails with kFailedPrecondition that names both sides' versions.

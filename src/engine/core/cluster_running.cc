@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/result.h"
-#include "engine/core/placing.h"
 
 namespace divvy::core {
 

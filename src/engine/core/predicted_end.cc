@@ -1,6 +1,5 @@
 #include "engine/core/predicted_end.h"
 
-#include "engine/core/placing.h"
 #include "engine/core/state.h"
 
 namespace divvy::core {
