@@ -1,11 +1,13 @@
 #include "cli/command.h"
 
 #include <fcntl.h>
+#include <pwd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -199,6 +201,15 @@ Result<wire::SubmitAnswer> SubmitJob(JobSpec spec) {
   DIVVY_TRY(wire::SubmitAnswer answer, api.Submit(spec));
   for (const std::string& note : answer.notes) Note(note);
   return answer;
+}
+
+std::optional<std::int64_t> UserIdOf(const std::string& name) {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 4096> buffer{};
+  if (::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr)
+    return found->pw_uid;
+  return ParseInteger(name);
 }
 
 }  // namespace divvy::cli

@@ -49,6 +49,9 @@ void Note(std::string_view message);
 /// To stderr: the daemon went, job `id` goes on, and we wait for the next daemon. `is_raw`: on a terminal in raw mode.
 void TellDaemonWent(const std::string& id, bool is_raw = false, const std::string& program = "divvy");
 
+/// The uid of the user of this name, or that the name is; nothing when there is no such user.
+std::optional<std::int64_t> UserIdOf(const std::string& name);
+
 /// The caller's surroundings for reading job texts: time zone, directory, environment, files; "@" asks the daemon.
 dialect::Surroundings CallerSurroundings();
 /// A moment as people name one that lies behind them (dialect::ParsePastMoment), in seconds since 1970.

@@ -7,8 +7,8 @@
 #include <cstdlib>
 
 #include "base/text.h"
+#include "cli/command.h"
 #include "cli/job_text.h"
-#include "cli/shims/slurm_common.h"
 #include "cli/steps.h"
 #include "dialect/quantities.h"
 #include "dialect/slurm_hostlist.h"
@@ -28,7 +28,7 @@ constexpr std::size_t kTasksShown = 64;
 std::vector<std::string> ListsOf(JobId job, const std::string& user) {
   const Places places = FindPlaces();
   const std::int64_t own = ::geteuid();
-  const std::int64_t uid = slurm::UserId(user).value_or(own);
+  const std::int64_t uid = UserIdOf(user).value_or(own);
   std::vector<std::string> paths;
   const char* inside = ::getenv("DIVVY_JOB_ID");
   const char* list = ::getenv("DIVVY_STEPS");

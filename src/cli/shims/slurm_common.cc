@@ -128,7 +128,7 @@ Scene SceneOfServer() {
     scene.memory_free_mib = static_cast<std::int64_t>(info.freeram * info.mem_unit >> 20);
     scene.load = static_cast<double>(info.loads[0]) / 65536.0;
   }
-  scene.uid_of = [](const std::string& user) { return UserId(user).value_or(0); };
+  scene.uid_of = [](const std::string& user) { return UserIdOf(user).value_or(0); };
   scene.group_of = GroupOf;
   return scene;
 }
@@ -179,16 +179,7 @@ void NameUsers(std::vector<std::string>& users) {
   }
 }
 
-bool MayBeUser(const std::string& user) { return UserId(user).has_value() || IsElsewhere(); }
-
-std::optional<std::int64_t> UserId(const std::string& name) {
-  passwd entry{};
-  passwd* found = nullptr;
-  std::array<char, 4096> buffer{};
-  if (::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr)
-    return found->pw_uid;
-  return ParseInteger(name);
-}
+bool MayBeUser(const std::string& user) { return UserIdOf(user).has_value() || IsElsewhere(); }
 
 dialect::Option Flag(std::string_view name, char letter, std::string_view help, bool& flag) {
   return {.name = name,

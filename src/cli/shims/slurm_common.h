@@ -54,8 +54,6 @@ Scene SceneOf(Api& api, const std::vector<wire::JobView>& jobs);
 std::string Hostname();
 /// The name of who calls.
 std::string CallerName();
-/// The uid of a user's name; nothing when there is no such user.
-std::optional<std::int64_t> UserId(const std::string& name);
 
 /// The words as an option table keeps them: a flag, a text, a list that may come several times.
 dialect::Option Flag(std::string_view name, char letter, std::string_view help, bool& flag);
