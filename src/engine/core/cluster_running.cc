@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "engine/core/placing.h"
 
 namespace divvy::core {
 

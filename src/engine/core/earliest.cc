@@ -11,7 +11,7 @@ namespace {
 
 /// A gang that keeps failing although there is room in sum is held back by holds or by how its tasks must lie; looking
 /// at ever later moments seldom helps and costs a look at every node with room.
-constexpr int kMostTries = 32;
+constexpr int kMostMoments = 32;
 
 struct End {
   Time at;
@@ -134,7 +134,7 @@ class Search {
       }
       if (std::none_of(sums.begin(), sums.end(), [&](const auto& sum) { return sum.second >= group.least; })) continue;
       if (auto promise = At(moments.at, Roomiest(room, group.least))) return promise;
-      if (++tries == kMostTries) return std::nullopt;
+      if (++tries == kMostMoments) return std::nullopt;
     }
     return std::nullopt;
   }

@@ -100,7 +100,7 @@ std::string LackingFeatures(const KindBook& book, const FeatureCondition& featur
   return "no node has " + FeaturesText(features);
 }
 
-std::string LackingPart(const KindBook& book, const NodeFilter& part) {
+std::string LackingFilter(const KindBook& book, const NodeFilter& part) {
   if (part.least_gpu_memory_mib > 0) return "no GPU has " + MibText(part.least_gpu_memory_mib);
   if (part.least_compute_capability > 0) {
     return "no GPU has compute capability " + CapabilityText(part.least_compute_capability);
@@ -148,7 +148,7 @@ std::string FilterWords(const KindBook& book, std::span<const FilterIndex> filte
 std::string LackingWords(const KindBook& book, FilterIndex filter) {
   if (filter == kNoFilter || book.HasSome(book.filter(filter))) return "";
   for (const Part& part : PartsOf(book.filter(filter))) {
-    if (!book.HasSome(part.filter)) return LackingPart(book, part.filter);
+    if (!book.HasSome(part.filter)) return LackingFilter(book, part.filter);
   }
   return "no node is all of this";
 }

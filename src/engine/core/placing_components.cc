@@ -3,7 +3,7 @@
 // that leads nowhere the order is turned round.
 //
 // That is a search, and not a proof: where a later component finds no room, the earlier ones are tried on other models
-// of GPUs, in other racks and with other alternatives, and a single task on each node for itself; kMostTries each way.
+// of GPUs, in other racks and with other alternatives, and a single task on each node for itself; kMostTriesEachWay each way.
 #include <algorithm>
 #include <numeric>
 
@@ -13,7 +13,7 @@
 namespace divvy::core {
 namespace {
 
-constexpr int kMostTries = 200;
+constexpr int kMostTriesEachWay = 200;
 
 }  // namespace
 
@@ -119,7 +119,7 @@ std::vector<Piece> Placing::FindComponents(const Ask& ask, const Domain& all) {
   std::ranges::stable_sort(order, [&](std::uint8_t a, std::uint8_t b) { return keys[a] < keys[b]; });
   std::vector<Piece> pieces;
   const auto fills = [&] {
-    tries_left_ = kMostTries;
+    tries_left_ = kMostTriesEachWay;
     const bool filled = FillComponents(ask, order, all, pieces);
     is_proven_ = is_proven_ || (!filled && tries_left_ >= 0 && TriesAllWays(ask, order));
     return filled;

@@ -13,13 +13,13 @@
 namespace divvy::core {
 namespace {
 
-struct Head {
+struct TakerHead {
   Key key;
   Taker taker;
-  static bool Later(const Head& a, const Head& b) { return b.key < a.key; }
+  static bool Later(const TakerHead& a, const TakerHead& b) { return b.key < a.key; }
 };
 
-void Apply(Cluster::State& state, Time now, const Head& head, Seizure seizure, Plan& plan) {
+void Apply(Cluster::State& state, Time now, const TakerHead& head, Seizure seizure, Plan& plan) {
   const JobId entry = head.taker.place.id;
   for (Seizure::Part& part : seizure.parts) {
     Run& run = state.running.at(part.job);
@@ -189,7 +189,7 @@ void TakeBack(Cluster::State& state, Time now, Plan& plan) {
   const Rules& rules = state.rules;
   if (!rules.reclaims && !rules.preempts && !rules.consolidates && state.leaving.empty()) return;
   state.MakeFleet();
-  std::vector<Head> heads;
+  std::vector<TakerHead> heads;
   for (ClassIndex index = 0; index < state.classes.size(); ++index) {
     const JobClass& job_class = state.classes[index];
     if (job_class.line.empty()) continue;
@@ -197,14 +197,14 @@ void TakeBack(Cluster::State& state, Time now, Plan& plan) {
     state.HeadChanged(index, now);
     heads.push_back({state.keys[index], {index, job_class.line.At(job_class.line.begin()).place}});
   }
-  std::make_heap(heads.begin(), heads.end(), Head::Later);
+  std::make_heap(heads.begin(), heads.end(), TakerHead::Later);
   std::vector<ClassIndex> failed;
   std::set<JobId> started;
   for (const Start& start : plan.starts) started.insert(start.job);
   int takers = 0;
   while (!heads.empty() && takers < kMostTakers) {
-    std::pop_heap(heads.begin(), heads.end(), Head::Later);
-    Head head = std::move(heads.back());
+    std::pop_heap(heads.begin(), heads.end(), TakerHead::Later);
+    TakerHead head = std::move(heads.back());
     heads.pop_back();
     JobClass& job_class = state.classes[head.taker.job_class];
     const PromiseSlot* slot = SlotOf(state, head.taker.place.id);
@@ -231,7 +231,7 @@ void TakeBack(Cluster::State& state, Time now, Plan& plan) {
     head.taker.place = job_class.line.At(next).place;
     head.key = state.KeyAt(head.taker.job_class, head.taker.place, now);
     heads.push_back(std::move(head));
-    std::push_heap(heads.begin(), heads.end(), Head::Later);
+    std::push_heap(heads.begin(), heads.end(), TakerHead::Later);
   }
   // What was taken meanwhile can only have made it harder for those before.
   for (const ClassIndex index : failed) state.classes[index].tried_epoch = state.take_epoch;
