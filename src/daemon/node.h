@@ -131,6 +131,8 @@ class Node final : public OrderPort {
   void SetTerminalLeft(std::function<void(JobId job)> left) { terminal_left_ = std::move(left); }
 
   std::set<std::int64_t> supervisors() const;
+  /// Ends what is left of a run without supervisor and guard; false: something was (node_errands.cc).
+  bool EndLeftovers(const RunRecord& record) const;
   /// Whose supervisor that is; not set: nobody's here.
   JobId JobUnder(std::int64_t supervisor) const;
   std::int64_t pid_of(JobId job) const;
@@ -236,7 +238,6 @@ class Node final : public OrderPort {
   void KeepTimeOfAdopted();
   void LoadStopTerms(Run& run);
   /// SIGKILL to what a job without supervisor, guard and first process left behind. True when nothing is left.
-  bool EndLeftovers(const RunRecord& record) const;  // (node_errands.cc)
   /// Says again what a job's supervisor may not have heard before it was killed.
   void Remind(Run& run);
   /// Goes on with a run of which only the record is left.

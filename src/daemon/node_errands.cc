@@ -20,8 +20,10 @@ UserWithRight Node::WithRight(const User& user) const {
 }
 
 std::string Node::MissingRight(const User& user) const {
+  const bool is_agents = options_.lease.is_set();
   return "divvy may not run jobs as " + user.name + " on " + options_.names.name() + " yet: " + user.name +
-         " allows it by running any divvy command there, such as divvy status; then submit the job again";
+         " allows it by running any divvy command " + (is_agents ? "on the controller's machine" : "there") +
+         ", such as divvy status; then submit the job again";
 }
 
 Status Node::SetGpusFile(JobId job, GpuSet gpus) const {

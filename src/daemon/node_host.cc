@@ -12,11 +12,13 @@
 #include <filesystem>
 #include <utility>
 
+#include "daemon/accounts.h"
 #include "daemon/share_place.h"
 #include "dialect/slurm.h"
 #include "platform/disk_room.h"
 #include "platform/launcher_service.h"
 #include "platform/slice_record.h"
+#include "platform/supervisor_control.h"
 
 namespace divvy {
 
@@ -56,6 +58,30 @@ bool HadKeeper(const std::string& directory) {
 }
 
 }  // namespace
+
+Result<LauncherHelp> ReachLauncher(const Places& places, const std::string& what) {
+  LauncherHelp help;
+  if (!places.is_machine_wide) {
+    help.ways = LearnIsolation();
+    return help;
+  }
+  if (::geteuid() == 0) {
+    return FailedPrecondition("the machine's " + what + " does not run as root; divvy " +
+                              (what == "agent" ? what : "up") + " starts it right");
+  }
+  if (::access("/proc/1/stat", R_OK) != 0) {
+    return FailedPrecondition("user " + UserName(::geteuid()) +
+                              " does not see the processes of others (/proc is mounted with hidepid); mount it with "
+                              "gid=divvy, or without hidepid");
+  }
+  help.errands = std::make_shared<RootErrands>(LauncherPlaces().errands);
+  DIVVY_TRY(help.ways, help.errands->Isolation());
+  RelayRootCommands(
+      [errands = help.errands](const RunRecord& record, std::string_view text, std::span<const int> fds) {
+        return errands->Command(record.job, text, fds);
+      });
+  return help;
+}
 
 NodeHost::NodeHost(asio::io_context& loop, const Log& log, GiveUp give_up)
     : loop_(loop), log_(log), give_up_(std::move(give_up)), watches_(std::make_unique<Watches>(loop)) {}

@@ -118,7 +118,8 @@ class LauncherLoop {
 
   bool IsAllowed(const LaunchFrameHeader& header) {
     return CheckUid(header.uid, rules_->setup.lowest_uid, rules_->setup.runs_root_jobs).has_value() &&
-           rules_->checker.IsGood(header.uid, header.gid, header.right);
+           (rules_->checker.IsGood(header.uid, header.gid, header.right) ||
+            rules_->checker.IsGoodByName(header.uid, header.gid, header.right));
   }
 
   // In the order of the launches: a later one of the same job makes its record after this.
