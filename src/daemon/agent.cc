@@ -229,6 +229,7 @@ Status Agent::OpenNode(const dialect::Config& config) {
   options.right_of = [this](const User& user) { return RightOf(user); };
   options.uid = ::geteuid();
   if (options.may_change_user) options.find_user = find_user_;
+  options.lowest_uid = config.lowest_uid;
   options.runs_root_jobs = config.root_jobs || !places_.is_machine_wide;
   options.divvy = OwnPath();
   options.grace = config.grace;

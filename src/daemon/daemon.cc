@@ -598,6 +598,7 @@ Status Daemon::Start() {
   options.errands = errands_;
   options.right_of = [this](const User& user) { return rights_.Of(user); };
   options.uid = ::geteuid();
+  options.lowest_uid = config_.lowest_uid;
   options.runs_root_jobs = RunsRootJobs();
   options.divvy = OwnPath();
   options.grace = config_.grace;

@@ -168,6 +168,8 @@ Result<User> Node::CheckUser(const User& user) const {
     return NotFound("machine " + options_.names.name() + " has no user " + user.name +
                     "; make the account there, or --exclude the machine");
   }
+  const Status may = CheckUid(here->uid, options_.lowest_uid, true);
+  if (options_.errands && !may) return PermissionDenied("machine " + options_.names.name() + ": " + may.error().message);
   if (here->uid != 0 || options_.runs_root_jobs) return *here;
   return PermissionDenied("machine " + options_.names.name() +
                           " runs no job as root; root_jobs = true under [jobs] in its divvy.toml allows it");

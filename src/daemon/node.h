@@ -44,6 +44,7 @@ struct NodeOptions {
   /// Of an agent that may: the account of that name on this machine, where it may have other numbers than on the
   /// controller's. From any thread. Null: users are known by their numbers.
   std::function<std::optional<User>(const std::string& name)> find_user;
+  std::int64_t lowest_uid = 0;                // Of a machine whose launcher starts nothing as a system user.
   bool runs_root_jobs = true;                 // Else a job of uid 0 is refused, as whoever it comes.
   Duration grace = std::chrono::seconds(30);  // Of jobs that name none.
   Isolation isolation;

@@ -151,7 +151,7 @@ std::optional<AccountName> AccountNameOf(std::int64_t uid) {
   return AccountName{found->pw_name, found->pw_gid};
 }
 
-std::string KeyText(const std::string& public_key) { return HexText(public_key); }
+std::string KeyText(const std::string& public_key) { return ToLower(HexText(public_key)); }
 
 std::string ReadKey(std::string_view text) {
   std::string key(kKeyBytes, '\0');

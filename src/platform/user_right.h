@@ -86,7 +86,7 @@ struct AccountName {
 };
 std::optional<AccountName> AccountNameOf(std::int64_t uid);
 
-/// A public key as 64 hexadecimal digits and back. Anything else is read as empty.
+/// A public key as 64 hexadecimal digits, in lower case, and back. Anything else is read as empty.
 std::string KeyText(const std::string& public_key);
 std::string ReadKey(std::string_view text);
 
