@@ -187,6 +187,9 @@ std::string KeptValue(const Places& places, std::string_view key) {
 Status LeaveRoot(const Places& places, const AgentFlags& flags, const std::optional<TokenLine>& line) {
   LauncherWishes wishes;
   wishes.emulate = flags.emulate;
+  // What the agent has kept is believed only where there are no stand-in GPUs yet: it was an earlier release's, of root's.
+  if (flags.emulate.empty() && ::access(places.emulation.c_str(), F_OK) != 0)
+    wishes.emulate = KeptValue(places, "emulate");
   const std::string kept_name = KeptValue(places, "name");
   wishes.emulate_as = !flags.name.empty() ? flags.name : !kept_name.empty() ? kept_name : HostName();
   const std::string node_of = KeptValue(places, "fingerprint");

@@ -138,6 +138,7 @@ class Agent {
   FindUserByName find_user_ =
       KeptUsers([this](std::string_view name) { return help_.errands ? FindAccount(name) : FindUser(name); });
   mutable std::mutex rights_mutex_;          // Logs are read on another thread.
+  std::string missing_key_;                  // What to do about it; empty: it is there.
   std::map<std::string, UserRight> rights_;  // By name, as the controller has sent them in this process's life.
   std::unique_ptr<AgentStreams> streams_;
   std::unique_ptr<AgentSession> session_;
@@ -406,8 +407,15 @@ Status Agent::Start() {
   }
   host_.WatchDisks({runs_, folder_ + "/logs"}, [this](const std::string& what) {
     log_.Write(LogLevel::kWarning, what.empty() ? "event=trouble_over" : "event=trouble what=" + LogQuoted(what));
-    session_->SetTrouble(what);
+    session_->SetTrouble(what.empty() ? missing_key_ : what);
   });
+  if (help_.errands && ::access(places_.controllers_key.c_str(), F_OK) != 0) {
+    missing_key_ =
+        "its launcher has no key of the controller's launcher; divvy agent --stop there, then divvy agent --join with a "
+        "new token, as root";
+    log_.Write(LogLevel::kWarning, "event=trouble what=" + LogQuoted(missing_key_));
+    session_->SetTrouble(missing_key_);
+  }
   signals_.add(SIGTERM);
   signals_.add(SIGINT);
   signals_.async_wait([this](const boost::system::error_code& error, int) {
