@@ -18,6 +18,9 @@ there_as bob divvy agent --detach 2>message && fail "bob started the machine's a
 grep -q "is root's to start" message || fail "bob is told: $(cat message)"
 expect "root 644" "$(there stat -c '%U %a' /var/lib/divvy-launcher/controller.pub)" "whose the controller's key is"
 
+there divvy up --quiet 2>message && fail "a daemon was started beside the agent"
+grep -q "an agent (pid .*; divvy agent --stop ends it" message || fail "a daemon beside an agent: $(cat message)"
+
 # A job of an ordinary user, known by name. Root's processes are the launcher, supervisors and guards.
 job=$(as bob divvy submit --quiet --gpus 1 --nodelist n1 -- sh -c 'id -un; id -u; until [ -e go ]; do sleep 0.02; done; echo over')
 wait_for "bob's job on n1" state_is "$job" running
