@@ -17,6 +17,7 @@
 #include "cli/commands.h"
 #include "cli/start.h"
 #include "platform/places.h"
+#include "platform/secret_file.h"
 #include "wire/token_line.h"
 
 namespace divvy::cli {
@@ -24,6 +25,8 @@ namespace {
 
 using dialect::Option;
 using dialect::Takes;
+
+constexpr std::size_t kMostState = std::size_t{64} << 10;
 
 struct AgentFlags {
   std::string join;
@@ -147,7 +150,7 @@ Result<int> HandOver(const std::string& line) {
 /// Ends the agent that holds the lock, and waits until it has let go of it.
 int StopAgent(bool is_quiet) {
   const std::string path = FindPlaces().state + "/agent/agent.lock";
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0 && errno != ENOENT) return Fail(PermissionDenied("cannot open " + path + ": " + std::strerror(errno)));
   if (fd < 0 || ::flock(fd, LOCK_SH | LOCK_NB) == 0) {
     if (fd >= 0) ::close(fd);
@@ -175,7 +178,8 @@ int StopAgent(bool is_quiet) {
 
 /// What the agent has kept about itself (daemon/agent_state.h); empty: nothing.
 std::string KeptValue(const Places& places, std::string_view key) {
-  const auto kept = CallerSurroundings().read_file(places.state + "/agent/agent.state");
+  // Root reads it in a folder of another user's, so nothing but a small plain file will do.
+  const auto kept = ReadSecret(places.state + "/agent/agent.state", kMostState);
   const std::string text = kept ? *kept : "";
   for (const std::string_view line : Split(text, '\n')) {
     if (line.starts_with(std::string(key) + " ")) return std::string(line.substr(key.size() + 1));
@@ -187,7 +191,8 @@ std::string KeptValue(const Places& places, std::string_view key) {
 Status LeaveRoot(const Places& places, const AgentFlags& flags, const std::optional<TokenLine>& line) {
   LauncherWishes wishes;
   wishes.emulate = flags.emulate;
-  // What the agent has kept is believed only where there are no stand-in GPUs yet: it was an earlier release's, of root's.
+  // What the agent has kept is believed only where there are no stand-in GPUs yet: it was an earlier release's, of
+  // root's.
   if (flags.emulate.empty() && ::access(places.emulation.c_str(), F_OK) != 0)
     wishes.emulate = KeptValue(places, "emulate");
   const std::string kept_name = KeptValue(places, "name");
@@ -195,7 +200,8 @@ Status LeaveRoot(const Places& places, const AgentFlags& flags, const std::optio
   const std::string node_of = KeptValue(places, "fingerprint");
   // The agent refuses to join another controller than it has joined.
   if (line && (node_of.empty() || node_of == line->fingerprint)) wishes.controllers_key = line->launcher_key;
-  if (line && line->launcher_key.empty() && ::access(places.controllers_key.c_str(), F_OK) != 0) {
+  const bool has_its_key = ::access(places.controllers_key.c_str(), F_OK) == 0 && line && node_of == line->fingerprint;
+  if (line && line->launcher_key.empty() && !has_its_key) {
     return FailedPrecondition(
         "this token has no launcher key, so this machine can run no jobs of users for the controller at " +
         ToString(line->controller) +

@@ -109,9 +109,8 @@ Status LeaveRootToLauncher(const std::string& what, const LauncherWishes& wishes
   if (::geteuid() != 0) {
     const bool is_agent = what == "agent";
     return PermissionDenied("the " + what + " of this machine is root's to start: systemctl start " +
-                            (is_agent ? "divvy-agent, or divvy agent" : "divvy, or divvy up") +
-                            " as root; for a" + (is_agent ? "n" : "") + " " + what +
-                            " of your own set DIVVY_HOME to an empty folder");
+                            (is_agent ? "divvy-agent, or divvy agent" : "divvy, or divvy up") + " as root; for a" +
+                            (is_agent ? "n" : "") + " " + what + " of your own set DIVVY_HOME to an empty folder");
   }
   DIVVY_CHECK(StartLauncher(wishes));
   // The daemon speaks with strangers, so of the environment of root's shell it gets these variables alone.

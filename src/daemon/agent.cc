@@ -83,8 +83,11 @@ void StopRuns(const std::string& run_directory, const Node& node) {
 class Agent {
  public:
   Agent(Places places, Flags flags)
-      : places_(std::move(places)), flags_(std::move(flags)), folder_(places_.state + "/agent"),
-        runs_(places_.is_machine_wide ? places_.runs : folder_ + "/runs"), signals_(loop_) {}
+      : places_(std::move(places)),
+        flags_(std::move(flags)),
+        folder_(places_.state + "/agent"),
+        runs_(places_.is_machine_wide ? places_.runs : folder_ + "/runs"),
+        signals_(loop_) {}
 
   Status Start();
   /// Its exit code.
@@ -411,7 +414,8 @@ Status Agent::Start() {
   });
   if (help_.errands && ::access(places_.controllers_key.c_str(), F_OK) != 0) {
     missing_key_ =
-        "its launcher has no key of the controller's launcher; divvy agent --stop there, then divvy agent --join with a "
+        "its launcher has no key of the controller's launcher; divvy agent --stop there, then divvy agent --join with "
+        "a "
         "new token, as root";
     log_.Write(LogLevel::kWarning, "event=trouble what=" + LogQuoted(missing_key_));
     session_->SetTrouble(missing_key_);

@@ -209,6 +209,7 @@ class Node final : public OrderPort {
   // What takes root's rights on a served machine, and is the launcher's to do there (node_errands.cc).
   UserWithRight WithRight(const User& user) const;
   std::string MissingRight(const User& user) const;
+  std::string RefusedRight(const User& user) const;
   Status SetGpusFile(JobId job, GpuSet gpus) const;
   Status Stage(const Run& run, const GangFile& gang, const User& owner) const;
   int SignalAdopted(const Run& run, int signal, OrphanReach reach) const;

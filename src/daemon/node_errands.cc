@@ -26,6 +26,14 @@ std::string Node::MissingRight(const User& user) const {
          ", such as divvy status; then submit the job again";
 }
 
+std::string Node::RefusedRight(const User& user) const {
+  if (!options_.lease.is_set()) return MissingRight(user);
+  const std::string& node = options_.names.name();
+  return "the launcher of " + node + " does not accept the right to run jobs as " + user.name +
+         " that the controller has sent; if the controller's launcher has another key by now, divvy agent --stop and " +
+         "divvy agent --join with a new token, as root on " + node + ", tell it";
+}
+
 Status Node::SetGpusFile(JobId job, GpuSet gpus) const {
   return options_.errands ? options_.errands->WriteGpus(job, gpus) : WriteGpusFile(options_.run_directory, job, gpus);
 }

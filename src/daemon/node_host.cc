@@ -57,6 +57,23 @@ bool HadKeeper(const std::string& directory) {
   return false;
 }
 
+// A machine's daemon and its agent have one launcher, and so one folder of run records, but their jobs have ids of
+// different controllers. Jobs of an agent have a lease.
+Status CheckWhoseRuns(const NodeOptions& options) {
+  const bool is_agent = options.lease.is_set();
+  DIVVY_TRY(const std::vector<RunRecord> records, ScanRunDirectory(options.run_directory));
+  for (const RunRecord& record : records) {
+    if (record.process.pid <= 0 || record.lease.is_set() == is_agent) continue;
+    const std::string job = ToString(record.job);
+    return FailedPrecondition(
+        "the end of job " + job + " of this machine's " + (is_agent ? "daemon" : "agent") + " is not known yet; start " +
+        (is_agent ? "divvy up, wait for the job, and divvy down"
+                  : "divvy agent, wait for the job, and divvy agent --stop") +
+        "; if its controller is gone for good, end the job and remove " + options.run_directory + "/" + job);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<LauncherHelp> ReachLauncher(const Places& places, const std::string& what) {
@@ -76,10 +93,9 @@ Result<LauncherHelp> ReachLauncher(const Places& places, const std::string& what
   }
   help.errands = std::make_shared<RootErrands>(LauncherPlaces().errands);
   DIVVY_TRY(help.ways, help.errands->Isolation());
-  RelayRootCommands(
-      [errands = help.errands](const RunRecord& record, std::string_view text, std::span<const int> fds) {
-        return errands->Command(record.job, text, fds);
-      });
+  RelayRootCommands([errands = help.errands](const RunRecord& record, std::string_view text, std::span<const int> fds) {
+    return errands->Command(record.job, text, fds);
+  });
   return help;
 }
 
@@ -98,6 +114,7 @@ Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
   if (options.errands) launching.served_at = LauncherPlaces().launches;
   errands_ = options.errands;
   DIVVY_TRY(launcher_, ProcessLauncher::Start(launching));
+  if (options.errands) DIVVY_CHECK(CheckWhoseRuns(options));
   DIVVY_TRY(const int report_socket, launcher_->OpenReports());
   watches_->reports = std::make_unique<asio::posix::stream_descriptor>(loop_, report_socket);
   if (options.log_limit > Bytes()) {

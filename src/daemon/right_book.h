@@ -17,7 +17,7 @@ namespace divvy {
 class RightBook {
  public:
   struct Ports {
-    std::function<Result<UserRight>(int connection)> ask;  // RootErrands::RightOf.
+    std::function<Result<UserRight>(int connection)> ask;                     // RootErrands::RightOf.
     std::function<Result<UserRight>(const UserWithRight& user)> ask_by_name;  // RootErrands::RightByName.
     std::function<void(const std::string& key, std::string text)> keep;
     std::function<void(const std::string& line)> note;

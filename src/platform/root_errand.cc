@@ -144,7 +144,7 @@ Result<Descriptor> ConnectErrands(const std::string& path) {
   Descriptor link(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!link.is_open() || ::connect(link.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return Unreachable("no launcher serves at '" + path + "' (" + std::strerror(errno) +
-                       "); systemctl start divvy-launcher starts it, as does divvy up by root");
+                       "); systemctl start divvy-launcher starts it, as does divvy up, or divvy agent, by root");
   }
   return link;
 }
@@ -178,7 +178,7 @@ Result<RootErrands::Answer> RootErrands::Ask(ErrandHeader header, std::string_vi
   fds.insert(fds.end(), given.begin(), given.end());
   if (!Send(header, text, fds)) {
     return Unreachable("the launcher does not answer at '" + socket_ + "'; systemctl start divvy-launcher starts it, " +
-                       "as does divvy up by root");
+                       "as does divvy up, or divvy agent, by root");
   }
   theirs.Reset();
   pollfd polled = {.fd = ours.get(), .events = POLLIN, .revents = 0};

@@ -134,15 +134,15 @@ TEST_F(Errands, ANameIsSignedForARightToItsNumbers) {
   const auto account = AccountNameOf(me_.uid);
   if (!account) GTEST_SKIP() << "this user has no name";
   RootErrands errands(Path("errands"));
-  const auto by_name = errands.RightByName(me_);
-  ASSERT_TRUE(by_name) << by_name.error().message;
-  EXPECT_TRUE(RightChecker("", issuer_->public_key()).IsGoodByName(me_.uid, account->gid, *by_name));
   UserWithRight other = me_;
   other.uid += 1;
   EXPECT_FALSE(errands.RightByName(other));
   other = me_;
   other.right = controllers_->IssueByName(account->name);
   EXPECT_FALSE(errands.RightByName(other)) << "a right of the controller's launcher is none to numbers here";
+  const auto by_name = errands.RightByName(me_);
+  ASSERT_TRUE(by_name) << by_name.error().message;
+  EXPECT_TRUE(RightChecker("", issuer_->public_key()).IsGoodByName(me_.uid, account->gid, *by_name));
 }
 
 TEST_F(Errands, ARightIsForAConnectionAlone) {

@@ -5,9 +5,9 @@
 // kernel says; the daemon keeps the signature with the user and sends it with every launch. So who takes over the
 // daemon can run jobs as users who have called divvy, and as nobody else.
 //
-// On other machines a user is known by name alone, and may have other numbers there. So the launcher also signs the name
-// of a user whose right it has given: a right by name. The launcher of another machine checks it with the public key
-// alone (Ed25519), and looks up itself which of its accounts has that name.
+// On other machines a user is known by name alone, and may have other numbers there. So the launcher also signs the
+// name of a user whose right it has given: a right by name. The launcher of another machine checks it with the public
+// key alone (Ed25519), and looks up itself which of its accounts has that name.
 #pragma once
 
 #include <array>

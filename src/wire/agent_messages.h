@@ -46,8 +46,8 @@ struct AgentRun {
   int stop_signal = 15;
   int resize_signal = 10;
   Duration grace{-1};
-  /// The right by name of the job's user (platform/user_right.h, RightText). Empty where the controller's machine has no
-  /// launcher, or that user has never called divvy there.
+  /// The right by name of the job's user (platform/user_right.h, RightText). Empty where the controller's machine has
+  /// no launcher, or that user has never called divvy there.
   std::string right;
 };
 
@@ -79,7 +79,7 @@ struct LaunchMessage {
   JobSpec spec;
   std::uint32_t seat = 0;  // Which of record.gang; such a part is prepared, and waits for GoMessage.
   std::string gang_key;    // By which the parts of a gang know each other: 64 hexadecimal digits; empty: no gang.
-  std::string right;  // As in AgentRun.
+  std::string right;       // As in AgentRun.
 };
 /// All parts of the gang have been prepared.
 struct GoMessage {

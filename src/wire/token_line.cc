@@ -28,7 +28,8 @@ Result<Bearer> ParseIdAndSecret(std::string_view text) {
 Result<TokenLine> ParseTokenLine(std::string_view text) {
   text = Trim(text);
   const std::size_t hash = text.find('#');
-  const auto parts = hash == std::string_view::npos ? std::vector<std::string_view>() : Split(text.substr(hash + 1), '.');
+  const auto parts =
+      hash == std::string_view::npos ? std::vector<std::string_view>() : Split(text.substr(hash + 1), '.');
   if (parts.size() < 2) {
     return InvalidArgument(
         "this is no token line; `divvy token create` on the controller prints one, HOST:PORT#... with no blank in it");

@@ -17,9 +17,9 @@ namespace divvy {
 
 struct TokenLine {
   HostPort controller;
-  std::string id;           // 8 hexadecimal digits.
-  std::string secret;       // 64.
-  std::string fingerprint;  // 64: SHA-256 of the controller's certificate.
+  std::string id;            // 8 hexadecimal digits.
+  std::string secret;        // 64.
+  std::string fingerprint;   // 64: SHA-256 of the controller's certificate.
   std::string launcher_key;  // 64, or empty.
 
   friend bool operator==(const TokenLine&, const TokenLine&) = default;

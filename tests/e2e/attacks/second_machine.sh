@@ -30,7 +30,7 @@ there() { nsenter --target "$n1" --mount --pid "$@"; }
 there_as() { there setpriv "--reuid=$1" "--regid=$1" --clear-groups --inh-caps=-all "${@:2}"; }
 join_n1() {
   divvy token create --node >/var/lib/tmp/n1.token 2>/dev/null
-  there divvy agent --join-file /var/lib/tmp/n1.token --name n1 --emulate 4xA100-40GB --detach --quiet || fail "n1 did not join"
+  there divvy agent --join-file /var/lib/tmp/n1.token --name n1 --emulate 4xH100-80GB --detach --quiet || fail "n1 did not join"
   wait_for "n1 as a node" node_is n1 up
 }
 n1_pid() { there cat /var/lib/divvy/agent/agent.lock; }
