@@ -65,11 +65,12 @@ Status CheckWhoseRuns(const NodeOptions& options) {
   for (const RunRecord& record : records) {
     if (record.process.pid <= 0 || record.lease.is_set() == is_agent) continue;
     const std::string job = ToString(record.job);
-    return FailedPrecondition(
-        "the end of job " + job + " of this machine's " + (is_agent ? "daemon" : "agent") + " is not known yet; start " +
-        (is_agent ? "divvy up, wait for the job, and divvy down"
-                  : "divvy agent, wait for the job, and divvy agent --stop") +
-        "; if its controller is gone for good, end the job and remove " + options.run_directory + "/" + job);
+    return FailedPrecondition("the end of job " + job + " of this machine's " + (is_agent ? "daemon" : "agent") +
+                              " is not known yet; start " +
+                              (is_agent ? "divvy up, wait for the job, and divvy down"
+                                        : "divvy agent, wait for the job, and divvy agent --stop") +
+                              "; if its controller is gone for good, end the job and remove " + options.run_directory +
+                              "/" + job);
   }
   return {};
 }
