@@ -414,9 +414,8 @@ Status Agent::Start() {
   });
   if (help_.errands && ::access(places_.controllers_key.c_str(), F_OK) != 0) {
     missing_key_ =
-        "its launcher has no key of the controller's launcher; divvy agent --stop there, then divvy agent --join with "
-        "a "
-        "new token, as root";
+        "its launcher has no key of the controller's launcher; as root there: divvy agent --stop, then divvy agent "
+        "--join with a new token";
     log_.Write(LogLevel::kWarning, "event=trouble what=" + LogQuoted(missing_key_));
     session_->SetTrouble(missing_key_);
   }
