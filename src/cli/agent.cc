@@ -206,7 +206,7 @@ Status LeaveRoot(const Places& places, const AgentFlags& flags, const std::optio
         "this token has no launcher key, so this machine can run no jobs of users for the controller at " +
         ToString(line->controller) +
         "; a machine's agent needs a controller that root serves (divvy up as root) and a token that divvy token " +
-        "create --node has printed on that machine; for an agent of root's own alone set DIVVY_HOME to a folder");
+        "create --node has printed on that machine; an agent that is root itself runs with DIVVY_HOME set to a folder");
   }
   return LeaveRootToLauncher("agent", wishes);
 }

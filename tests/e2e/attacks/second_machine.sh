@@ -1,5 +1,5 @@
-# Sourced after lib.sh by tests with an agent of root's: a second machine, n1, which is a mount and a PID namespace inside the first. Its
-# /etc is a copy in which bob has another number, its /run and /var/lib are its own but for the program and /var/lib/tmp. The network is that of the first.
+# Sourced after lib.sh by tests with root's agent: a second machine, n1, which is a mount and a PID namespace inside the first. Its /etc
+# is a copy in which bob has another number; its /run and /var/lib are its own, except the program and /var/lib/tmp. The network is shared.
 # there COMMAND...: a command there.
 make_n1() {
   unshare --mount --pid --fork --kill-child --mount-proc bash -ec '
