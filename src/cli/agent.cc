@@ -10,12 +10,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <optional>
 #include <string>
 
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/start.h"
 #include "platform/places.h"
+#include "platform/secret_file.h"
 #include "wire/token_line.h"
 
 namespace divvy::cli {
@@ -23,6 +25,8 @@ namespace {
 
 using dialect::Option;
 using dialect::Takes;
+
+constexpr std::size_t kMostState = std::size_t{64} << 10;
 
 struct AgentFlags {
   std::string join;
@@ -109,8 +113,8 @@ std::vector<Option> AgentTable(AgentFlags& flags) {
   return table;
 }
 
-/// Empty: none was given.
-Result<std::string> JoinLine(const AgentFlags& flags) {
+/// Nothing where none was given.
+Result<std::optional<TokenLine>> JoinLine(const AgentFlags& flags) {
   if (!flags.join.empty() && !flags.join_file.empty())
     return InvalidArgument("--join and --join-file say the same; one of them is enough");
   std::string text = flags.join;
@@ -126,10 +130,10 @@ Result<std::string> JoinLine(const AgentFlags& flags) {
     std::fclose(file);
     text = line;
   } else if (flags.join.empty()) {
-    return std::string();
+    return std::optional<TokenLine>();
   }
-  DIVVY_TRY(const TokenLine line, ParseTokenLine(text));
-  return ToString(line);
+  DIVVY_TRY(TokenLine line, ParseTokenLine(text));
+  return std::optional(std::move(line));
 }
 
 /// A descriptor from which the agent reads it: on its command line everybody could.
@@ -146,17 +150,16 @@ Result<int> HandOver(const std::string& line) {
 /// Ends the agent that holds the lock, and waits until it has let go of it.
 int StopAgent(bool is_quiet) {
   const std::string path = FindPlaces().state + "/agent/agent.lock";
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0 && errno != ENOENT) return Fail(PermissionDenied("cannot open " + path + ": " + std::strerror(errno)));
   if (fd < 0 || ::flock(fd, LOCK_SH | LOCK_NB) == 0) {
     if (fd >= 0) ::close(fd);
     return Fail(FailedPrecondition("no agent runs here (" + path.substr(0, path.rfind('/')) + ")"));
   }
+  // The file is its owner's, and may name any process: so only one of that owner's is ended.
   struct stat about = {};
-  if (::geteuid() == 0 && (::fstat(fd, &about) != 0 || about.st_uid != 0))
-    return Fail(
-        PermissionDenied(path + " is not root's, so the process that it names may be any; end the agent by its pid and "
-                                "remove the file"));
+  if (::geteuid() == 0 && (::fstat(fd, &about) != 0 || ::setresuid(about.st_uid, about.st_uid, about.st_uid) != 0))
+    return Fail(Internal("cannot become the owner of " + path + ": " + std::strerror(errno)));
   char text[32] = "";
   static_cast<void>(!::pread(fd, text, sizeof text - 1, 0));
   const auto pid = static_cast<pid_t>(std::strtol(text, nullptr, 10));
@@ -173,17 +176,48 @@ int StopAgent(bool is_quiet) {
   return 0;
 }
 
-/// As which node of whom, from what the agent has just kept.
-void SayUp(const std::string& folder) {
-  std::string node = "a node", controller = "its controller";
-  const auto kept = CallerSurroundings().read_file(folder + "/agent.state");
+/// What the agent has kept about itself (daemon/agent_state.h); empty: nothing.
+std::string KeptValue(const Places& places, std::string_view key) {
+  // Root reads it in a folder of another user's, so nothing but a small plain file will do.
+  const auto kept = ReadSecret(places.state + "/agent/agent.state", kMostState);
   const std::string text = kept ? *kept : "";
   for (const std::string_view line : Split(text, '\n')) {
-    if (line.starts_with("name ")) node = "node " + std::string(line.substr(5));
-    if (line.starts_with("controller ")) controller = "the controller at " + std::string(line.substr(11));
+    if (line.starts_with(std::string(key) + " ")) return std::string(line.substr(key.size() + 1));
   }
-  std::printf("The agent is up: this machine is %s of %s; its log is %s/agent.log.\n", node.c_str(), controller.c_str(),
-              folder.c_str());
+  return "";
+}
+
+/// The machine's agent is not root: its launcher, which is, gets what root alone may tell it.
+Status LeaveRoot(const Places& places, const AgentFlags& flags, const std::optional<TokenLine>& line) {
+  LauncherWishes wishes;
+  wishes.emulate = flags.emulate;
+  // What the agent has kept is believed only where there are no stand-in GPUs yet: it was an earlier release's, of
+  // root's.
+  if (flags.emulate.empty() && ::access(places.emulation.c_str(), F_OK) != 0)
+    wishes.emulate = KeptValue(places, "emulate");
+  const std::string kept_name = KeptValue(places, "name");
+  wishes.emulate_as = !flags.name.empty() ? flags.name : !kept_name.empty() ? kept_name : HostName();
+  const std::string node_of = KeptValue(places, "fingerprint");
+  // The agent refuses to join another controller than it has joined.
+  if (line && (node_of.empty() || node_of == line->fingerprint)) wishes.controllers_key = line->launcher_key;
+  const bool has_its_key = ::access(places.controllers_key.c_str(), F_OK) == 0 && line && node_of == line->fingerprint;
+  if (line && line->launcher_key.empty() && !has_its_key) {
+    return FailedPrecondition(
+        "this token has no launcher key, so this machine can run no jobs of users for the controller at " +
+        ToString(line->controller) +
+        "; a machine's agent needs a controller that root serves (divvy up as root) and a token that divvy token " +
+        "create --node has printed on that machine; an agent that is root itself runs with DIVVY_HOME set to a folder");
+  }
+  return LeaveRootToLauncher("agent", wishes);
+}
+
+/// As which node of whom, from what the agent has just kept.
+void SayUp(const Places& places) {
+  const std::string node = KeptValue(places, "name"), controller = KeptValue(places, "controller");
+  std::printf("The agent is up: this machine is %s of %s; its log is %s/agent/agent.log.\n",
+              node.empty() ? "a node" : ("node " + node).c_str(),
+              controller.empty() ? "its controller" : ("the controller at " + controller).c_str(),
+              places.state.c_str());
 }
 
 }  // namespace
@@ -204,9 +238,13 @@ int AgentMain(const Words& words) {
   if (flags.is_stop) return StopAgent(flags.is_quiet);
   const auto line = JoinLine(flags);
   if (!line) return Fail(line.error());
+  const Places places = FindPlaces();
+  if (places.is_machine_wide) {
+    if (const Status ready = LeaveRoot(places, flags, *line); !ready) return Fail(ready.error());
+  }
   std::vector<std::string> arguments = {"divvy", "internal-agent"};
-  if (!line->empty()) {
-    const auto fd = HandOver(*line);
+  if (*line) {
+    const auto fd = HandOver(ToString(**line));
     if (!fd) return Fail(fd.error());
     arguments.insert(arguments.end(), {"--join-fd", std::to_string(*fd)});
   }
@@ -215,7 +253,7 @@ int AgentMain(const Words& words) {
   for (const std::string& label : flags.labels) arguments.insert(arguments.end(), {"--label", label});
   if (!flags.is_detached) return StartInPlace(std::move(arguments));
   if (const Status started = StartDetached(std::move(arguments), "the agent"); !started) return Fail(started.error());
-  if (!flags.is_quiet) SayUp(FindPlaces().state + "/agent");
+  if (!flags.is_quiet) SayUp(places);
   return 0;
 }
 

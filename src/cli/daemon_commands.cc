@@ -150,20 +150,16 @@ int UpMain(const Words& words) {
     // One that was killed may take connections for another moment.
     if (status || status.error().code != ErrorCode::kUnreachable) {
       // The launcher may have been killed while the daemon went on.
-      if (places.is_machine_wide && ::geteuid() == 0) static_cast<void>(StartLauncher(""));
+      if (places.is_machine_wide && ::geteuid() == 0) static_cast<void>(StartLauncher());
       const std::string who =
           status ? "pid " + std::to_string(status->pid) + " of " + status->user : std::string("another daemon");
       return Fail({ErrorCode::kAlreadyExists, "a daemon serves at " + places.socket + " already (" + who +
                                                   "); divvy down ends it, its jobs go on"});
     }
   }
-  if (places.is_machine_wide && ::geteuid() != 0 && !IsDaemonUser()) {
-    return Fail(
-        PermissionDenied("the daemon of this machine is root's to start: systemctl start divvy, or divvy up as "
-                         "root; for a daemon of your own set DIVVY_HOME to an empty folder"));
-  }
-  if (places.is_machine_wide && ::geteuid() == 0) {
-    if (const Status ready = LeaveRootToLauncher(flags.emulate); !ready) return Fail(ready.error());
+  if (places.is_machine_wide) {
+    if (const Status ready = LeaveRootToLauncher("daemon", {.emulate = flags.emulate}); !ready)
+      return Fail(ready.error());
   }
   std::vector<std::string> arguments = {"divvy", "internal-daemon"};
   if (!flags.emulate.empty()) arguments.insert(arguments.end(), {"--emulate", flags.emulate});

@@ -92,19 +92,27 @@ Status StartDetached(std::vector<std::string> arguments, const std::string& who)
   return FailedPrecondition(text.empty() ? who + " ended before it was ready; its log says more" : text);
 }
 
-bool IsDaemonUser() {
-  const passwd* user = ::getpwnam("divvy");
-  return user != nullptr && user->pw_uid == ::geteuid();
-}
-
-Status StartLauncher(const std::string& emulate) {
+Status StartLauncher(const LauncherWishes& wishes) {
   std::vector<std::string> launcher = {"divvy", "internal-launcher-service", "--leaves-when-idle"};
-  if (!emulate.empty()) launcher.insert(launcher.end(), {"--emulate", emulate});
+  const auto add = [&launcher](const char* option, const std::string& value) {
+    if (!value.empty()) launcher.insert(launcher.end(), {option, value});
+  };
+  add("--emulate", wishes.emulate);
+  add("--emulate-as", wishes.emulate_as);
+  add("--controllers-key", wishes.controllers_key);
   return StartDetached(std::move(launcher), "the launcher");
 }
 
-Status LeaveRootToLauncher(const std::string& emulate) {
-  DIVVY_CHECK(StartLauncher(emulate));
+Status LeaveRootToLauncher(const std::string& what, const LauncherWishes& wishes) {
+  const passwd* user = ::getpwnam("divvy");
+  if (::geteuid() != 0 && user != nullptr && user->pw_uid == ::geteuid()) return {};
+  if (::geteuid() != 0) {
+    const bool is_agent = what == "agent";
+    return PermissionDenied("the " + what + " of this machine is root's to start: systemctl start " +
+                            (is_agent ? "divvy-agent, or divvy agent" : "divvy, or divvy up") + " as root; for a" +
+                            (is_agent ? "n" : "") + " " + what + " of your own set DIVVY_HOME to an empty folder");
+  }
+  DIVVY_CHECK(StartLauncher(wishes));
   // The daemon speaks with strangers, so of the environment of root's shell it gets these variables alone.
   std::vector<std::string> kept;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -117,7 +125,7 @@ Status LeaveRootToLauncher(const std::string& emulate) {
   ::clearenv();
   for (const std::string& variable : kept)
     ::setenv(variable.substr(0, variable.find('=')).c_str(), variable.substr(variable.find('=') + 1).c_str(), 1);
-  const passwd* user = ::getpwnam("divvy");
+  user = ::getpwnam("divvy");
   if (user == nullptr || user->pw_uid == 0) return Internal("the launcher has made no user divvy");
   if (::initgroups(user->pw_name, user->pw_gid) != 0 || ::setresgid(user->pw_gid, user->pw_gid, user->pw_gid) != 0 ||
       ::setresuid(user->pw_uid, user->pw_uid, user->pw_uid) != 0)

@@ -17,9 +17,11 @@
 #include "cli/shown_answer.h"
 #include "cli/table.h"
 #include "dialect/quantities.h"
+#include "platform/places.h"
 #include "wire/codec.h"
 #include "wire/messages_remote.h"
 #include "wire/messages_teams.h"
+#include "wire/token_line.h"
 
 namespace divvy::cli {
 namespace {
@@ -159,6 +161,12 @@ int List(const Words& words) {
   });
 }
 
+/// Of this machine's launcher; empty: a daemon of one's own has none.
+std::string LauncherKey() {
+  const auto text = CallerSurroundings().read_file(FindPlaces().launcher_key);
+  return text ? std::string(Trim(*text)) : "";
+}
+
 int Create(const Words& words) {
   wire::TokenRequest request;
   const double usual_life = request.lives_s;
@@ -180,13 +188,17 @@ int Create(const Words& words) {
   if (!text) return Fail(text.error());
   const auto answer = DecodeShown<wire::TokenAnswer>(*text);
   if (!answer) return Fail(answer.error());
+  auto line = ParseTokenLine(answer->line);
+  if (!line) return Fail(line.error());
+  // From root's own file and never from the daemon, which could name another key.
+  line->launcher_key = is_for_node && !api->is_remote() ? LauncherKey() : "";
   // The line alone on standard output, so that it can go into a file or a pipe; it is shown this once.
   const auto lives = std::chrono::seconds(static_cast<std::int64_t>(request.lives_s));
   const std::string life = request.lives_s > 0 ? "for " + DurationText(lives) : "until it is revoked";
   std::fprintf(stderr, "%s; good %s (--expires). On the other machine: divvy %s, and paste this line:\n",
                answer->message.c_str(), life.c_str(), is_for_node ? "agent --join -" : "login");
   CloseToOthers(STDOUT_FILENO);
-  std::printf("%s\n", answer->line.c_str());
+  std::printf("%s\n", ToString(*line).c_str());
   return 0;
 }
 

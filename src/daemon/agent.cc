@@ -16,6 +16,7 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <utility>
 
@@ -69,21 +70,24 @@ Duration SinceBoot() {
 
 /// Ends what runs here, whoever watches it, without waiting for it: for a node that is cut off, whether or not its
 /// agent knows what the controller believes. Supervisors do so by themselves; but nobody else does it for an orphan.
-void StopRuns(const std::string& run_directory) {
+void StopRuns(const std::string& run_directory, const Node& node) {
   const auto records = ScanRunDirectory(run_directory);
   if (!records) return;
   for (const RunRecord& record : *records) {
     const RunState state = StateOf(record);
     if (state == RunState::kWatched) static_cast<void>(SendStop(record, SIGTERM, kFenceGrace));
-    if (state == RunState::kOrphaned || state == RunState::kVanished)
-      SignalLeftBehind(record.process, "DIVVY_JOB_ID=" + ToString(record.job), SIGKILL);
+    if (state == RunState::kOrphaned || state == RunState::kVanished) node.EndLeftovers(record);
   }
 }
 
 class Agent {
  public:
   Agent(Places places, Flags flags)
-      : places_(std::move(places)), flags_(std::move(flags)), folder_(places_.state + "/agent"), signals_(loop_) {}
+      : places_(std::move(places)),
+        flags_(std::move(flags)),
+        folder_(places_.state + "/agent"),
+        runs_(places_.is_machine_wide ? places_.runs : folder_ + "/runs"),
+        signals_(loop_) {}
 
   Status Start();
   /// Its exit code.
@@ -95,7 +99,8 @@ class Agent {
 
  private:
   Status WhoseNode();
-  Status TakeStateFolder() const;
+  UserRight RightOf(const User& user) const;
+  bool ActsAsOthers() const { return help_.errands != nullptr || ::geteuid() == 0; }
   Status OpenNode(const dialect::Config& config);
   Status OpenSession();
   void OpenLogs(Duration keep);
@@ -119,6 +124,8 @@ class Agent {
   Places places_;
   Flags flags_;
   std::string folder_;
+  std::string runs_;  // The folder of run records; the launcher's where there is one.
+  LauncherHelp help_;
   Log log_;
   asio::io_context loop_{1};
   asio::signal_set signals_;
@@ -131,7 +138,11 @@ class Agent {
   TlsIdentity identity_;
   std::string boot_id_;
   NodeHost host_{loop_, log_, [this](const Error& error) { GiveUp(error); }};
-  std::function<std::optional<User>(const std::string& name)> find_user_ = KeptUsers();
+  FindUserByName find_user_ =
+      KeptUsers([this](std::string_view name) { return help_.errands ? FindAccount(name) : FindUser(name); });
+  mutable std::mutex rights_mutex_;          // Logs are read on another thread.
+  std::string missing_key_;                  // What to do about it; empty: it is there.
+  std::map<std::string, UserRight> rights_;  // By name, as the controller has sent them in this process's life.
   std::unique_ptr<AgentStreams> streams_;
   std::unique_ptr<AgentSession> session_;
   std::unique_ptr<AgentJobsDoor> jobs_door_;
@@ -206,24 +217,37 @@ Status Agent::OpenNode(const dialect::Config& config) {
   const std::string emulate = state_.emulate.empty() ? config.emulate : state_.emulate;
   Places inside = places_;
   inside.state = folder_;
-  DIVVY_TRY(GpuSource gpus, OpenGpus({emulate, config.mig, folder_ + "/runs", state_.name}, inside));
+  GpuWishes wishes = {emulate, config.mig, runs_, state_.name};
+  if (help_.errands) wishes.emulation = places_.emulation;
+  DIVVY_TRY(GpuSource gpus, OpenGpus(wishes, inside));
   NodeOptions options;
-  options.run_directory = folder_ + "/runs";
+  options.run_directory = runs_;
   options.log_directory = folder_ + "/logs";
   options.log_limit = config.log_limit;
   options.slurm_directory = folder_ + "/slurm";
   options.lease = {.file = folder_ + "/lease", .boot_id = BootId(places_)};
   options.names = {HostName(), places_.home, state_.name, folder_ + "/jobs.sock"};
   options.awaits_callers = kAwaitsCallers;
-  options.may_change_user = ::geteuid() == 0;
+  options.may_change_user = ActsAsOthers();
+  options.errands = help_.errands;
+  options.right_of = [this](const User& user) { return RightOf(user); };
   options.uid = ::geteuid();
   if (options.may_change_user) options.find_user = find_user_;
+  options.lowest_uid = config.lowest_uid;
   options.runs_root_jobs = config.root_jobs || !places_.is_machine_wide;
   options.divvy = OwnPath();
   options.grace = config.grace;
   options.container = config.container;
-  DIVVY_TRY(options.isolation, ChooseIsolation(config.isolation, gpus.gpus, !emulate.empty()));
+  DIVVY_TRY(options.isolation, ChooseIsolation(config.isolation, gpus.gpus, !emulate.empty(), help_.ways));
   return host_.Open(std::move(options), std::move(gpus));
+}
+
+// The owner of a run that was found is known by number alone.
+UserRight Agent::RightOf(const User& user) const {
+  const std::string name = user.name.empty() ? UserName(user.uid) : user.name;
+  const std::lock_guard lock(rights_mutex_);
+  const auto right = rights_.find(name);
+  return right == rights_.end() ? UserRight{} : right->second;
 }
 
 AgentSession::Ports Agent::SessionPorts() {
@@ -236,6 +260,10 @@ AgentSession::Ports Agent::SessionPorts() {
   ports.node = &host_.shares();
   ports.set_gang_key = [this](JobId job, std::uint32_t attempt, std::string key) {
     host_.node().SetGangKey(job, attempt, std::move(key));
+  };
+  ports.learn_right = [this](const User& user, const std::string& right) {
+    const std::lock_guard lock(rights_mutex_);
+    rights_.insert_or_assign(user.name, ReadRight(right));
   };
   ports.adopt_runs = [this](bool was_rebooted) {
     auto adopted = host_.AdoptRuns(was_rebooted);
@@ -264,7 +292,7 @@ AgentSession::Ports Agent::SessionPorts() {
   ports.on_disconnected = [this] {
     if (jobs_door_) jobs_door_->CutAll();
   };
-  ports.stop_all = [this] { StopRuns(folder_ + "/runs"); };
+  ports.stop_all = [this] { StopRuns(runs_, host_.node()); };
   ports.keep_epoch = [this](std::uint64_t epoch) {
     state_.epoch = epoch;
     KeepState();
@@ -330,14 +358,13 @@ Status Agent::OpenJobsDoor() {
 // An agent that is nobody's but its own user's runs all jobs as that user: only where all are of one user is it clear
 // who speaks.
 std::string Agent::UserWithJob(std::int64_t uid) {
-  const bool runs_as_others = ::geteuid() == 0;
-  if (!runs_as_others && uid != ::geteuid()) return "";
+  if (!ActsAsOthers() && uid != ::geteuid()) return "";
   std::string name;
   for (const JobId job : session_->ActiveRuns()) {
     const User& user = session_->Find(job)->user;
     // By the number as which it was launched here; asking for the account of that name may take long, and we are on the
     // loop.
-    if (runs_as_others && host_.node().uid_of(job) != uid) continue;
+    if (ActsAsOthers() && host_.node().uid_of(job) != uid) continue;
     if (!name.empty() && user.name != name) return "";
     name = user.name;
   }
@@ -356,37 +383,18 @@ void Agent::OpenLogs(Duration keep) {
   logs_ = std::make_unique<AgentLogs>(host_.node(), clock_, log_, folder_ + "/logs", keep, std::move(ports));
 }
 
-// A daemon that served this machine before has left the folder to its user, who could put anything in ours.
-Status Agent::TakeStateFolder() const {
-  struct stat about = {};
-  if (!places_.is_machine_wide || ::geteuid() != 0) return {};
-  if (::lstat(places_.state.c_str(), &about) == 0 && about.st_uid != 0) {
-    // It is the daemon's while that runs.
-    DIVVY_CHECK(ForbidBeside(places_.state + "/daemon.lock", "daemon"));
-    if (::lchown(places_.state.c_str(), 0, 0) != 0)
-      return Internal("cannot take over " + places_.state + ": " + std::strerror(errno));
-  }
-  // From here on nobody but root puts anything there.
-  if (::lstat(folder_.c_str(), &about) == 0 && (about.st_uid != 0 || !S_ISDIR(about.st_mode)))
-    return PermissionDenied(folder_ + " is not root's; look at what is in it, and remove it");
-  return {};
-}
-
 Status Agent::Start() {
   RaiseFileLimit();
   ::umask(022);
-  dialect::Config config;
-  if (auto text = ReadWhole(places_.config)) {
-    DIVVY_TRY(config, dialect::ParseConfig(*text, places_.config));
-  }
+  DIVVY_TRY(const dialect::Config config, LoadConfig(places_));
   log_.SetLevel(LogLevelFromName(config.log_level));
-  DIVVY_CHECK(TakeStateFolder());
   DIVVY_CHECK(MakeDirectory(folder_, places_.is_machine_wide ? 0711 : 0700));
   DIVVY_CHECK(MakeDirectory(folder_ + "/logs", 0711));
   DIVVY_TRY(lock_, LockFile(folder_ + "/agent.lock", "agent"));
   DIVVY_CHECK(ForbidBeside(places_.state + "/daemon.lock", "daemon"));
   if (flags_.is_detached) DIVVY_CHECK(DetachLog());
   DIVVY_CHECK(WhoseNode());
+  DIVVY_TRY(help_, ReachLauncher(places_, "agent"));
   DIVVY_TRY(identity_, LoadTlsIdentity(folder_ + "/identity.pem", "divvy agent", clock_.Now()));
   DIVVY_CHECK(OpenNode(config));
   DIVVY_CHECK(OpenSession());
@@ -400,10 +408,17 @@ Status Agent::Start() {
     host_.Sample({state_.name, config.sample_every},
                  [this](samples::Snapshot seen) { samples_->Add(std::move(seen), session_->is_watched()); });
   }
-  host_.WatchDisks({folder_ + "/runs", folder_ + "/logs"}, [this](const std::string& what) {
+  host_.WatchDisks({runs_, folder_ + "/logs"}, [this](const std::string& what) {
     log_.Write(LogLevel::kWarning, what.empty() ? "event=trouble_over" : "event=trouble what=" + LogQuoted(what));
-    session_->SetTrouble(what);
+    session_->SetTrouble(what.empty() ? missing_key_ : what);
   });
+  if (help_.errands && ::access(places_.controllers_key.c_str(), F_OK) != 0) {
+    missing_key_ =
+        "its launcher has no key of the controller's launcher; as root there: divvy agent --stop, then divvy agent "
+        "--join with a new token";
+    log_.Write(LogLevel::kWarning, "event=trouble what=" + LogQuoted(missing_key_));
+    session_->SetTrouble(missing_key_);
+  }
   signals_.add(SIGTERM);
   signals_.add(SIGINT);
   signals_.async_wait([this](const boost::system::error_code& error, int) {

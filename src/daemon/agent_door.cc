@@ -67,6 +67,7 @@ void AgentDoor::Open(Core& core, RemoteCallers& callers, Agents::Terms terms, Fl
   out.on_channel = std::move(ports.on_channel);
   out.before_foreground = std::move(ports.before_foreground);
   out.on_samples = std::move(ports.on_samples);
+  out.right_of = std::move(ports.right_of);
   out.admit = [&core, &callers](std::string_view authorization) {
     return callers.AdmitNode(authorization, core.Latest());
   };

@@ -34,6 +34,7 @@ class AgentDoor {
     std::function<void(RemoteNode& node, std::uint64_t number, std::string_view purpose)> on_channel;
     std::function<void(RemoteNode& node, JobId job)> before_foreground;
     std::function<void(const std::vector<samples::Snapshot>& seen)> on_samples;
+    std::function<std::string(const User& user)> right_of;
   };
   /// `callers`, `core` and `fleet`, who decides for these nodes, outlive this. Null: nobody does, and nothing is placed
   /// there.

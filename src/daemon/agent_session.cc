@@ -204,6 +204,7 @@ Status AgentSession::BeginSession(wire::AgentWelcome welcome) {
   std::map<JobId, Believed> before = std::exchange(believed_, {});
   for (wire::AgentRun& run : welcome.runs) {
     const JobId job = run.record.id;
+    LearnRight(run.record, run.right);
     const auto known = before.find(job);
     std::shared_ptr<const JobSpec> spec;
     if (known != before.end() && known->second.record.attempt == run.record.attempt) {
@@ -296,6 +297,8 @@ Status AgentSession::OnOrder(std::string_view text) {
   const std::optional<Duration> limit = message.time_limit ? std::optional(message.time_limit->limit) : std::nullopt;
   if (auto& launch = message.launch; launch && !launch->gang_key.empty() && ports_.set_gang_key)
     ports_.set_gang_key(launch->record.id, launch->record.attempt, std::move(launch->gang_key));
+  if (const auto& launch = message.launch) LearnRight(launch->record, launch->right);
+  if (const auto& adopt = message.adopt) LearnRight(adopt->record, adopt->right);
   auto order = OrderOf(std::move(message));
   if (!order) return {};
   if (const auto* timed = std::get_if<TimeLimitOrder>(&order->order)) {
@@ -315,6 +318,7 @@ Status AgentSession::OnAsk(std::string_view payload) {
   DIVVY_TRY(const wire::NumberedQuestion ask, wire::DecodeAsk(payload));
   if (!ports_.answer) return {};
   const JobRecord& record = ask.question.record;
+  LearnRight(record, ask.question.right);
   ports_.answer(ask.question, [this, alive = is_alive_, connection = connections_, number = ask.number, job = record.id,
                                attempt = record.attempt](wire::AgentAnswer answer, std::string bytes) {
     if (!*alive || !stream_ || connection != connections_) return;

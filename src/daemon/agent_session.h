@@ -45,6 +45,8 @@ class AgentSession final : public ControllerPort {
     OrderPort* node = nullptr;
     /// Of the part of a gang that is to be launched next. Null where there are none.
     std::function<void(JobId job, std::uint32_t attempt, std::string key)> set_gang_key;
+    /// The right by name of a user (RightText), before anything is done as that user. May be null.
+    std::function<void(const User& user, const std::string& right)> learn_right;
     std::function<Status(bool was_rebooted)> adopt_runs;  // Once, at the first welcome.
     std::function<void()> reconcile;                      // At later ones that begin a session.
     /// GPUs here that are not for shares of them now, all of them. May be null.
@@ -140,6 +142,9 @@ class AgentSession final : public ControllerPort {
   void OnRefused(std::string_view text);
   Status OnOrder(std::string_view text);
   Status OnAsk(std::string_view payload);
+  void LearnRight(const JobRecord& record, const std::string& right) {
+    if (ports_.learn_right && !right.empty()) ports_.learn_right(record.user, right);
+  }
   void Believe(const Order& order, const std::shared_ptr<const JobSpec>& spec);
   void Report(const wire::AgentReport& report);
   void ReportTrouble();

@@ -204,6 +204,7 @@ RemoteNode::Ports Agents::NodePorts() {
   ports.own_name = book_.own_name();
   ports.on_channel = ports_.on_channel;
   ports.on_samples = ports_.on_samples;
+  ports.right_of = ports_.right_of;
   ports.before_foreground = ports_.before_foreground;
   ports.log = ports_.log;
   ports.after = [this](Duration delay, std::function<void()> task) {

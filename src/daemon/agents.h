@@ -50,6 +50,8 @@ class Agents {
     std::function<void(RemoteNode& node, JobId job)> before_foreground;
     /// What machines use. Null: nobody wants to know.
     std::function<void(const std::vector<samples::Snapshot>& seen)> on_samples;
+    /// As of RemoteNode::Ports.
+    std::function<std::string(const User& user)> right_of;
     /// That token is used once: what is to be kept of it.
     std::function<Result<NodeBook::Setting>(std::string_view token)> spend;
   };

@@ -57,6 +57,26 @@ TEST_F(AskWorld, AnswersComeInAnyOrderAndSayWhetherTheJobRuns) {
   EXPECT_EQ(Take(), (Words{"2: " + std::string("b\0\xff", 3), "1: a, runs"}));
 }
 
+TEST_F(AskWorld, TheRightOfAUserComesWithAllThatIsDoneAsThatUser) {
+  Launch(4);
+  Settle();
+  EXPECT_EQ(agent_->rights, Words{}) << "of a user without one";
+  user_ = 7;
+  Launch(5);
+  Settle();
+  EXPECT_EQ(agent_->rights, Words{"right"});
+  wire::AgentQuestion question;
+  question.record.id = Job(5);
+  question.record.user.uid = 7;
+  agents_->Of("n1").Ask(question, [](const Result<wire::NumberedAnswer>&) {});
+  Settle();
+  EXPECT_EQ(agent_->rights, (Words{"right", "right"}));
+  KillAgent();
+  StartAgent();
+  Settle();
+  EXPECT_EQ(agent_->rights, Words{"right"}) << "of a job that runs there";
+}
+
 TEST_F(AskWorld, WhoIsAwayIsNotWaitedFor) {
   Ask(1);
   Settle();

@@ -45,6 +45,7 @@ class AgentProcess final : public OrderPort {
       return {};
     };
     ports.reconcile = [this] { Account(RunVanished::kNeverStarted); };
+    ports.learn_right = [this](const User&, const std::string& right) { rights.push_back(right); };
     ports.look = [this](GpuSet which) {
       session->OnGpusObserved(std::vector<GpuObservation>(which.ToVector().size()));
     };
@@ -121,6 +122,7 @@ class AgentProcess final : public OrderPort {
   std::unique_ptr<AgentSession> session;
   std::string refused;
   std::vector<std::string> log;
+  std::vector<std::string> rights;  // As they came.
 
  private:
   void Account(RunVanished how) {
@@ -173,6 +175,7 @@ class AgentsWorld : public testing::Test {
     ports.on_samples = [this](const std::vector<samples::Snapshot>& seen) {
       samples_.insert(samples_.end(), seen.begin(), seen.end());
     };
+    ports.right_of = [](const User& user) { return user.uid == 7 ? "right" : ""; };
     ports.before_foreground = [this](RemoteNode& node, JobId job) {
       if (before_foreground_) before_foreground_(node, job);
     };
@@ -238,6 +241,7 @@ class AgentsWorld : public testing::Test {
     record.state = JobState::kStarting;
     record.node = "n1";
     record.is_foreground = is_foreground;
+    record.user.uid = user_;
     fleet_.active["n1"][record.id] = record;
     auto spec = std::make_shared<JobSpec>();
     spec->command = {"true"};
@@ -260,6 +264,7 @@ class AgentsWorld : public testing::Test {
 
   std::function<void(RemoteNode&, std::uint64_t, std::string_view)> on_channel_;
   std::function<void(RemoteNode&, JobId)> before_foreground_;
+  std::int64_t user_ = -1;  // Whose the next jobs are.
   Duration now_ = 100s;
   Duration skew_{0};
   Agents::Terms terms_;

@@ -76,16 +76,6 @@ std::optional<IgnoredProcess> LookUpProcess(std::int64_t pid) {
   return process;
 }
 
-/// The machine's daemon parses what strangers send, so it is not root; and it must see all processes.
-Status MayServeMachine() {
-  if (::geteuid() == 0)
-    return FailedPrecondition("the machine's daemon does not run as root; divvy up starts it right");
-  if (::access("/proc/1/stat", R_OK) == 0) return {};
-  return FailedPrecondition("user " + UserName(::geteuid()) +
-                            " does not see the processes of others (/proc is mounted with hidepid); mount it with "
-                            "gid=divvy, or without hidepid");
-}
-
 class Daemon {
  public:
   Daemon(Places places, DaemonFlags flags) : places_(std::move(places)), flags_(std::move(flags)), signals_(loop_) {}
@@ -485,6 +475,7 @@ Status Daemon::Serve() {
   options.mode = places_.is_machine_wide ? 0666 : 0600;
   if (errands_) {
     rights_.SetPorts({[this](int connection) { return errands_->RightOf(connection); },
+                      [this](const UserWithRight& user) { return errands_->RightByName(user); },
                       [this](const std::string& key, std::string text) {
                         controller_->KeepSetting(key, std::move(text));
                         core_->Touch();
@@ -556,7 +547,7 @@ Status Daemon::OpenDoorToOthers() {
                        host_.node().DropStreams(job);
                        far_streams_->OnForeground(node, job);
                      },
-                     on_samples});
+                     on_samples, [this](const User& user) { return rights_.ByName(user); }});
   DIVVY_CHECK(journal_->WriteEpoch(agent_door_->epoch()));
   // What was active when we began may have been launched; agents that say so are believed.
   for (const auto& [id, record] : controller_->live()) {
@@ -577,13 +568,7 @@ Status Daemon::Start() {
   RaiseFileLimit();
   // A job's own umask comes with it; the daemon's files are nobody else's.
   ::umask(022);
-  if (auto text = ReadWhole(places_.config)) {
-    DIVVY_TRY(config_, dialect::ParseConfig(*text, places_.config));
-  } else if (::access(places_.config.c_str(), F_OK) == 0) {
-    // A file that cannot be read may forbid something, so the defaults must not take its place.
-    return PermissionDenied(text.error().message + "; user " + UserName(::geteuid()) +
-                            ", as whom the daemon runs, must be able to: chgrp divvy and chmod 640 it, or chmod 644");
-  }
+  DIVVY_TRY(config_, LoadConfig(places_));
   log_.SetLevel(LogLevelFromName(config_.log_level));
   if (flags_.emulate.empty()) flags_.emulate = config_.emulate;
   DIVVY_CHECK(MakeDirectory(places_.state, places_.is_machine_wide ? 0711 : 0700));
@@ -592,17 +577,8 @@ Status Daemon::Start() {
       MakeDirectory(places_.socket.substr(0, places_.socket.rfind('/')), places_.is_machine_wide ? 0755 : 0700));
   DIVVY_TRY(lock_, LockFile(places_.state + "/daemon.lock", "daemon"));
   DIVVY_CHECK(ForbidBeside(places_.state + "/agent/agent.lock", "agent"));
-  IsolationFacts ways;
-  if (places_.is_machine_wide) {
-    DIVVY_CHECK(MayServeMachine());
-    errands_ = std::make_shared<RootErrands>(LauncherPlaces().errands);
-    DIVVY_TRY(ways, errands_->Isolation());
-    RelayRootCommands([errands = errands_](const RunRecord& record, std::string_view text, std::span<const int> fds) {
-      return errands->Command(record.job, text, fds);
-    });
-  } else {
-    ways = LearnIsolation();
-  }
+  DIVVY_TRY(const LauncherHelp help, ReachLauncher(places_, "daemon"));
+  errands_ = help.errands;
   GpuWishes wishes = {flags_.emulate, config_.mig, places_.runs};
   if (errands_) wishes.emulation = places_.emulation;
   DIVVY_TRY(GpuSource gpus, OpenGpus(wishes, places_));
@@ -622,11 +598,12 @@ Status Daemon::Start() {
   options.errands = errands_;
   options.right_of = [this](const User& user) { return rights_.Of(user); };
   options.uid = ::geteuid();
+  options.lowest_uid = config_.lowest_uid;
   options.runs_root_jobs = RunsRootJobs();
   options.divvy = OwnPath();
   options.grace = config_.grace;
   options.container = config_.container;
-  DIVVY_TRY(options.isolation, ChooseIsolation(config_.isolation, gpus.gpus, !flags_.emulate.empty(), ways));
+  DIVVY_TRY(options.isolation, ChooseIsolation(config_.isolation, gpus.gpus, !flags_.emulate.empty(), help.ways));
   DIVVY_CHECK(host_.Open(std::move(options), std::move(gpus)));
   DIVVY_CHECK(Recover());
   host_.Run(config_.poll, [this](const std::vector<GpuObservation>& seen) {

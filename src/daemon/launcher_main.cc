@@ -17,6 +17,7 @@
 #include "dialect/config.h"
 #include "platform/launcher_service.h"
 #include "platform/places.h"
+#include "platform/secret_file.h"
 #include "platform/spawn.h"
 
 namespace divvy {
@@ -27,6 +28,7 @@ namespace fs = std::filesystem;
 constexpr uid_t kFirstOrdinaryUser = 1000;
 constexpr const char* kRuntime = "/run/divvy";
 constexpr const char* kLauncherRuntime = "/run/divvy-launcher";
+constexpr std::size_t kMostKeyText = 256;
 constexpr const char* kLauncherState = "/var/lib/divvy-launcher";
 
 struct Numbers {
@@ -87,39 +89,42 @@ void EndKeeperOf(const std::string& directory) {
   }
 }
 
-/// /var/lib/divvy of a daemon that was root itself becomes the daemon's user's. All in it is root's until the last
+/// Supervisors of jobs that run are in it, by its inode; jobs know it by its path.
+Status MoveRuns(const std::string& from, const std::string& runs, Numbers owner) {
+  struct stat about = {};
+  if (::lstat(from.c_str(), &about) != 0 || !S_ISDIR(about.st_mode) || about.st_uid != 0) return {};
+  if (::rename(from.c_str(), runs.c_str()) != 0) return Failed("move", from);
+  if (::symlink(runs.c_str(), from.c_str()) != 0) return Failed("make", from);
+  EndKeeperOf(from + "/share");
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(runs, error)) {
+    const std::string name = entry.path().filename();
+    if (!entry.is_directory() && name.find_first_not_of("0123456789") == std::string::npos) {
+      static_cast<void>(!::lchown(entry.path().c_str(), 0, owner.gid));
+      ::chmod(entry.path().c_str(), 0640);
+    } else if (name.starts_with("steps-")) {
+      static_cast<void>(!::lchown(entry.path().c_str(), static_cast<uid_t>(-1), owner.gid));
+      ::chmod(entry.path().c_str(), 02750);
+    }
+  }
+  return {};
+}
+
+/// /var/lib/divvy of a daemon or an agent that was root itself becomes user divvy's. All in it is root's until the last
 /// step, so nobody else changes it meanwhile; logs stay their users', and the daemon's group may keep them.
 Status TakeOver(const Places& own, Numbers owner) {
   const std::string& state = own.state;
   struct stat about = {};
   if (::access(own.runs.c_str(), F_OK) == 0) return {};  // A machine is taken over once, while nobody else's is in it.
   if (::lstat(state.c_str(), &about) != 0 || about.st_uid != 0) return {};
-  // Supervisors of jobs that run are in it, by its inode; jobs know it by its path.
-  if (::lstat((state + "/runs").c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == 0) {
-    if (::rename((state + "/runs").c_str(), own.runs.c_str()) != 0) return Failed("move", state + "/runs");
-    if (::symlink(own.runs.c_str(), (state + "/runs").c_str()) != 0) return Failed("make", state + "/runs");
-    EndKeeperOf(state + "/runs/share");
-    std::error_code error;
-    for (const fs::directory_entry& entry : fs::directory_iterator(own.runs, error)) {
-      const std::string name = entry.path().filename();
-      if (!entry.is_directory() && name.find_first_not_of("0123456789") == std::string::npos) {
-        static_cast<void>(!::lchown(entry.path().c_str(), 0, owner.gid));
-        ::chmod(entry.path().c_str(), 0640);
-      } else if (name.starts_with("steps-")) {
-        static_cast<void>(!::lchown(entry.path().c_str(), static_cast<uid_t>(-1), owner.gid));
-        ::chmod(entry.path().c_str(), 02750);
-      }
-    }
-  }
+  // One of the two serves a machine.
+  const std::string agent = state + "/agent";
+  const bool was_agent = ::access((agent + "/agent.state").c_str(), F_OK) == 0;
+  DIVVY_CHECK(MoveRuns((was_agent ? agent : state) + "/runs", own.runs, owner));
   std::error_code error;
   const auto skip = fs::directory_options::skip_permission_denied;
   for (fs::recursive_directory_iterator at(state, skip, error), end; !error && at != end; at.increment(error)) {
     const std::string path = at->path();
-    // An agent's, which is root itself.
-    if (path == state + "/agent") {
-      at.disable_recursion_pending();
-      continue;
-    }
     if (::lstat(path.c_str(), &about) != 0 || S_ISLNK(about.st_mode)) continue;
     const bool is_log = about.st_uid != 0;
     static_cast<void>(!::lchown(path.c_str(), is_log ? about.st_uid : owner.uid, owner.gid));
@@ -128,21 +133,27 @@ Status TakeOver(const Places& own, Numbers owner) {
   return {};
 }
 
-Result<dialect::Config> ReadConfig(const Places& places) {
-  const auto text = ReadWhole(places.config);
-  return text ? dialect::ParseConfig(*text, places.config) : dialect::Config();
-}
+struct Words {
+  std::string emulate;
+  std::string emulate_as;
+  std::string controllers_key;
+  bool leaves_when_idle = false;
+  bool is_detached = false;
+};
 
 // One that cannot be read leaves all as it was: the daemon, which reads it as well, says what is wrong.
 void Refresh(ErrandSetup& setup) {
-  const auto config = ReadConfig(FindPlaces());
+  const Places places = FindPlaces();
+  const auto key = ReadSecret(places.controllers_key, kMostKeyText, Readers::kAll);
+  setup.controllers_key = key ? ReadKey(*key) : "";
+  const auto config = LoadConfig(places);
   if (!config) return;
   setup.lowest_uid = config->lowest_uid;
   setup.runs_root_jobs = config->root_jobs;
   setup.sendmail = config->notify.sendmail;
 }
 
-Result<ErrandSetup> MakeReady(const std::string& emulate) {
+Result<ErrandSetup> MakeReady(const Words& words) {
   if (::geteuid() != 0) return PermissionDenied("the launcher is root's; a daemon of one's own needs none (divvy up)");
   ::umask(022);
   DIVVY_TRY(const Numbers owner, MakeDaemonUser());
@@ -154,34 +165,31 @@ Result<ErrandSetup> MakeReady(const std::string& emulate) {
   DIVVY_CHECK(TakeOver(places, owner));
   if (::mkdir(places.runs.c_str(), 0711) != 0 && errno != EEXIST) return Failed("make", places.runs);
   DIVVY_CHECK(MakeFolder(places.state, 0711, owner));
-  DIVVY_TRY(const dialect::Config config, ReadConfig(places));
-  const std::string& stand_ins = emulate.empty() ? config.emulate : emulate;
+  if (!words.controllers_key.empty())
+    DIVVY_CHECK(WriteSecret(places.controllers_key, words.controllers_key + "\n", true, Readers::kAll));
+  DIVVY_TRY(const dialect::Config config, LoadConfig(places));
+  const std::string& stand_ins = words.emulate.empty() ? config.emulate : words.emulate;
   if (!stand_ins.empty()) {
-    DIVVY_TRY(const std::string library, PrepareEmulation(stand_ins, "", places.emulation));
+    DIVVY_TRY(const std::string library, PrepareEmulation(stand_ins, words.emulate_as, places.emulation));
   }
   ErrandSetup setup;
   setup.run_directory = places.runs;
   setup.emulation = places.emulation;
   setup.daemon_uid = owner.uid;
   setup.daemon_gid = owner.gid;
-  setup.lowest_uid = config.lowest_uid;
-  setup.runs_root_jobs = config.root_jobs;
-  setup.sendmail = config.notify.sendmail;
+  Refresh(setup);
   return setup;
 }
-
-struct Words {
-  std::string emulate;
-  bool leaves_when_idle = false;
-  bool is_detached = false;
-};
 
 Result<Words> Read(const std::vector<std::string>& words) {
   Words read;
   for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool has_value = i + 1 < words.size();
     if (words[i] == "--leaves-when-idle") read.leaves_when_idle = true;
     else if (words[i] == "--detached") read.is_detached = true;
-    else if (words[i] == "--emulate" && i + 1 < words.size()) read.emulate = words[++i];
+    else if (words[i] == "--emulate" && has_value) read.emulate = words[++i];
+    else if (words[i] == "--emulate-as" && has_value) read.emulate_as = words[++i];
+    else if (words[i] == "--controllers-key" && has_value) read.controllers_key = words[++i];
     else return InvalidArgument("the launcher does not understand '" + words[i] + "'");
   }
   return read;
@@ -196,11 +204,12 @@ int LauncherServiceMain(const std::vector<std::string>& words, SeatEntry seat) {
   };
   const auto read = Read(words);
   if (!read) return refuse(read.error());
-  auto setup = MakeReady(read->emulate);
+  auto setup = MakeReady(*read);
   if (!setup) return refuse(setup.error());
   RaiseFileLimit();
   LauncherServiceOptions options;
   options.errands = *std::move(setup);
+  options.places.public_key = FindPlaces().launcher_key;
   options.refresh = Refresh;
   options.seat = std::move(seat);
   options.leaves_when_idle = read->leaves_when_idle;

@@ -20,6 +20,8 @@
 #include <utility>
 
 #include "base/text.h"
+#include "daemon/accounts.h"
+#include "dialect/config.h"
 #include "engine/server/server.h"
 #include "platform/emulation.h"
 #include "platform/process_tree.h"
@@ -122,6 +124,14 @@ Result<std::string> ReadWhole(const std::string& path) {
   while ((got = std::fread(buffer, 1, sizeof buffer, file)) > 0) text.append(buffer, got);
   std::fclose(file);
   return text;
+}
+
+Result<dialect::Config> LoadConfig(const Places& places) {
+  const auto text = ReadWhole(places.config);
+  if (text) return dialect::ParseConfig(*text, places.config);
+  if (::access(places.config.c_str(), F_OK) != 0) return dialect::Config();
+  return PermissionDenied(text.error().message + "; user " + UserName(::geteuid()) +
+                          ", as whom divvy runs here, must be able to: chgrp divvy and chmod 640 it, or chmod 644");
 }
 
 Status ReplaceFile(const std::string& path, std::string_view text) {

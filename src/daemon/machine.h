@@ -13,12 +13,19 @@
 #include "platform/gpu_probe.h"
 #include "platform/places.h"
 
+namespace divvy::dialect {
+struct Config;
+}
+
 namespace divvy {
 
 /// With all above it; the last one gets `mode`. Fine when it is there already.
 Status MakeDirectory(const std::string& path, mode_t mode);
 /// kNotFound with the system's reason.
 Result<std::string> ReadWhole(const std::string& path);
+/// divvy.toml; the defaults where there is none. kPermissionDenied where it is there and cannot be read: it may forbid
+/// something, so the defaults must not take its place.
+Result<dialect::Config> LoadConfig(const Places& places);
 /// In place of what was there, whole or not at all, and on disk when it returns; for its owner alone.
 Status ReplaceFile(const std::string& path, std::string_view text);
 /// Of a process that stays: a file that may not grow any more is a full disk, and a peer that is gone an error, neither

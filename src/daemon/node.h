@@ -44,6 +44,7 @@ struct NodeOptions {
   /// Of an agent that may: the account of that name on this machine, where it may have other numbers than on the
   /// controller's. From any thread. Null: users are known by their numbers.
   std::function<std::optional<User>(const std::string& name)> find_user;
+  std::int64_t lowest_uid = 0;                // Of a machine whose launcher starts nothing as a system user.
   bool runs_root_jobs = true;                 // Else a job of uid 0 is refused, as whoever it comes.
   Duration grace = std::chrono::seconds(30);  // Of jobs that name none.
   Isolation isolation;
@@ -131,6 +132,8 @@ class Node final : public OrderPort {
   void SetTerminalLeft(std::function<void(JobId job)> left) { terminal_left_ = std::move(left); }
 
   std::set<std::int64_t> supervisors() const;
+  /// Ends what is left of a run without supervisor and guard; false: something was (node_errands.cc).
+  bool EndLeftovers(const RunRecord& record) const;
   /// Whose supervisor that is; not set: nobody's here.
   JobId JobUnder(std::int64_t supervisor) const;
   std::int64_t pid_of(JobId job) const;
@@ -206,6 +209,7 @@ class Node final : public OrderPort {
   // What takes root's rights on a served machine, and is the launcher's to do there (node_errands.cc).
   UserWithRight WithRight(const User& user) const;
   std::string MissingRight(const User& user) const;
+  std::string RefusedRight(const User& user) const;
   Status SetGpusFile(JobId job, GpuSet gpus) const;
   Status Stage(const Run& run, const GangFile& gang, const User& owner) const;
   int SignalAdopted(const Run& run, int signal, OrphanReach reach) const;
@@ -236,7 +240,6 @@ class Node final : public OrderPort {
   void KeepTimeOfAdopted();
   void LoadStopTerms(Run& run);
   /// SIGKILL to what a job without supervisor, guard and first process left behind. True when nothing is left.
-  bool EndLeftovers(const RunRecord& record) const;  // (node_errands.cc)
   /// Says again what a job's supervisor may not have heard before it was killed.
   void Remind(Run& run);
   /// Goes on with a run of which only the record is left.

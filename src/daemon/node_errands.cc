@@ -20,8 +20,18 @@ UserWithRight Node::WithRight(const User& user) const {
 }
 
 std::string Node::MissingRight(const User& user) const {
+  const bool is_agents = options_.lease.is_set();
   return "divvy may not run jobs as " + user.name + " on " + options_.names.name() + " yet: " + user.name +
-         " allows it by running any divvy command there, such as divvy status; then submit the job again";
+         " allows it by running any divvy command " + (is_agents ? "on the controller's machine" : "there") +
+         ", such as divvy status; then submit the job again";
+}
+
+std::string Node::RefusedRight(const User& user) const {
+  if (!options_.lease.is_set()) return MissingRight(user);
+  const std::string& node = options_.names.name();
+  return "the launcher of " + node + " does not accept the right to run jobs as " + user.name +
+         " that the controller has sent; if the controller's launcher has another key by now, divvy agent --stop and " +
+         "divvy agent --join with a new token, as root on " + node + ", tell it";
 }
 
 Status Node::SetGpusFile(JobId job, GpuSet gpus) const {

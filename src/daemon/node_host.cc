@@ -12,11 +12,13 @@
 #include <filesystem>
 #include <utility>
 
+#include "daemon/accounts.h"
 #include "daemon/share_place.h"
 #include "dialect/slurm.h"
 #include "platform/disk_room.h"
 #include "platform/launcher_service.h"
 #include "platform/slice_record.h"
+#include "platform/supervisor_control.h"
 
 namespace divvy {
 
@@ -55,7 +57,48 @@ bool HadKeeper(const std::string& directory) {
   return false;
 }
 
+// A machine's daemon and its agent have one launcher, and so one folder of run records, but their jobs have ids of
+// different controllers. Jobs of an agent have a lease.
+Status CheckWhoseRuns(const NodeOptions& options) {
+  const bool is_agent = options.lease.is_set();
+  DIVVY_TRY(const std::vector<RunRecord> records, ScanRunDirectory(options.run_directory));
+  for (const RunRecord& record : records) {
+    if (record.process.pid <= 0 || record.lease.is_set() == is_agent) continue;
+    const std::string job = ToString(record.job);
+    return FailedPrecondition("the end of job " + job + " of this machine's " + (is_agent ? "daemon" : "agent") +
+                              " is not known yet; start " +
+                              (is_agent ? "divvy up, wait for the job, and divvy down"
+                                        : "divvy agent, wait for the job, and divvy agent --stop") +
+                              "; if its controller is gone for good, end the job and remove " + options.run_directory +
+                              "/" + job);
+  }
+  return {};
+}
+
 }  // namespace
+
+Result<LauncherHelp> ReachLauncher(const Places& places, const std::string& what) {
+  LauncherHelp help;
+  if (!places.is_machine_wide) {
+    help.ways = LearnIsolation();
+    return help;
+  }
+  if (::geteuid() == 0) {
+    return FailedPrecondition("the machine's " + what + " does not run as root; divvy " +
+                              (what == "agent" ? what : "up") + " starts it right");
+  }
+  if (::access("/proc/1/stat", R_OK) != 0) {
+    return FailedPrecondition("user " + UserName(::geteuid()) +
+                              " does not see the processes of others (/proc is mounted with hidepid); mount it with "
+                              "gid=divvy, or without hidepid");
+  }
+  help.errands = std::make_shared<RootErrands>(LauncherPlaces().errands);
+  DIVVY_TRY(help.ways, help.errands->Isolation());
+  RelayRootCommands([errands = help.errands](const RunRecord& record, std::string_view text, std::span<const int> fds) {
+    return errands->Command(record.job, text, fds);
+  });
+  return help;
+}
 
 NodeHost::NodeHost(asio::io_context& loop, const Log& log, GiveUp give_up)
     : loop_(loop), log_(log), give_up_(std::move(give_up)), watches_(std::make_unique<Watches>(loop)) {}
@@ -72,6 +115,7 @@ Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
   if (options.errands) launching.served_at = LauncherPlaces().launches;
   errands_ = options.errands;
   DIVVY_TRY(launcher_, ProcessLauncher::Start(launching));
+  if (options.errands) DIVVY_CHECK(CheckWhoseRuns(options));
   DIVVY_TRY(const int report_socket, launcher_->OpenReports());
   watches_->reports = std::make_unique<asio::posix::stream_descriptor>(loop_, report_socket);
   if (options.log_limit > Bytes()) {

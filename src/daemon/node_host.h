@@ -25,6 +25,15 @@ class io_context;
 
 namespace divvy {
 
+/// What a machine's launcher does for its daemon or agent, and which ways of isolation there are.
+struct LauncherHelp {
+  std::shared_ptr<RootErrands> errands;  // Null: we do it ourselves.
+  IsolationFacts ways;
+};
+/// `what`: "daemon" or "agent". The machine's must not be root, since it reads what strangers send, and must see all
+/// processes. Also passes commands to supervisors of an earlier release, which take them from root alone.
+Result<LauncherHelp> ReachLauncher(const Places& places, const std::string& what);
+
 class NodeHost {
  public:
   /// Of what cannot go on: ends the process.

@@ -67,7 +67,11 @@ void RemoteNode::Execute(const Order& order, std::shared_ptr<const JobSpec> spec
     if (ports_.gang_key) launch->gang_key = ports_.gang_key(launch->record.id, launch->record.attempt);
     NameSeats(launch->record, ports_.own_name);
   }
-  if (auto& adopt = message.adopt) NameSeats(adopt->record, ports_.own_name);
+  if (auto& launch = message.launch) launch->right = RightOf(launch->record);
+  if (auto& adopt = message.adopt) {
+    NameSeats(adopt->record, ports_.own_name);
+    adopt->right = RightOf(adopt->record);
+  }
   if (message.launch && message.launch->record.is_foreground && message.launch->seat == 0 && ports_.before_foreground)
     ports_.before_foreground(*this, message.launch->record.id);
   Send(std::move(message));
@@ -119,6 +123,7 @@ void RemoteNode::Ask(wire::AgentQuestion question, Answered answered) {
   }
   const std::uint64_t number = next_question_++;
   NameSeats(question.record, ports_.own_name);
+  question.right = RightOf(question.record);
   const Duration within = question.share_action.empty() ? kAnswerWithin : kActsWithin;
   questions_.emplace(number, Question{wire::EncodeAsk({number, std::move(question)}), std::move(answered)});
   if (ports_.after) {
@@ -178,6 +183,7 @@ wire::AgentWelcome RemoteNode::MakeWelcome(const wire::AgentHello& hello, const 
     const auto known = known_.find(run.record.id);
     if (known != known_.end() && known->second == run.record.attempt) {
       NameSeats(run.record, ports_.own_name);
+      run.right = RightOf(run.record);
       if (run.record.is_foreground) session_->foreground.emplace(run.record.id, run.record.attempt);
       welcome.runs.push_back(std::move(run));
     }

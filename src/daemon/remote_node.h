@@ -38,6 +38,9 @@ class RemoteNode final : public OrderPort {
     /// The key by which the parts of a gang know each other: 64 hexadecimal digits, the same for all of one attempt.
     /// Null where there are no gangs.
     std::function<std::string(JobId job, std::uint32_t attempt)> gang_key;
+    /// The right by name of a user, which goes with all that the agent does as that user; empty: there is none. May be
+    /// null.
+    std::function<std::string(const User& user)> right_of;
     /// What the other machines call the controller's own.
     std::string own_name;
     /// For questions that nobody answers. Null: they wait until the connection ends.
@@ -117,6 +120,7 @@ class RemoteNode final : public OrderPort {
     std::map<JobId, std::uint32_t>
         foreground;  // Attempt of those in its welcome, until the agent has adopted its runs.
   };
+  std::string RightOf(const JobRecord& record) const { return ports_.right_of ? ports_.right_of(record.user) : ""; }
   void BeginSession(const wire::AgentHello& hello);
   void DropSession();
   void SendMessage(std::string message);

@@ -40,4 +40,18 @@ UserRight RightBook::Of(const User& user) const {
   return at == rights_.end() ? UserRight{} : at->second;
 }
 
+std::string RightBook::ByName(const User& user) {
+  const UserRight own = Of(user);
+  if (!ports_.ask_by_name || own == UserRight{}) return "";
+  const std::pair key(Numbers(user.uid, user.gid), user.name);
+  if (const auto known = by_name_.find(key); known != by_name_.end()) return known->second;
+  const auto right = ports_.ask_by_name({user.uid, user.gid, own});
+  if (!right) {
+    ports_.note("event=right_by_name_refused uid=" + std::to_string(user.uid) +
+                " error=" + LogQuoted(right.error().message));
+    return "";
+  }
+  return by_name_.emplace(key, RightText(*right)).first->second;
+}
+
 }  // namespace divvy

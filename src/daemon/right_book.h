@@ -10,14 +10,15 @@
 #include <utility>
 
 #include "model/job_record.h"
-#include "platform/user_right.h"
+#include "platform/root_errand.h"
 
 namespace divvy {
 
 class RightBook {
  public:
   struct Ports {
-    std::function<Result<UserRight>(int connection)> ask;  // RootErrands::RightOf.
+    std::function<Result<UserRight>(int connection)> ask;                     // RootErrands::RightOf.
+    std::function<Result<UserRight>(const UserWithRight& user)> ask_by_name;  // RootErrands::RightByName.
     std::function<void(const std::string& key, std::string text)> keep;
     std::function<void(const std::string& line)> note;
   };
@@ -31,13 +32,16 @@ class RightBook {
   void Learn(int connection, std::int64_t uid, std::int64_t gid);
   /// None where that user has never called divvy here.
   UserRight Of(const User& user) const;
-  bool Has(const User& user) const { return Of(user) != UserRight{}; }
+  /// The right by name as RightText, for the machines of agents; empty where there is none. Asks the launcher once for
+  /// each user and life of the daemon.
+  std::string ByName(const User& user);
 
  private:
   using Numbers = std::pair<std::int64_t, std::int64_t>;
   Ports ports_;
   std::map<Numbers, UserRight> rights_;
   std::set<Numbers> asked_;
+  std::map<std::pair<Numbers, std::string>, std::string> by_name_;  // A number may be given to another name.
 };
 
 }  // namespace divvy

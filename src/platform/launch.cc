@@ -59,7 +59,7 @@ Status SpawnLauncher(const std::vector<std::string>& command, int socket, int lo
 
 Error NoLauncher(const std::string& path, std::string_view why) {
   return Unreachable("no launcher serves at '" + path + "' (" + std::string(why) +
-                     "); systemctl start divvy-launcher starts it, as does divvy up by root");
+                     "); systemctl start divvy-launcher starts it, as does divvy up, or divvy agent, by root");
 }
 
 // posix_spawn's dup2 must not hit a descriptor that a later one still needs.

@@ -118,13 +118,16 @@ class LauncherLoop {
 
   bool IsAllowed(const LaunchFrameHeader& header) {
     return CheckUid(header.uid, rules_->setup.lowest_uid, rules_->setup.runs_root_jobs).has_value() &&
-           rules_->checker.IsGood(header.uid, header.gid, header.right);
+           (rules_->checker.IsGood(header.uid, header.gid, header.right) ||
+            rules_->checker.IsGoodByName(header.uid, header.gid, header.right));
   }
 
   // In the order of the launches: a later one of the same job makes its record after this.
   void RemoveRecord(JobId job, std::uint32_t attempt) {
     const auto record = ReadRunRecord(setup_.run_directory, job);
-    if (!record || record->attempt > attempt || record->is_supervisor_alive) return;
+    if (!record || record->attempt > attempt) return;
+    // A supervisor that has written how its job ended, and said so, holds its record for another moment.
+    if (record->is_supervisor_alive && !record->exit) return;
     // A job's own /tmp may hold any number of files.
     if (record->own_tmp.empty()) return RemoveRunRecord(setup_.run_directory, *record);
     const pid_t child = ::fork();

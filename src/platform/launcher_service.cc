@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "platform/launcher.h"
+#include "platform/secret_file.h"
 #include "platform/supervisor_control.h"
 #include "platform/unix_socket.h"
 
@@ -60,14 +61,21 @@ Result<std::unique_ptr<LauncherService>> LauncherService::Open(LauncherServiceOp
   DIVVY_TRY(RightIssuer issuer, RightIssuer::Open(options.places.key));
   DIVVY_CHECK(PrepareRunDirectory(options.errands));
   std::unique_ptr<LauncherService> service(new LauncherService(std::move(options), std::move(issuer)));
-  service->checker_ = RightChecker(service->issuer_.public_key());
   const LauncherPlaces& places = service->options_.places;
   // First, because it says whether somebody serves there.
   DIVVY_TRY(service->launches_, ListenUnix(places.launches, 0666));
   DIVVY_TRY(service->errands_, ListenErrands(places.errands));
   DIVVY_TRY(const int reports, BindReportSocket(service->options_.errands.run_directory));
   service->reports_.Reset(reports);
+  if (!places.public_key.empty())
+    DIVVY_CHECK(WriteSecret(places.public_key, KeyText(service->issuer_.public_key()) + "\n", true, Readers::kAll));
+  service->Refresh();
   return service;
+}
+
+void LauncherService::Refresh() {
+  if (options_.refresh) options_.refresh(options_.errands);
+  checker_ = RightChecker(issuer_.public_key(), options_.errands.controllers_key);
 }
 
 bool LauncherService::IsDaemon(int connection) const {
@@ -77,7 +85,7 @@ bool LauncherService::IsDaemon(int connection) const {
 void LauncherService::AcceptLaunches() {
   Descriptor link(::accept4(launches_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!link.is_open() || !IsDaemon(link.get())) return;
-  if (options_.refresh) options_.refresh(options_.errands);
+  Refresh();
   const pid_t child = ::fork();
   if (child > 0) launchers_.insert(child);
   if (child != 0) return;

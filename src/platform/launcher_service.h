@@ -20,6 +20,7 @@ struct LauncherPlaces {
   std::string launches = "/run/divvy-launcher/launches";  // Stream: frames of launch_message.h.
   std::string errands = "/run/divvy-launcher/errands";    // Messages of root_errand.h.
   std::string key = "/var/lib/divvy-launcher/right.key";
+  std::string public_key;  // Of that key, as KeyText, for everybody to read; empty: it is not written.
 };
 
 struct LauncherServiceOptions {
@@ -41,6 +42,7 @@ class LauncherService {
  private:
   explicit LauncherService(LauncherServiceOptions options, RightIssuer issuer)
       : options_(std::move(options)), issuer_(std::move(issuer)) {}
+  void Refresh();
   void AcceptLaunches();
   void AcceptErrands();
   bool IsDaemon(int connection) const;

@@ -49,6 +49,8 @@ Places FindPlaces() {
     Places places = Under("/var/lib/divvy", machine_socket, "/etc/divvy/divvy.toml");
     places.runs = "/var/lib/divvy-launcher/runs";
     places.emulation = "/var/lib/divvy-launcher/emulate";
+    places.launcher_key = "/var/lib/divvy-launcher/right.pub";
+    places.controllers_key = "/var/lib/divvy-launcher/controller.pub";
     places.is_machine_wide = true;
     return places;
   }

@@ -12,7 +12,11 @@ struct Places {
   std::string logs;       // One file a job.
   std::string runs;       // Run records; the machine's are its launcher's.
   std::string emulation;  // Stand-in GPUs; the machine's are its launcher's.
-  std::string home;       // DIVVY_HOME where that is what decided; else empty.
+  /// Public keys of launchers, as text, for everybody to read: of this machine's own, and of that on the machine of
+  /// this machine's controller, which root has stored. Empty where there is no launcher.
+  std::string launcher_key;
+  std::string controllers_key;
+  std::string home;  // DIVVY_HOME where that is what decided; else empty.
   /// Holds another text after every boot of the machine. A private daemon reads DIVVY_BOOT_ID_FILE's instead, so that
   /// a test can say that there was a reboot.
   std::string boot_id = "/proc/sys/kernel/random/boot_id";

@@ -39,6 +39,7 @@ enum class ErrandKind : std::uint32_t {
   kExitOf,
   kRefusedDevices,
   kCommand,
+  kRightByName,
 };
 
 /// One message; the text follows. Its first descriptor is where the answer goes.
@@ -143,7 +144,7 @@ Result<Descriptor> ConnectErrands(const std::string& path) {
   Descriptor link(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!link.is_open() || ::connect(link.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return Unreachable("no launcher serves at '" + path + "' (" + std::strerror(errno) +
-                       "); systemctl start divvy-launcher starts it, as does divvy up by root");
+                       "); systemctl start divvy-launcher starts it, as does divvy up, or divvy agent, by root");
   }
   return link;
 }
@@ -177,7 +178,7 @@ Result<RootErrands::Answer> RootErrands::Ask(ErrandHeader header, std::string_vi
   fds.insert(fds.end(), given.begin(), given.end());
   if (!Send(header, text, fds)) {
     return Unreachable("the launcher does not answer at '" + socket_ + "'; systemctl start divvy-launcher starts it, " +
-                       "as does divvy up by root");
+                       "as does divvy up, or divvy agent, by root");
   }
   theirs.Reset();
   pollfd polled = {.fd = ours.get(), .events = POLLIN, .revents = 0};
@@ -227,6 +228,11 @@ Result<Descriptor> RootErrands::OpenLog(const UserWithRight& user, const std::st
   DIVVY_TRY(Answer answer, Ask(HeaderAs(user, ErrandKind::kOpenLog), path));
   error = answer.header.error;
   return std::move(answer.fd);
+}
+
+Result<UserRight> RootErrands::RightByName(const UserWithRight& user) {
+  DIVVY_TRY(const Answer answer, Ask(HeaderAs(user, ErrandKind::kRightByName)));
+  return answer.header.right;
 }
 
 Status RootErrands::WriteGpus(JobId job, GpuSet gpus) {
@@ -367,6 +373,8 @@ class Errand {
         return SayRefusedDevices();
       case ErrandKind::kCommand:
         return PassCommand();
+      case ErrandKind::kRightByName:
+        return IssueByName(checker);
     }
     Refuse("the launcher does not know this errand; restart it, it may be of another release");
   }
@@ -395,7 +403,7 @@ class Errand {
     const pid_t child = ::fork();
     if (child < 0) return Refuse(std::string("the launcher can start no process: ") + std::strerror(errno));
     if (child > 0) return;
-    issuer_.Forget();
+    if (header_.kind != ErrandKind::kRightByName) issuer_.Forget();
     ::signal(SIGCHLD, SIG_DFL);
     ::alarm(kErrandSeconds);
     sigset_t none;
@@ -416,11 +424,14 @@ class Errand {
     if (IsOwnProgram()) return InChild(work);
     if (const Status may = CheckUid(header_.uid, setup_.lowest_uid, setup_.runs_root_jobs); !may)
       return Refuse(may.error().message);
-    if (!checker.IsGood(header_.uid, header_.gid, header_.right)) {
-      return Refuse("the daemon has no right to act as uid " + std::to_string(header_.uid) +
-                    "; it gets one when that user calls divvy on this machine");
-    }
-    InChild(work);
+    if (checker.IsGood(header_.uid, header_.gid, header_.right)) return InChild(work);
+    if (!checker.has_controllers_key()) return RefuseRight();
+    // A name service may take long.
+    InChild([&] { checker.IsGoodByName(header_.uid, header_.gid, header_.right) ? work() : RefuseRight(); });
+  }
+  void RefuseRight() {
+    Refuse("the daemon has no right to act as uid " + std::to_string(header_.uid) +
+           "; it gets one when that user calls divvy on the controller's machine");
   }
 
   uid_t uid() const { return static_cast<uid_t>(header_.uid); }
@@ -432,6 +443,16 @@ class Errand {
     if (const Status may = CheckUid(caller->first, setup_.lowest_uid, setup_.runs_root_jobs); !may)
       return Refuse(may.error().message);
     Answer(0, 0, {}, -1, issuer_.Issue(caller->first, caller->second));
+  }
+
+  // The child only looks up a name: it starts no program, and nothing of a user's is in it.
+  void IssueByName(RightChecker& checker) {
+    if (!checker.IsGood(header_.uid, header_.gid, header_.right)) return RefuseRight();
+    InChild([this] {
+      const auto account = AccountNameOf(header_.uid);
+      if (!account) return Refuse("there is no account with uid " + std::to_string(header_.uid));
+      Answer(0, 0, {}, -1, issuer_.IssueByName(account->name));
+    });
   }
 
   void OpenLog() {

@@ -64,6 +64,8 @@ class RootErrands {
   Result<IsolationFacts> Isolation();
   /// For the user at the other end of this connection (CallerOf).
   Result<UserRight> RightOf(int connection);
+  /// The right by name, for other machines, of a user whose right this is.
+  Result<UserRight> RightByName(const UserWithRight& user);
   /// A user's file, for reading, with the user's rights. `error`: errno where it cannot be opened.
   Result<Descriptor> OpenLog(const UserWithRight& user, const std::string& path, int& error);
   Status WriteGpus(JobId job, GpuSet gpus);
@@ -105,6 +107,8 @@ struct ErrandSetup {
   std::int64_t lowest_uid = 1000;
   bool runs_root_jobs = false;
   std::string sendmail;  // With which the daemon's user sends mail; nothing else is started as that user.
+  /// The public key of the launcher on the machine of this machine's controller, as root has stored it; empty: none.
+  std::string controllers_key;
 };
 
 /// The launcher's side: takes one message off `link`, does it, or lets a child do it, and answers. False: the other end

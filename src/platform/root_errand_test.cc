@@ -42,6 +42,9 @@ class Errands : public testing::Test {
     me_ = {::geteuid(), ::getegid(), issuer_->Issue(::geteuid(), ::getegid())};
     if (me_.uid != 0) setup_.lowest_uid = std::min<std::int64_t>(me_.uid, 1000);
     // A process of its own, for it forks and reaps nothing.
+    auto controllers = RightIssuer::Open(Path("controllers"));
+    EXPECT_TRUE(controllers);
+    controllers_.emplace(*std::move(controllers));
     server_ = ::fork();
     if (server_ == 0) Serve();
   }
@@ -53,7 +56,7 @@ class Errands : public testing::Test {
   }
   [[noreturn]] void Serve() {
     ::signal(SIGCHLD, SIG_IGN);
-    RightChecker checker(issuer_->public_key());
+    RightChecker checker(issuer_->public_key(), controllers_->public_key());
     while (true) {
       const Descriptor link(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       while (link.is_open() && DoErrand(link.get(), setup_, *issuer_, checker)) {
@@ -66,6 +69,7 @@ class Errands : public testing::Test {
   std::string folder_;
   Descriptor listener_;
   std::optional<RightIssuer> issuer_;
+  std::optional<RightIssuer> controllers_;  // Of the launcher on the machine of this machine's controller.
   ErrandSetup setup_;
   UserWithRight me_;
   pid_t server_ = -1;
@@ -109,6 +113,36 @@ TEST_F(Errands, NobodyIsActedAsWithoutTheirRight) {
   // The daemon's own user may send mail and nothing else.
   EXPECT_FALSE(errands.Start({kDaemon, kDaemon, {}}, UserProgram::kContainerRemoval, "/x", -1));
   EXPECT_FALSE(errands.OpenLog({kDaemon, kDaemon, {}}, Path("key"), error));
+}
+
+TEST_F(Errands, ARightByNameOfTheControllersLauncherIsEnough) {
+  const auto account = AccountNameOf(me_.uid);
+  if (!account || account->gid != me_.gid) GTEST_SKIP() << "this user has no name, or is in another group";
+  RootErrands errands(Path("errands"));
+  std::ofstream(Path("log")) << "a line\n";
+  int error = 0;
+  UserWithRight by_name = me_;
+  by_name.right = controllers_->IssueByName(account->name);
+  const auto open = errands.OpenLog(by_name, Path("log"), error);
+  ASSERT_TRUE(open) << open.error().message;
+  EXPECT_TRUE(open->is_open()) << error;
+  by_name.right = controllers_->IssueByName(account->name + "x");
+  EXPECT_NE(std::string::npos, Why(errands.OpenLog(by_name, Path("log"), error)).find("no right to act as"));
+}
+
+TEST_F(Errands, ANameIsSignedForARightToItsNumbers) {
+  const auto account = AccountNameOf(me_.uid);
+  if (!account) GTEST_SKIP() << "this user has no name";
+  RootErrands errands(Path("errands"));
+  UserWithRight other = me_;
+  other.uid += 1;
+  EXPECT_FALSE(errands.RightByName(other));
+  other = me_;
+  other.right = controllers_->IssueByName(account->name);
+  EXPECT_FALSE(errands.RightByName(other)) << "a right of the controller's launcher is none to numbers here";
+  const auto by_name = errands.RightByName(me_);
+  ASSERT_TRUE(by_name) << by_name.error().message;
+  EXPECT_TRUE(RightChecker("", issuer_->public_key()).IsGoodByName(me_.uid, account->gid, *by_name));
 }
 
 TEST_F(Errands, ARightIsForAConnectionAlone) {

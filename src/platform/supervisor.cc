@@ -447,6 +447,7 @@ void Supervisor::CallStep(int socket, bool stops_only) {
 void Supervisor::HoldOutputs() {
   std::array<Descriptor, 3> ends = std::move(read_ends_);
   if (pty_ || !std::ranges::all_of(ends, &Descriptor::is_open)) return;
+  if (!CheckReadStream(ends[0].get(), "output") || !CheckReadStream(ends[1].get(), "error")) return;
   held_.Hold(std::move(ends[0]), std::move(ends[1]), std::move(ends[2]), [this] {
     LaunchRequest request;
     request.output = request_.held_log;
@@ -458,9 +459,13 @@ void Supervisor::HoldOutputs() {
 
 // We write to them ourselves, with root's credentials: to a socket that takes messages these would mean something. A
 // daemon with our own rights has looked at them already.
+Status Supervisor::CheckReadStream(int fd, const char* name) const {
+  return station_.setup.serves_another() ? CheckPassedStream(fd, StreamUse::kRead, 0, name) : Status();
+}
+
 Status Supervisor::CheckTerminalStreams(int in, int out) const {
   if (!station_.setup.serves_another()) return {};
-  DIVVY_CHECK(CheckPassedStream(in, StreamUse::kRead, 0, "standard input"));
+  DIVVY_CHECK(CheckReadStream(in, "standard input"));
   return CheckPassedStream(out, StreamUse::kWritten, 0, "standard output");
 }
 

@@ -10,11 +10,22 @@
 
 namespace divvy {
 
+// It is in the folder of an agent that is not root, so it is read with that agent's rights.
+Result<LeaseNote> Supervisor::ReadLease() const {
+  const SupervisorSetup& setup = station_.setup;
+  if (!setup.serves_another()) return ReadLeaseFile(record_.lease.file);
+  const std::vector<gid_t> groups = {static_cast<gid_t>(setup.daemon_gid)};
+  Result<LeaseNote> note = Internal("no process can become the agent's user");
+  RunAs({static_cast<uid_t>(setup.daemon_uid), groups.front(), &groups},
+        [&] { note = ReadLeaseFile(record_.lease.file); });
+  return note;
+}
+
 // What was known before holds where nothing can be learned now: the end that an agent once named does not go away
 // because a disk does.
 bool Supervisor::HasLeaseEnded(Duration now) {
   if (!record_.lease.is_set()) return false;
-  if (const auto note = ReadLeaseFile(record_.lease.file)) {
+  if (const auto note = ReadLease()) {
     // A machine's earlier boot ended its jobs by itself.
     watch_.lease_end = note->boot_id == record_.lease.boot_id ? note->jobs_end() : kNeverDue;
   } else if (note.error().code == ErrorCode::kNotFound) {

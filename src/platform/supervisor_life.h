@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/lease_note.h"
 #include "platform/job_cgroup.h"
 #include "platform/job_mounts.h"
 #include "platform/launch.h"
@@ -62,6 +63,7 @@ class Supervisor {
   bool AwaitDirectories();
   bool PrepareFiles(Descriptor& log);
   bool OpenTerminal(Descriptor log);
+  Status CheckReadStream(int fd, const char* name) const;
   Status CheckTerminalStreams(int in, int out) const;
   bool Isolate(MountPlan& mounts);
   bool Start();
@@ -79,6 +81,7 @@ class Supervisor {
 
   // Of the machine's lease (supervisor_lease.cc). `now`: BootNow().
   bool HasLeaseEnded(Duration now);
+  Result<LeaseNote> ReadLease() const;
   void LookAtLease();
   void CutOff(Duration now);
 

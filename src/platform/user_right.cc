@@ -1,13 +1,13 @@
 #include "platform/user_right.h"
 
+#include <pwd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-
-#include <span>
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 
+#include "base/text.h"
 #include "platform/secret_file.h"
 #include "platform/unix_socket.h"
 
@@ -24,14 +24,46 @@ struct Signed {
 };
 static_assert(sizeof(Signed) == 32);
 
-std::span<const unsigned char> BytesOf(const Signed& text) {
-  return {reinterpret_cast<const unsigned char*>(&text), sizeof text};
-}
+std::string_view BytesOf(const Signed& text) { return {reinterpret_cast<const char*>(&text), sizeof text}; }
+
+std::string SignedName(std::string_view name) { return "divvy right by name 1 " + std::string(name); }
+
+const unsigned char* Raw(std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); }
 
 struct ContextDeleter {
   void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
 };
 using OwnedDigest = std::unique_ptr<EVP_MD_CTX, ContextDeleter>;
+
+OwnedSigningKey PublicKey(const std::string& bytes) {
+  return OwnedSigningKey(EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, Raw(bytes), bytes.size()));
+}
+
+bool IsSigned(const OwnedSigningKey& key, std::string_view text, const UserRight& right) {
+  const OwnedDigest digest(EVP_MD_CTX_new());
+  return key && EVP_DigestVerifyInit(digest.get(), nullptr, nullptr, nullptr, key.get()) == 1 &&
+         EVP_DigestVerify(digest.get(), right.data(), right.size(), Raw(text), text.size()) == 1;
+}
+
+template <typename Binary>
+std::string HexText(const Binary& bytes) {
+  std::string text(2 * bytes.size() + 1, '\0');
+  OPENSSL_buf2hexstr_ex(text.data(), text.size(), nullptr, reinterpret_cast<const unsigned char*>(bytes.data()),
+                        bytes.size(), '\0');
+  text.pop_back();
+  return text;
+}
+
+/// False where the text is not the digits of exactly as many bytes.
+template <typename Binary>
+bool ReadHex(const std::string& text, Binary& bytes) {
+  std::size_t size = 0;
+  return OPENSSL_hexstr2buf_ex(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), &size, text.c_str(),
+                               '\0') == 1 &&
+         size == bytes.size();
+}
+
+constexpr std::chrono::seconds kNameKept{60};
 
 }  // namespace
 
@@ -59,19 +91,24 @@ Result<RightIssuer> RightIssuer::Open(const std::string& path) {
   return RightIssuer(std::move(key));
 }
 
-UserRight RightIssuer::Issue(std::int64_t uid, std::int64_t gid) const {
+UserRight RightIssuer::Sign(std::string_view text) const {
   UserRight right = {};
-  Signed text;
-  text.uid = uid;
-  text.gid = gid;
   const OwnedDigest digest(EVP_MD_CTX_new());
   std::size_t size = right.size();
-  const auto bytes = BytesOf(text);
   if (!key_ || EVP_DigestSignInit(digest.get(), nullptr, nullptr, nullptr, key_.get()) != 1 ||
-      EVP_DigestSign(digest.get(), right.data(), &size, bytes.data(), bytes.size()) != 1)
+      EVP_DigestSign(digest.get(), right.data(), &size, Raw(text), text.size()) != 1)
     right.fill(0);
   return right;
 }
+
+UserRight RightIssuer::Issue(std::int64_t uid, std::int64_t gid) const {
+  Signed text;
+  text.uid = uid;
+  text.gid = gid;
+  return Sign(BytesOf(text));
+}
+
+UserRight RightIssuer::IssueByName(std::string_view name) const { return Sign(SignedName(name)); }
 
 std::string RightIssuer::public_key() const {
   std::string bytes(kKeyBytes, '\0');
@@ -81,34 +118,51 @@ std::string RightIssuer::public_key() const {
   return bytes;
 }
 
-RightChecker::RightChecker(const std::string& public_key)
-    : key_(EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr,
-                                       reinterpret_cast<const unsigned char*>(public_key.data()), public_key.size())) {}
+RightChecker::RightChecker(const std::string& public_key, const std::string& controllers_key)
+    : key_(PublicKey(public_key)), controllers_key_(PublicKey(controllers_key)) {}
 
 bool RightChecker::IsGood(std::int64_t uid, std::int64_t gid, const UserRight& right) {
   if (good_.contains({uid, gid})) return true;
   Signed text;
   text.uid = uid;
   text.gid = gid;
-  const OwnedDigest digest(EVP_MD_CTX_new());
-  const auto bytes = BytesOf(text);
-  const bool is_good = key_ && EVP_DigestVerifyInit(digest.get(), nullptr, nullptr, nullptr, key_.get()) == 1 &&
-                       EVP_DigestVerify(digest.get(), right.data(), right.size(), bytes.data(), bytes.size()) == 1;
+  const bool is_good = IsSigned(key_, BytesOf(text), right);
   if (is_good) good_.emplace(uid, gid);
   return is_good;
 }
 
-std::string RightText(const UserRight& right) {
-  std::array<char, 2 * std::tuple_size_v<UserRight> + 1> text = {};
-  OPENSSL_buf2hexstr_ex(text.data(), text.size(), nullptr, right.data(), static_cast<long>(right.size()), '\0');
-  return text.data();
+bool RightChecker::IsGoodByName(std::int64_t uid, std::int64_t gid, const UserRight& right) {
+  if (!controllers_key_) return false;
+  const auto now = std::chrono::steady_clock::now();
+  const auto known = good_by_name_.find({uid, gid});
+  if (known != good_by_name_.end() && known->second.right == right && now < known->second.until) return true;
+  const auto account = AccountNameOf(uid);
+  if (!account || account->gid != gid || !IsSigned(controllers_key_, SignedName(account->name), right)) return false;
+  good_by_name_.insert_or_assign({uid, gid}, GoodByName{right, now + kNameKept});
+  return true;
 }
+
+std::optional<AccountName> AccountNameOf(std::int64_t uid) {
+  std::array<char, 16'384> buffer;
+  passwd entry = {};
+  passwd* found = nullptr;
+  if (::getpwuid_r(static_cast<uid_t>(uid), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr)
+    return std::nullopt;
+  return AccountName{found->pw_name, found->pw_gid};
+}
+
+std::string KeyText(const std::string& public_key) { return ToLower(HexText(public_key)); }
+
+std::string ReadKey(std::string_view text) {
+  std::string key(kKeyBytes, '\0');
+  return ReadHex(std::string(Trim(text)), key) ? key : "";
+}
+
+std::string RightText(const UserRight& right) { return HexText(right); }
 
 UserRight ReadRight(const std::string& text) {
   UserRight right = {};
-  std::size_t size = 0;
-  if (OPENSSL_hexstr2buf_ex(right.data(), right.size(), &size, text.c_str(), '\0') != 1 || size != right.size())
-    return {};
+  if (!ReadHex(text, right)) return {};
   return right;
 }
 

@@ -5,14 +5,20 @@
 // kernel says; the daemon keeps the signature with the user and sends it with every launch. So who takes over the
 // daemon can run jobs as users who have called divvy, and as nobody else.
 //
-// Ed25519: other machines' launchers check a right with the public key alone.
+// On other machines a user is known by name alone, and may have other numbers there. So the launcher also signs the
+// name of a user whose right it has given: a right by name. The launcher of another machine checks it with the public
+// key alone (Ed25519), and looks up itself which of its accounts has that name.
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/result.h"
@@ -36,12 +42,14 @@ class RightIssuer {
 
   /// About 30 us.
   UserRight Issue(std::int64_t uid, std::int64_t gid) const;
+  UserRight IssueByName(std::string_view name) const;
   std::string public_key() const;  // 32 bytes.
   /// Wipes the key from this process's memory. Nothing can be issued any more.
   void Forget() { key_.reset(); }
 
  private:
   explicit RightIssuer(OwnedSigningKey key) : key_(std::move(key)) {}
+  UserRight Sign(std::string_view text) const;
   OwnedSigningKey key_;
 };
 
@@ -49,15 +57,38 @@ class RightIssuer {
 class RightChecker {
  public:
   RightChecker() = default;
-  /// `public_key`: 32 bytes.
-  explicit RightChecker(const std::string& public_key);
+  /// Public keys of 32 bytes: of the launcher of this machine and, where this machine is a node of another controller,
+  /// of the launcher there (else empty).
+  explicit RightChecker(const std::string& public_key, const std::string& controllers_key = "");
 
   bool IsGood(std::int64_t uid, std::int64_t gid, const UserRight& right);
+  /// A right by name that the controller's launcher has given, for the account here that has these numbers. Asks the
+  /// name service, and again after a minute: a number may be given to another user.
+  bool IsGoodByName(std::int64_t uid, std::int64_t gid, const UserRight& right);
+  /// Without it IsGoodByName is always false.
+  bool has_controllers_key() const { return controllers_key_ != nullptr; }
 
  private:
+  struct GoodByName {
+    UserRight right = {};
+    std::chrono::steady_clock::time_point until;
+  };
   OwnedSigningKey key_;
+  OwnedSigningKey controllers_key_;
   std::set<std::pair<std::int64_t, std::int64_t>> good_;
+  std::map<std::pair<std::int64_t, std::int64_t>, GoodByName> good_by_name_;
 };
+
+/// The name and first group of the account with this number, as the name service knows it.
+struct AccountName {
+  std::string name;
+  std::int64_t gid = -1;
+};
+std::optional<AccountName> AccountNameOf(std::int64_t uid);
+
+/// A public key as 64 hexadecimal digits, in lower case, and back. Anything else is read as empty.
+std::string KeyText(const std::string& public_key);
+std::string ReadKey(std::string_view text);
 
 /// As 128 hexadecimal digits, to be stored; what is no such text is read as none.
 std::string RightText(const UserRight& right);

@@ -62,6 +62,29 @@ TEST_F(Rights, IsForTheseNumbersAlone) {
   EXPECT_FALSE(RightChecker().IsGood(1000, 1001, right)) << "one without a key";
 }
 
+TEST_F(Rights, ByNameIsForTheAccountOfThatNameHere) {
+  const auto controllers = RightIssuer::Open(KeyPath());
+  const auto own = RightIssuer::Open(folder_ + "/own");
+  ASSERT_TRUE(controllers && own);
+  const std::int64_t uid = ::geteuid();
+  const auto account = AccountNameOf(uid);
+  if (!account) GTEST_SKIP() << "this user has no name";
+  const UserRight right = controllers->IssueByName(account->name);
+  RightChecker checker(own->public_key(), controllers->public_key());
+  EXPECT_TRUE(checker.has_controllers_key());
+  EXPECT_TRUE(checker.IsGoodByName(uid, account->gid, right));
+  EXPECT_TRUE(checker.IsGoodByName(uid, account->gid, right)) << "as it was remembered";
+  EXPECT_FALSE(checker.IsGoodByName(uid, account->gid, controllers->IssueByName("somebody else")));
+  EXPECT_FALSE(checker.IsGoodByName(uid, account->gid + 1, right));
+  EXPECT_FALSE(checker.IsGoodByName(uid + 1, account->gid, right));
+  EXPECT_FALSE(checker.IsGoodByName(uid, account->gid, own->IssueByName(account->name))) << "of another key";
+  EXPECT_FALSE(checker.IsGoodByName(uid, account->gid, controllers->Issue(uid, account->gid))) << "to numbers";
+  EXPECT_FALSE(checker.IsGood(uid, account->gid, right)) << "it is by name";
+  RightChecker alone(own->public_key());
+  EXPECT_FALSE(alone.has_controllers_key());
+  EXPECT_FALSE(alone.IsGoodByName(uid, account->gid, right));
+}
+
 TEST_F(Rights, HoldWithTheKeyInItsFile) {
   UserRight right = {};
   {
@@ -103,6 +126,15 @@ TEST_F(Rights, AreStoredAsText) {
   for (const std::string& bad :
        {std::string(), std::string(128, 'g'), RightText(right) + "0", RightText(right).substr(1)})
     EXPECT_EQ(UserRight{}, ReadRight(bad)) << bad;
+}
+
+TEST_F(Rights, KeysAreStoredAsText) {
+  const auto issuer = RightIssuer::Open(KeyPath());
+  ASSERT_TRUE(issuer);
+  EXPECT_EQ(64U, KeyText(issuer->public_key()).size());
+  EXPECT_EQ(issuer->public_key(), ReadKey(KeyText(issuer->public_key()) + "\n"));
+  for (const std::string& bad : {std::string(), std::string(64, 'g'), KeyText(issuer->public_key()) + "0"})
+    EXPECT_EQ("", ReadKey(bad)) << bad;
 }
 
 TEST_F(Rights, TheCallerIsWhoConnectedToAListener) {

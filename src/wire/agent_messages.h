@@ -48,6 +48,9 @@ struct AgentRun {
   int stop_signal = 15;
   int resize_signal = 10;
   Duration grace{-1};
+  /// The right by name of the job's user (platform/user_right.h, RightText). Empty where the controller's machine has
+  /// no launcher, or that user has never called divvy there.
+  std::string right;
 };
 
 struct AgentWelcome {
@@ -78,6 +81,7 @@ struct LaunchMessage {
   JobSpec spec;
   std::uint32_t seat = 0;  // Which of record.gang; such a part is prepared, and waits for GoMessage.
   std::string gang_key;    // By which the parts of a gang know each other: 64 hexadecimal digits; empty: no gang.
+  std::string right;       // As in AgentRun.
 };
 /// All parts of the gang have been prepared.
 struct GoMessage {
@@ -247,6 +251,7 @@ struct AgentQuestion {
   /// answer comes when it has been. Doing it twice is as doing it once.
   std::string share_action;
   std::vector<int> share_to;  // For "move".
+  std::string right;          // As in AgentRun.
 };
 struct AgentAnswer {
   std::string path;            // Of the file there.

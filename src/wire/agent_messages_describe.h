@@ -96,12 +96,12 @@ BOOST_DESCRIBE_STRUCT(RunDescription, (), (record, spec, gpu_parts, exit, ended,
 namespace divvy::wire {
 
 BOOST_DESCRIBE_STRUCT(AgentHello, (), (versions, name, session, epoch, received, now, facts, logs, has_channels))
-BOOST_DESCRIBE_STRUCT(AgentRun, (), (record, stop_signal, resize_signal, grace))
+BOOST_DESCRIBE_STRUCT(AgentRun, (), (record, stop_signal, resize_signal, grace, right))
 BOOST_DESCRIBE_STRUCT(AgentWelcome, (),
                       (version, epoch, is_resumed, received, heartbeat, lease, stops_when_lost, was_rebooted, now, runs,
                        has_channels, takes_samples, takes_found))
 BOOST_DESCRIBE_STRUCT(AgentRefused, (), (reason, is_final))
-BOOST_DESCRIBE_STRUCT(LaunchMessage, (), (record, spec, seat, gang_key))
+BOOST_DESCRIBE_STRUCT(LaunchMessage, (), (record, spec, seat, gang_key, right))
 BOOST_DESCRIBE_STRUCT(GoMessage, (), (job, attempt, addresses))
 BOOST_DESCRIBE_STRUCT(StopMessage, (), (job, signal, grace))
 BOOST_DESCRIBE_STRUCT(SignalMessage, (), (job, signal, reach))
@@ -129,7 +129,7 @@ BOOST_DESCRIBE_STRUCT(TroubleMessage, (), (what))
 BOOST_DESCRIBE_STRUCT(ChannelPurpose, (), (kind, user, job, stream, rows, columns, goes_on, received, stops_only))
 BOOST_DESCRIBE_STRUCT(AgentQuestion, (),
                       (record, output, error, directory, is_foreground, is_error, at, last, wants_steps, share_action,
-                       share_to))
+                       share_to, right))
 BOOST_DESCRIBE_STRUCT(AgentAnswer, (), (path, next, size, error, is_running, are_steps, is_share_done, share_error))
 BOOST_DESCRIBE_STRUCT(SharesMessage, (), (state))
 BOOST_DESCRIBE_STRUCT(RepayMessage, (), (job, attempt, why))

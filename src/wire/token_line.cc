@@ -28,16 +28,20 @@ Result<Bearer> ParseIdAndSecret(std::string_view text) {
 Result<TokenLine> ParseTokenLine(std::string_view text) {
   text = Trim(text);
   const std::size_t hash = text.find('#');
-  const std::size_t dot = text.rfind('.');
-  if (hash == std::string_view::npos || dot == std::string_view::npos || dot < hash) {
+  const auto parts =
+      hash == std::string_view::npos ? std::vector<std::string_view>() : Split(text.substr(hash + 1), '.');
+  if (parts.size() < 2) {
     return InvalidArgument(
         "this is no token line; `divvy token create` on the controller prints one, HOST:PORT#... with no blank in it");
   }
   TokenLine line;
   DIVVY_TRY(line.controller, ParseHostPort(text.substr(0, hash)));
-  auto bearer = ParseIdAndSecret(text.substr(hash + 1, dot - hash - 1));
-  line.fingerprint = std::string(text.substr(dot + 1));
-  if (!bearer || !IsHex(line.fingerprint, kSecretDigits)) {
+  const bool has_key = parts.size() == 4;
+  if (has_key) line.launcher_key = std::string(parts[3]);
+  line.fingerprint = std::string(parts.size() > 2 ? parts[2] : "");
+  auto bearer = ParseIdAndSecret(std::string(parts[0]) + "." + std::string(parts[1]));
+  if (!bearer || parts.size() > 4 || !IsHex(line.fingerprint, kSecretDigits) ||
+      (has_key && !IsHex(line.launcher_key, kSecretDigits))) {
     return InvalidArgument("the token line for " + ToString(line.controller) +
                            " is not whole; copy it again from what `divvy token create` printed");
   }
@@ -47,7 +51,8 @@ Result<TokenLine> ParseTokenLine(std::string_view text) {
 }
 
 std::string ToString(const TokenLine& line) {
-  return ToString(line.controller) + "#" + BearerOf(line) + "." + line.fingerprint;
+  return ToString(line.controller) + "#" + BearerOf(line) + "." + line.fingerprint +
+         (line.launcher_key.empty() ? "" : "." + line.launcher_key);
 }
 
 std::string BearerOf(const TokenLine& line) { return line.id + "." + line.secret; }

@@ -2,6 +2,9 @@
 // secret, and how the controller's certificate looks, so that nobody can stand in for it.
 //
 //   gpu1.lab:7433#4f1c22aa.<64 hexadecimal digits of the secret>.<64 of the certificate's fingerprint>
+//
+// A token for a node ends with 64 digits more, after another dot, where its controller is a machine's: the public key
+// of the launcher there (platform/user_right.h).
 #pragma once
 
 #include <string>
@@ -14,9 +17,10 @@ namespace divvy {
 
 struct TokenLine {
   HostPort controller;
-  std::string id;           // 8 hexadecimal digits.
-  std::string secret;       // 64.
-  std::string fingerprint;  // 64: SHA-256 of the controller's certificate.
+  std::string id;            // 8 hexadecimal digits.
+  std::string secret;        // 64.
+  std::string fingerprint;   // 64: SHA-256 of the controller's certificate.
+  std::string launcher_key;  // 64, or empty.
 
   friend bool operator==(const TokenLine&, const TokenLine&) = default;
 };

@@ -27,6 +27,15 @@ TEST(TokenLine, WhatWasCutShortIsSaidWithoutTheSecret) {
   EXPECT_FALSE(ParseTokenLine(whole + "0"));
 }
 
+TEST(TokenLine, OfANodeHasTheLaunchersKey) {
+  TokenLine line = kLine;
+  line.launcher_key = std::string(64, 'c');
+  EXPECT_EQ(ToString(line), ToString(kLine) + "." + std::string(64, 'c'));
+  EXPECT_EQ(*ParseTokenLine(ToString(line)), line);
+  for (const std::string& bad : {ToString(line) + "c", ToString(kLine) + ".", ToString(line) + "." + line.launcher_key})
+    EXPECT_FALSE(ParseTokenLine(bad)) << bad;
+}
+
 TEST(TokenLine, OnlyBearersAreTaken) {
   for (const std::string& header :
        std::vector<std::string>{"", "Basic YTpi", "Bearer", "Bearer ", "Bearer 4f1c22aa", "Bearer 4f1c22aa.b",

@@ -23,8 +23,8 @@ if [ -z "${DIVVY_MACHINE:-}" ]; then
   printf 'ada:x:61001:61001::/:/bin/sh\nbob:x:61002:61002::/:/bin/sh\n' >>"$DIVVY_MACHINE/head/etc/passwd"
   printf 'ada:x:61001:\nbob:x:61002:\n' >>"$DIVVY_MACHINE/head/etc/group"
   # The other machine: ada has another number, and her number of here is eve's.
-  printf 'ada:x:62001:62001::/:/bin/sh\neve:x:61001:61001::/:/bin/sh\n' >>"$DIVVY_MACHINE/n1/etc/passwd"
-  printf 'ada:x:62001:\neve:x:61001:\nlab:x:62009:ada\n' >>"$DIVVY_MACHINE/n1/etc/group"
+  printf 'ada:x:52001:52001::/:/bin/sh\neve:x:61001:61001::/:/bin/sh\n' >>"$DIVVY_MACHINE/n1/etc/passwd"
+  printf 'ada:x:52001:\neve:x:61001:\nlab:x:52009:ada\n' >>"$DIVVY_MACHINE/n1/etc/group"
   export DIVVY="$DIVVY_MACHINE/divvy"
   unshare -m sh -c 'mount --bind "$DIVVY_MACHINE/head/etc" /etc && mount -t tmpfs run /run && mount -t tmpfs lib /var/lib && exec "$@"' sh "$0" ||
     exit $?
@@ -67,17 +67,17 @@ ended "$here"
 ended "$there"
 expect "ada 61001" "$(as ada divvy logs "$here")" "who runs the job on the controller's machine"
 state_is "$there" succeeded || fail "the job on n1 is $(field "$there" state): $(field "$there" reason)"
-expect "ada 62001 62001 62009" "$(as ada divvy logs "$there")" "who runs the job on n1, read by ada from the controller"
-expect 62001 "$(stat -c %u made-on-n1)" "whose the file is that it made"
+expect "ada 52001 52001 52009" "$(as ada divvy logs "$there")" "who runs the job on n1, read by ada from the controller"
+expect 52001 "$(stat -c %u made-on-n1)" "whose the file is that it made"
 divvy logs "$there" >/dev/null || fail "an administrator cannot read it"
 as bob divvy logs "$there" >said 2>&1 && fail "another user read it: $(cat said)"
 
 # A file that the job names is made and read with the rights of the account there.
-mkdir -m 700 private && chown 62001:62001 private
+mkdir -m 700 private && chown 52001:52001 private
 named=$(as ada divvy submit --quiet --gpus 1 --nodelist n1 --output "$PWD/private/out" -- echo named)
 ended "$named"
 expect named "$(as ada divvy logs "$named")" "the output in a folder that only ada of n1 may enter"
-expect 62001 "$(stat -c %u private/out)" "whose it is"
+expect 52001 "$(stat -c %u private/out)" "whose it is"
 
 # What the job does by the agent's door it does as ada of the controller.
 asked=$(as ada divvy submit --quiet --gpus 1 --nodelist n1 -- sh -c 'divvy submit --quiet --hold -- true')
@@ -101,6 +101,6 @@ up_listening "$port"
 wait_for "n1 after the controller's restart" node_is n1 up
 touch go
 wait_for "its end" state_is "$kept" succeeded
-expect 62001 "$(as ada divvy logs "$kept")" "who ran it"
+expect 52001 "$(as ada divvy logs "$kept")" "who ran it"
 divvy down >/dev/null
 echo "identity: by name"

@@ -36,54 +36,9 @@ print(rows.fetchone()[0])
 P
 ) || fail "the daemon has no right to run bob's jobs"
 
-# The daemon's user with all that the daemon has. Numbers are as in platform/root_errand.cc and platform/launch_message.h.
+# The daemon's user with all that the daemon has.
 as_divvy() { setpriv --reuid=divvy --regid=divvy --clear-groups --inh-caps=-all /usr/bin/python3 "$@"; }
-cat >/var/lib/tmp/taken_over.py <<'P'
-import array, os, socket, struct, sys
-
-BOBS = bytes.fromhex(sys.argv[1])
-NONE = bytes(64)
-RIGHT, OPEN_LOG, SIGNAL, START = 2, 3, 6, 7
-
-
-def errand(kind, uid=-1, gid=-1, right=NONE, job=0, signal=0, choice=0, text=b"", fd=None):
-    """The answer: (refused, errno, value, text, descriptor)."""
-    link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    link.connect("/run/divvy-launcher/errands")
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    header = struct.pack("=IIqq64sQQiIII", 0xD1FE0001, kind, uid, gid, right, job, 0, signal, choice, len(text), 0)
-    fds = array.array("i", [theirs.fileno()] + ([fd] if fd is not None else []))
-    link.sendmsg([header + text], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
-    theirs.close()
-    ours.settimeout(20)
-    data, control, _, _ = ours.recvmsg(1 << 18, socket.CMSG_SPACE(8))
-    if not data:
-        return None
-    error, refusal, value, _, size, _ = struct.unpack("=iIq64sII", data[:88])
-    opened = None
-    for level, what, given in control:
-        opened = array.array("i", given[:4])[0]
-    return refusal == 1, error, value, data[88 : 88 + size].decode(), opened
-
-
-def launch(uid, gid, right):
-    """Whether the launcher refuses to pass it on."""
-    link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    link.settimeout(20)
-    link.connect("/run/divvy-launcher/launches")
-    assert link.recv(1) == b"\0"
-    pid = link.recv(8, socket.MSG_WAITALL)
-    assert len(pid) == 8, pid
-    link.send(struct.pack("=IIQqqII64sIIQ", 0xD1FF0002, 0, 7, uid, gid, 0, 0, right, 0, 0, 0))
-    (sequence,) = struct.unpack("=Q", link.recv(8, socket.MSG_WAITALL))
-    return sequence == 7 | 1 << 63
-
-
-def check(what, good):
-    if not good:
-        sys.exit("not so: " + what)
-
-
+cat "$attacks/taken_over.py" - >/var/lib/tmp/taken_over.py <<'P'
 ALICE, BOB = 61001, 61002
 # Users' files.
 check("alice's files are closed", errand(OPEN_LOG, ALICE, ALICE, text=b"/var/lib/home/alice/diary")[0])
@@ -138,8 +93,7 @@ state_is "$job" running || fail "bob's job is $(field "$job" state)"
 
 # Launches: one daemon at a time, so the real one goes first.
 divvy down --quiet
-sed -n '/^# Users. files/q;p' /var/lib/tmp/taken_over.py >/var/lib/tmp/launches.py
-cat >>/var/lib/tmp/launches.py <<'P'
+cat "$attacks/taken_over.py" - >/var/lib/tmp/launches.py <<'P'
 check("no job as root", launch(0, 0, BOBS))
 check("no job as a system user", launch(1, 1, BOBS))
 check("no job as alice", launch(61001, 61001, BOBS))

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# The lease of a machine whose agent is not root: supervisors, which are root's, read it with the rights of the agent's user, and stop the
+# jobs when it has ended.
+. "$(dirname "$0")/lib.sh"
+. "$attacks/second_machine.sh"
+printf '[controller]\nlost_after = "2s"\nrequeue_lost_after = "20s"\n' >/etc/divvy/divvy.toml
+up_listening
+make_n1
+join_n1
+job=$(as bob divvy submit --quiet --gpus 1 --nodelist n1 -- sleep 1000)
+wait_for "bob's job on n1" state_is "$job" running
+record=/var/lib/divvy-launcher/runs/$job
+there kill -9 "$(n1_pid)"
+wait_for "its end by the lease" there grep -q '^complete=1$' "$record"
+there grep -q '^failure=its machine was cut off: stopped by its lease$' "$record" || fail "its record says: $(there cat "$record")"
+there divvy agent --detach --quiet || fail "the agent did not come again"
+wait_for "n1 again" node_is n1 up
+as bob divvy cancel --grace 0 "$job" >/dev/null
+wait_for "its last end" state_is "$job" cancelled
