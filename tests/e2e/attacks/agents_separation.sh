@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# An agent of root's is not root either: what it has that took it over. On its machine too the launcher acts as a user only with a right,
-# which the launcher on the controller's machine has signed by that user's name. bob has called the controller, alice never.
+# What an attacker can do who has taken over a machine's agent, which root has started and which is not root. The launcher there acts as a
+# user only with a right that the launcher on the controller's machine has signed for that user's name. bob has called the controller, alice never.
 . "$(dirname "$0")/lib.sh"
 . "$attacks/second_machine.sh"
 up_listening
