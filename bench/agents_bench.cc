@@ -1,6 +1,6 @@
 // A thousand agents of one controller, modelled: the sessions, certificates, TLS connections and beats of real agents
-// (daemon/agent_session.h), without the machines. Each says that it has GPUs, is alive and does what it is told; a job
-// that it is given, or its part of one, starts and ends at once.
+// (daemon/agent/agent_session.h), without the machines. Each says that it has GPUs, is alive and does what it is told;
+// a job that it is given, or its part of one, starts and ends at once.
 //
 //   agents_bench TOKENFILE AGENTS GPUS CONTROLLER_PID SECONDS
 //
@@ -24,11 +24,11 @@
 #include <vector>
 
 #include "base/text.h"
-#include "daemon/agent_session.h"
-#include "daemon/dialled_stream.h"
-#include "daemon/worker.h"
-#include "platform/clock.h"
-#include "wire/token_line.h"
+#include "daemon/agent/agent_session.h"
+#include "daemon/agent/dialled_stream.h"
+#include "daemon/runtime/worker.h"
+#include "platform/os/clock.h"
+#include "wire/http/token_line.h"
 
 namespace divvy {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <string>
 
-#include "control/controller.h"
+#include "control/controller/controller.h"
 
 namespace {
 

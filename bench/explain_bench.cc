@@ -15,13 +15,13 @@
 #include <string>
 #include <vector>
 
-#include "engine/core/cluster.h"
-#include "engine/core/explain.h"
-#include "engine/core/explain_ahead.h"
-#include "engine/core/explain_blockers.h"
-#include "engine/core/explain_change.h"
-#include "engine/core/explain_view.h"
-#include "engine/core/feasible.h"
+#include "engine/core/explain/explain.h"
+#include "engine/core/explain/explain_blockers.h"
+#include "engine/core/explain/explain_change.h"
+#include "engine/core/explain/feasible.h"
+#include "engine/core/place/explain_ahead.h"
+#include "engine/core/place/explain_view.h"
+#include "engine/core/state/cluster.h"
 #include "engine/placement/demand.h"
 #include "engine/placement/policy.h"
 

@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "platform/launch.h"
+#include "platform/supervisor/launch.h"
 
 namespace divvy {
 namespace {

@@ -14,7 +14,7 @@
 #include "engine/placement/fleet.h"
 #include "engine/placement/policy.h"
 #include "simulate/fill.h"
-#include "simulate/random.h"
+#include "simulate/traces/random.h"
 
 namespace divvy {
 namespace {

@@ -18,11 +18,11 @@
 #include <mutex>
 #include <random>
 
-#include "daemon/sample_book.h"
-#include "daemon/views_samples.h"
-#include "platform/emulation.h"
-#include "platform/use_probe.h"
-#include "wire/codec.h"
+#include "daemon/telemetry/sample_book.h"
+#include "daemon/views/views_samples.h"
+#include "platform/emulation/emulation.h"
+#include "platform/gpu/use_probe.h"
+#include "wire/messages/codec.h"
 
 namespace divvy {
 namespace {

@@ -37,8 +37,8 @@
 #include <thread>
 #include <vector>
 
-#include "cli/http_client.h"
-#include "wire/codec.h"
+#include "cli/client/http_client.h"
+#include "wire/messages/codec.h"
 
 namespace divvy {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "platform/cuda_api.h"
+#include "platform/gpu/cuda_api.h"
 
 namespace divvy::burn {
 

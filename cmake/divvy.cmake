@@ -74,13 +74,21 @@ function(divvy_test_program name)
   divvy_fast_build(${name} test)
 endfunction()
 
-# divvy_floor(NAME USES floor... [LINKS library...] [FAST] [PRECOMPILE header...]): every .cc in the folder but the tests.
+# divvy_floor(NAME [ROOMS folder...] USES floor... [LINKS library...] [FAST] [PRECOMPILE header...]): every .cc in the folder and its rooms but
+# the tests. ROOMS: its folders in reading order; "." is the floor's own. A file includes nothing of a later one (scripts/check-floors).
 # FAST: the time that this code needs is what its users wait for, so it is optimised further. PRECOMPILE: headers that
 # most files of this floor include, precompiled for it on top of cmake/precompiled.h.
 function(divvy_floor name)
-  cmake_parse_arguments(ARG "FAST" "" "USES;LINKS;PRECOMPILE" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
-  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
+  cmake_parse_arguments(ARG "FAST" "" "ROOMS;USES;LINKS;PRECOMPILE" ${ARGN})
+  list(REMOVE_ITEM ARG_ROOMS "." "")
+  set(folders ${CMAKE_CURRENT_SOURCE_DIR})
+  foreach(room ${ARG_ROOMS})
+    list(APPEND folders ${CMAKE_CURRENT_SOURCE_DIR}/${room})
+  endforeach()
+  list(TRANSFORM folders APPEND /*.cc OUTPUT_VARIABLE sources)
+  list(TRANSFORM folders APPEND /*_test.cc OUTPUT_VARIABLE tests)
+  file(GLOB sources CONFIGURE_DEPENDS ${sources})
+  file(GLOB tests CONFIGURE_DEPENDS ${tests})
   list(REMOVE_ITEM sources ${tests} "")
   list(TRANSFORM ARG_USES PREPEND divvy_)
   if(sources)
@@ -102,10 +110,10 @@ function(divvy_floor name)
   endif()
 endfunction()
 
-# divvy_old_glibc(TARGET): a library for other people's programs, in containers of old images too (platform/old_glibc.h).
+# divvy_old_glibc(TARGET): a library for other people's programs, in containers of old images too (platform/os/old_glibc.h).
 function(divvy_old_glibc target)
   target_compile_options(${target} PRIVATE
-    "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${PROJECT_SOURCE_DIR}/src/platform/old_glibc.h>")
+    "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${PROJECT_SOURCE_DIR}/src/platform/os/old_glibc.h>")
   # Where glibc is old, threads and dlopen are in these two; --as-needed would leave them out, for here they are empty.
   target_link_options(${target} PRIVATE -Wl,--push-state,--no-as-needed,-l:libpthread.so.0,-l:libdl.so.2,--pop-state)
 endfunction()

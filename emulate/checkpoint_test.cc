@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "platform/emulation_cuda.h"
+#include "platform/emulation/emulation_cuda.h"
 #include "standin_test.h"
 
 namespace divvy {

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "cuda_driver.h"
-#include "platform/emulation_mig.h"
+#include "platform/emulation/emulation_mig.h"
 
 namespace divvy::cuda {
 namespace {

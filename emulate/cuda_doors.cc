@@ -10,7 +10,7 @@
 #define DIVVY_CUDA_PTSZ(name, symbol, since, parameters) DIVVY_TRAMPOLINE(symbol, _ptsz)
 #define DIVVY_CUDA_PTDS(name, symbol, since, parameters) DIVVY_TRAMPOLINE(symbol, _ptds)
 #define DIVVY_CUDA_ALIAS(name, symbol, since)
-#include "platform/cuda_functions.inc"
+#include "platform/gpu/cuda_functions.inc"
 #undef DIVVY_CUDA
 #undef DIVVY_CUDA_PTSZ
 #undef DIVVY_CUDA_PTDS
@@ -39,7 +39,7 @@ const Door* Doors(size_t& count) {
 #define DIVVY_CUDA_PTDS(name, symbol, since, parameters) {#name, since, Any(&symbol), Any(&symbol##_ptds)},
 #define DIVVY_CUDA_ALIAS(name, symbol, since) {#name, since, Any(&symbol), Any(&symbol)},
   static const Door doors[] = {
-#include "platform/cuda_functions.inc"
+#include "platform/gpu/cuda_functions.inc"
   };
 #undef DIVVY_CUDA
 #undef DIVVY_CUDA_PTSZ

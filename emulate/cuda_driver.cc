@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cuda_current.h"
-#include "platform/old_glibc.h"
+#include "platform/os/old_glibc.h"
 
 __thread unsigned char divvy_cuda_per_thread = 0;
 

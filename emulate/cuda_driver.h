@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "platform/cuda_api.h"
-#include "platform/emulation_cuda.h"
+#include "platform/emulation/emulation_cuda.h"
+#include "platform/gpu/cuda_api.h"
 
 namespace divvy::cuda {
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cuda_ptx.h"
-#include "platform/old_glibc.h"
+#include "platform/os/old_glibc.h"
 
 namespace divvy::cuda {
 namespace {

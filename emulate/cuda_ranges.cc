@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cuda_driver.h"
-#include "platform/old_glibc.h"
+#include "platform/os/old_glibc.h"
 
 namespace divvy::cuda {
 

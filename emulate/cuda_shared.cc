@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "cuda_driver.h"
-#include "platform/old_glibc.h"
+#include "platform/os/old_glibc.h"
 #include "process_alive.h"
 
 namespace divvy::cuda {

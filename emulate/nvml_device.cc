@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "nvml_world.h"
-#include "platform/emulation_mig.h"
+#include "platform/emulation/emulation_mig.h"
 #include "process_alive.h"
 
 using namespace divvy::nvml;       // NOLINT: the entry points are outside the namespace by their ABI.
@@ -12,7 +12,7 @@ using namespace divvy::emulation;  // NOLINT: as above.
 
 namespace {
 
-// As EmulatedWorld::SetUtilisation has it (platform/emulation.cc).
+// As EmulatedWorld::SetUtilisation has it (platform/emulation/emulation.cc).
 constexpr unsigned kIdleCelsius = 32;
 constexpr unsigned kIdleMilliwatts = 70'000;
 constexpr unsigned kMilliwattsForPercent = 6'000;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "nvml_world.h"
-#include "platform/emulation_mig.h"
+#include "platform/emulation/emulation_mig.h"
 
 using namespace divvy::nvml;       // NOLINT: the entry points are outside the namespace by their ABI.
 using namespace divvy::emulation;  // NOLINT: as above.

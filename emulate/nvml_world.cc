@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "platform/old_glibc.h"
+#include "platform/os/old_glibc.h"
 #include "process_alive.h"
 
 namespace divvy::emulation {

@@ -3,9 +3,9 @@
 
 #include <pthread.h>
 
-#include "platform/emulation_cuda.h"
-#include "platform/emulation_world.h"
-#include "platform/nvml_api.h"
+#include "platform/emulation/emulation_cuda.h"
+#include "platform/emulation/emulation_world.h"
+#include "platform/gpu/nvml_api.h"
 
 namespace divvy::emulation {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "platform/emulation_cuda.h"
+#include "platform/emulation/emulation_cuda.h"
 
 namespace divvy::emulation {
 

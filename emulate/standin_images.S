@@ -1,4 +1,4 @@
-/* The bytes of the stand-in libraries, written out by WriteEmulation (src/platform/emulation.cc). */
+/* The bytes of the stand-in libraries, written out by WriteEmulation (src/platform/emulation/emulation.cc). */
     .section .rodata
     .global divvy_nvml_image_begin
     .global divvy_nvml_image_end

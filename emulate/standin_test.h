@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "platform/cuda_api.h"
-#include "platform/emulation.h"
+#include "platform/emulation/emulation.h"
+#include "platform/gpu/cuda_api.h"
 
 namespace divvy {
 

@@ -1,5 +1,5 @@
 // Time of an emulated GPU that several processes share; streams; doors; which GPUs a process sees.
-#include "platform/nvml_api.h"
+#include "platform/gpu/nvml_api.h"
 #include "standin_test.h"
 
 namespace divvy {

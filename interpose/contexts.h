@@ -2,7 +2,7 @@
 // the copies of a move.
 #pragma once
 
-#include "platform/cuda_types.h"
+#include "platform/gpu/cuda_types.h"
 
 namespace divvy::interpose {
 

@@ -31,7 +31,7 @@ constexpr Name kNames[] = {
       {#name, (since) < 7000 ? 7000 : (since), kThreadStream, kSlot_##symbol##_ptds},
 #define DIVVY_CUDA_ALIAS(name, symbol, since) {#name, since, kLegacyStream, kSlot_##symbol},
 #include "more_functions.inc"
-#include "platform/cuda_functions.inc"
+#include "platform/gpu/cuda_functions.inc"
 #undef DIVVY_CUDA
 #undef DIVVY_CUDA_PTSZ
 #undef DIVVY_CUDA_PTDS
@@ -44,7 +44,7 @@ constexpr const char* kSymbols[kSlots] = {
 #define DIVVY_CUDA_PTDS(name, symbol, since, parameters) #symbol, #symbol "_ptds",
 #define DIVVY_CUDA_ALIAS(name, symbol, since)
 #include "more_functions.inc"
-#include "platform/cuda_functions.inc"
+#include "platform/gpu/cuda_functions.inc"
 #undef DIVVY_CUDA
 #undef DIVVY_CUDA_PTSZ
 #undef DIVVY_CUDA_PTDS

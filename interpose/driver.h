@@ -1,8 +1,8 @@
-// The driver behind this library: one slot for each entry point that divvy knows (platform/cuda_functions.inc and
+// The driver behind this library: one slot for each entry point that divvy knows (platform/gpu/cuda_functions.inc and
 // more_functions.inc), where the real one is, and which names and versions lead to it. Reads nothing of the tenant.
 #pragma once
 
-#include "platform/cuda_api.h"
+#include "platform/gpu/cuda_api.h"
 
 namespace divvy::cuda {
 
@@ -36,7 +36,7 @@ enum Slot : int {
 #define DIVVY_CUDA_PTDS(name, symbol, since, parameters) kSlot_##symbol, kSlot_##symbol##_ptds,
 #define DIVVY_CUDA_ALIAS(name, symbol, since)
 #include "more_functions.inc"
-#include "platform/cuda_functions.inc"
+#include "platform/gpu/cuda_functions.inc"
 #undef DIVVY_CUDA
 #undef DIVVY_CUDA_PTSZ
 #undef DIVVY_CUDA_PTDS

@@ -1,5 +1,5 @@
 // Every entry point of the driver is hooked, or left out for a reason. driver_names.txt: what libcuda.so.1 of CUDA 13.2
-// exports, by its public headers; what the stand-in exports is in platform/cuda_functions.inc.
+// exports, by its public headers; what the stand-in exports is in platform/gpu/cuda_functions.inc.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -34,7 +34,7 @@ Names OfStandIn() {
 #define DIVVY_CUDA_PTSZ(name, symbol, since, parameters) #symbol, #symbol "_ptsz",
 #define DIVVY_CUDA_PTDS(name, symbol, since, parameters) #symbol, #symbol "_ptds",
 #define DIVVY_CUDA_ALIAS(name, symbol, since)
-#include "platform/cuda_functions.inc"
+#include "platform/gpu/cuda_functions.inc"
 #undef DIVVY_CUDA
 #undef DIVVY_CUDA_PTSZ
 #undef DIVVY_CUDA_PTDS

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "platform/cuda_types.h"
+#include "platform/gpu/cuda_types.h"
 #include "tenant.h"
 
 namespace divvy::interpose {

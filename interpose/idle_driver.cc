@@ -1,5 +1,5 @@
 // A driver with one device whose calls do nothing, for the measurement of what stands in front of it.
-#include "platform/cuda_api.h"
+#include "platform/gpu/cuda_api.h"
 
 namespace divvy::cuda {
 

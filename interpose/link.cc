@@ -17,7 +17,7 @@
 #include "gate.h"
 #include "memory.h"
 #include "orders.h"
-#include "platform/old_glibc.h"
+#include "platform/os/old_glibc.h"
 #include "streams.h"
 #include "sync.h"
 #include "tenant.h"

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "platform/tenant_link.h"
+#include "platform/gpu/tenant_link.h"
 
 namespace divvy::interpose {
 

@@ -7,7 +7,7 @@
 
 #include <atomic>
 
-#include "platform/nvml_api.h"
+#include "platform/gpu/nvml_api.h"
 #include "tenant.h"
 
 namespace divvy::interpose {

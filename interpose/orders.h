@@ -2,7 +2,7 @@
 // the GPU as long as the program's work takes; the link's thread, which hands the orders over, never does.
 #pragma once
 
-#include "platform/tenant_link.h"
+#include "platform/gpu/tenant_link.h"
 
 namespace divvy::interpose {
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "platform/cuda_types.h"
+#include "platform/gpu/cuda_types.h"
 
 namespace divvy::interpose {
 

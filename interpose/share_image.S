@@ -1,4 +1,4 @@
-/* The bytes of libdivvy_cuda.so, written out by WriteShareLibrary (src/platform/share_library.cc). */
+/* The bytes of libdivvy_cuda.so, written out by WriteShareLibrary (src/platform/gpu/share_library.cc). */
     .section .rodata
     .global divvy_share_image_begin
     .global divvy_share_image_end

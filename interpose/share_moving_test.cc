@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "platform/cuda_types.h"
+#include "platform/gpu/cuda_types.h"
 #include "share_test_world.h"
 
 namespace divvy::interpose {

@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "platform/nvml_api.h"
+#include "platform/gpu/nvml_api.h"
 #include "share_tenant.h"
 
 namespace {

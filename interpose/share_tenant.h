@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "platform/cuda_api.h"
+#include "platform/gpu/cuda_api.h"
 
 namespace divvy::share_tenant {
 

@@ -19,7 +19,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "platform/emulation.h"
+#include "platform/emulation/emulation.h"
 
 namespace divvy::interpose {
 

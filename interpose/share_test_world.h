@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "platform/tenant_link.h"
-#include "platform/tenant_page.h"
+#include "platform/gpu/tenant_link.h"
+#include "platform/gpu/tenant_page.h"
 
 namespace divvy::interpose {
 

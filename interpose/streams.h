@@ -2,7 +2,7 @@
 // programming guide, "Prohibited and Unhandled Operations" of stream capture): that would spoil the capture.
 #pragma once
 
-#include "platform/cuda_types.h"
+#include "platform/gpu/cuda_types.h"
 
 namespace divvy::interpose {
 

@@ -11,7 +11,7 @@
 #include "driver.h"
 #include "link.h"
 #include "memory.h"
-#include "platform/old_glibc.h"
+#include "platform/os/old_glibc.h"
 #include "sync.h"
 
 namespace divvy::interpose {

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "platform/cuda_types.h"
-#include "platform/tenant_page.h"
+#include "platform/gpu/cuda_types.h"
+#include "platform/gpu/tenant_page.h"
 
 namespace divvy::interpose {
 

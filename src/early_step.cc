@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "platform/step_client.h"
+#include "platform/steps/step_client.h"
 
 extern "C" char** environ;
 

@@ -4,16 +4,16 @@
 #include <vector>
 
 #include "base/text.h"
-#include "cli/commands.h"
-#include "cli/steps.h"
-#include "daemon/agent.h"
-#include "daemon/container.h"
+#include "cli/client/commands.h"
+#include "cli/steps/steps.h"
+#include "daemon/agent/agent.h"
 #include "daemon/daemon.h"
-#include "daemon/deliver.h"
-#include "daemon/launcher_main.h"
-#include "daemon/seat.h"
+#include "daemon/node/container.h"
+#include "daemon/node/launcher_main.h"
+#include "daemon/node/seat.h"
+#include "daemon/notify/deliver.h"
 #include "keeper/keeper.h"
-#include "platform/launch.h"
+#include "platform/supervisor/launch.h"
 
 int main(int argc, char** argv) {
   const auto seat = [](const std::vector<std::string>& own) { return divvy::SeatMain(own, divvy::cli::StepsMain); };

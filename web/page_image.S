@@ -1,4 +1,4 @@
-/* The built page, served by src/daemon/ui_files.cc. */
+/* The built page, served by src/daemon/requests/ui_files.cc. */
     .section .rodata
     .global divvy_page_html_begin
     .global divvy_page_html_end

@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "dialect/options.h"
+#include "dialect/options/options.h"
 #include "research/peer_cases.h"
 
 namespace divvy::research {

@@ -1,7 +1,7 @@
 // divvy-research peer-cases FILE...: another scheduler's test cases against this one's decisions.
 #pragma once
 
-#include "cli/commands.h"
+#include "cli/client/commands.h"
 
 namespace divvy::research {
 

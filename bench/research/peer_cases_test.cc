@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "simulate/test_files.h"
+#include "simulate/traces/test_files.h"
 
 namespace divvy::research {
 namespace peer_cases_test {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/core/cluster.h"
+#include "engine/core/state/cluster.h"
 #include "research/peer_cases.h"
 
 namespace divvy::research {

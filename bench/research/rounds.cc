@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/text.h"
-#include "cli/report_show.h"
-#include "cli/table.h"
-#include "dialect/options.h"
+#include "cli/client/table.h"
+#include "cli/reports/report_show.h"
+#include "dialect/options/options.h"
 #include "research/gavel.h"
 #include "research/shockwave.h"
 

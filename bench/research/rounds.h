@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "cli/commands.h"
+#include "cli/client/commands.h"
 
 namespace divvy::research {
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "simulate/test_files.h"
+#include "simulate/traces/test_files.h"
 
 namespace divvy::research {
 namespace shockwave_test {

@@ -1,6 +1,6 @@
 // One time for everything that is kept: nanoseconds since 1970, UTC. The daemon's clock reads the wall once at start
-// and goes on monotonically (platform/clock.h), so `Time` never runs backwards while it decides, and a wait that began
-// before a restart goes on counting after it.
+// and goes on monotonically (platform/os/clock.h), so `Time` never runs backwards while it decides, and a wait that
+// began before a restart goes on counting after it.
 #pragma once
 
 #include <chrono>

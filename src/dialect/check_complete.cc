@@ -2,16 +2,16 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "dialect/components.h"
-#include "dialect/container_options.h"
-#include "dialect/job_options.h"
-#include "dialect/node_options.h"
-#include "dialect/option_values.h"
-#include "dialect/portion_options.h"
-#include "dialect/quantities.h"
-#include "dialect/quoted.h"
-#include "dialect/slurm.h"
-#include "dialect/task_options.h"
+#include "dialect/options/components.h"
+#include "dialect/options/container_options.h"
+#include "dialect/options/job_options.h"
+#include "dialect/options/node_options.h"
+#include "dialect/options/option_values.h"
+#include "dialect/options/portion_options.h"
+#include "dialect/options/quantities.h"
+#include "dialect/options/quoted.h"
+#include "dialect/options/task_options.h"
+#include "dialect/slurm/slurm.h"
 #include "model/job_record.h"
 
 namespace divvy::dialect {

@@ -2,14 +2,14 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "dialect/gflow.h"
-#include "dialect/job_options.h"
-#include "dialect/portion_options.h"
-#include "dialect/quoted.h"
-#include "dialect/script_check.h"
-#include "dialect/script_lines.h"
-#include "dialect/slurm.h"
-#include "dialect/task_options.h"
+#include "dialect/gflow/gflow.h"
+#include "dialect/options/job_options.h"
+#include "dialect/options/portion_options.h"
+#include "dialect/options/quoted.h"
+#include "dialect/options/task_options.h"
+#include "dialect/script/script_check.h"
+#include "dialect/script/script_lines.h"
+#include "dialect/slurm/slurm.h"
 
 namespace divvy::dialect {
 namespace {

@@ -4,14 +4,14 @@
 #include <cstdio>
 
 #include "base/text.h"
-#include "dialect/container_options.h"
-#include "dialect/job_options.h"
-#include "dialect/node_options.h"
-#include "dialect/portion_options.h"
-#include "dialect/private_folders.h"
-#include "dialect/quantities.h"
-#include "dialect/quoted.h"
-#include "dialect/task_options.h"
+#include "dialect/options/container_options.h"
+#include "dialect/options/job_options.h"
+#include "dialect/options/node_options.h"
+#include "dialect/options/portion_options.h"
+#include "dialect/options/private_folders.h"
+#include "dialect/options/quantities.h"
+#include "dialect/options/quoted.h"
+#include "dialect/options/task_options.h"
 #include "engine/phrases.h"
 #include "model/warn_time.h"
 

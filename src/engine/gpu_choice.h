@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/gpu_sets.h"
-#include "model/gpu.h"
+#include "model/gpus/gpu.h"
 #include "model/job.h"
 
 namespace divvy {

@@ -17,7 +17,7 @@
 #include <optional>
 #include <vector>
 
-#include "model/gpu.h"
+#include "model/gpus/gpu.h"
 #include "model/job.h"
 
 namespace divvy {

@@ -7,7 +7,7 @@
 #include "base/bytes_text.h"
 #include "base/id.h"
 #include "base/units.h"
-#include "model/gpu.h"
+#include "model/gpus/gpu.h"
 #include "model/job.h"
 
 namespace divvy {

@@ -1,6 +1,6 @@
 // A pool as an administrator describes it: which machines it is made of, who may use it, what one of its jobs and all
 // of them together may have, and how they stand in line. Slurm's partition, Valohai's environment. Plain values;
-// control/pool_book.h knows the rules.
+// control/books/pool_book.h knows the rules.
 #pragma once
 
 #include <optional>

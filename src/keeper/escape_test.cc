@@ -1,6 +1,6 @@
 // Processes of a tenant that use its GPU past the library: who they are the node says, and no environment hides them.
-#include "keeper/slices_test_world.h"
-#include "platform/process_tree.h"
+#include "keeper/drivers/slices_test_world.h"
+#include "platform/os/process_tree.h"
 
 namespace divvy::keeper {
 namespace escape_test {

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "keeper/keeper.h"
-#include "platform/share_library.h"
+#include "platform/gpu/share_library.h"
 
 namespace divvy::keeper {
 namespace {

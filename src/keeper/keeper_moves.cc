@@ -4,7 +4,7 @@
 
 #include "base/bytes_text.h"
 #include "keeper/keeper.h"
-#include "platform/process_tree.h"
+#include "platform/os/process_tree.h"
 #include "sharing/words.h"
 
 namespace divvy::keeper {

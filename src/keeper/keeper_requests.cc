@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "keeper/keeper.h"
-#include "platform/share_library.h"
+#include "platform/gpu/share_library.h"
 #include "sharing/holds.h"
 
 namespace divvy::keeper {

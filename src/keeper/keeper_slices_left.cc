@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "keeper/keeper.h"
-#include "model/slice_counts.h"
-#include "platform/slice_record.h"
+#include "model/gpus/slice_counts.h"
+#include "platform/gpu/slice_record.h"
 
 namespace divvy::keeper {
 namespace {

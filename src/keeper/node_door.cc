@@ -7,8 +7,8 @@
 #include <boost/describe/class.hpp>
 #include <cerrno>
 
-#include "platform/unix_socket.h"
-#include "wire/json.h"
+#include "platform/os/unix_socket.h"
+#include "wire/json/json.h"
 
 namespace divvy::keeper {
 

@@ -1,4 +1,5 @@
-// The keeper's socket for its node: one connection at a time counts, the newest; lines of JSON (wire/share_messages.h).
+// The keeper's socket for its node: one connection at a time counts, the newest; lines of JSON
+// (wire/messages/share_messages.h).
 #pragma once
 
 #include <functional>
@@ -6,9 +7,9 @@
 #include <string>
 
 #include "base/result.h"
-#include "keeper/event_loop.h"
-#include "platform/launch_descriptor.h"
-#include "wire/share_messages.h"
+#include "keeper/drivers/event_loop.h"
+#include "platform/os/launch_descriptor.h"
+#include "wire/messages/share_messages.h"
 
 namespace divvy::keeper {
 

@@ -1,4 +1,4 @@
-// [isolation] of divvy.toml: how jobs on one machine are to be kept apart (platform/isolation.h does it).
+// [isolation] of divvy.toml: how jobs on one machine are to be kept apart (platform/isolation/isolation.h does it).
 #pragma once
 
 #include <cstdint>

@@ -13,8 +13,8 @@
 #include "base/index_ranges.h"
 #include "base/time.h"
 #include "base/units.h"
-#include "model/gpu.h"
-#include "model/gpu_portion.h"
+#include "model/gpus/gpu.h"
+#include "model/gpus/gpu_portion.h"
 
 namespace divvy {
 
@@ -292,7 +292,7 @@ struct Exit {
   std::string failure;   // Why it could not be started at all; then code is 127 or 126.
   Duration cpu_time{0};
   Bytes memory_peak;
-  std::string steps;  // What is kept of them: KeptSteps (model/step_list.h).
+  std::string steps;  // What is kept of them: KeptSteps (model/steps/step_list.h).
 
   friend bool operator==(const Exit&, const Exit&) = default;
 };

@@ -1,5 +1,5 @@
 // What an agent notes of its lease, in one line: for the next agent on the same boot, and for the supervisors of its
-// jobs, which see to the end of the lease when no agent does (platform/lease_file.h).
+// jobs, which see to the end of the lease when no agent does (platform/os/lease_file.h).
 #pragma once
 
 #include <optional>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "model/gpu.h"
+#include "model/gpus/gpu.h"
 
 namespace divvy {
 

@@ -1,5 +1,5 @@
 // Teams and users as administrators describe them: who belongs where, what is theirs, and what they may use up.
-// Plain values; control/team_book.h knows the rules.
+// Plain values; control/books/team_book.h knows the rules.
 //
 // Amounts (GPUs, GPU-hours, money) are kept in thousandths, so that sums are exact.
 #pragma once

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "model/gpu.h"
+#include "model/gpus/gpu.h"
 #include "sharing/share.h"
 
 namespace divvy::sharing {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "engine/core/cluster.h"
+#include "engine/core/state/cluster.h"
 #include "engine/placement/policy.h"
 
 namespace divvy::simulate {

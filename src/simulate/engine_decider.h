@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/core/rules.h"
+#include "engine/core/state/rules.h"
 #include "engine/run_times.h"
 #include "simulate/replay.h"
-#include "simulate/workload.h"
+#include "simulate/traces/workload.h"
 
 namespace divvy::simulate {
 

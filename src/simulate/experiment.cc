@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "engine/gpu_type.h"
-#include "simulate/random.h"
+#include "simulate/traces/random.h"
 
 namespace divvy::simulate {
 namespace {

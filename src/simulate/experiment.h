@@ -11,7 +11,7 @@
 #include "simulate/engine_decider.h"
 #include "simulate/house_rules.h"
 #include "simulate/report.h"
-#include "simulate/workload.h"
+#include "simulate/traces/workload.h"
 
 namespace divvy::simulate {
 

@@ -12,8 +12,8 @@
 #include "engine/placement/demand.h"
 #include "engine/placement/fleet.h"
 #include "engine/placement/policy.h"
-#include "simulate/random.h"
 #include "simulate/repack.h"
+#include "simulate/traces/random.h"
 
 namespace divvy::simulate {
 namespace {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "simulate/openb.h"
+#include "simulate/traces/openb.h"
 
 namespace divvy::simulate {
 

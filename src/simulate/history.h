@@ -4,7 +4,7 @@
 #include <span>
 
 #include "model/job_record.h"
-#include "simulate/workload.h"
+#include "simulate/traces/workload.h"
 
 namespace divvy::simulate {
 

@@ -16,7 +16,7 @@
 
 #include "base/result.h"
 #include "simulate/replay.h"
-#include "simulate/workload.h"
+#include "simulate/traces/workload.h"
 
 namespace divvy::simulate {
 

@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "simulate/metrics.h"
-#include "simulate/trace_formats.h"
-#include "simulate/trace_time.h"
+#include "simulate/traces/trace_formats.h"
+#include "simulate/traces/trace_time.h"
 
 namespace divvy::simulate {
 namespace house_rules_test {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "simulate/replay.h"
-#include "simulate/workload.h"
+#include "simulate/traces/workload.h"
 
 namespace divvy::simulate {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "simulate/load_series.h"
-#include "simulate/workload.h"
+#include "simulate/traces/load_series.h"
+#include "simulate/traces/workload.h"
 
 namespace divvy::simulate {
 

@@ -8,7 +8,7 @@
 
 #include "simulate/metrics.h"
 #include "simulate/replay.h"
-#include "simulate/workload.h"
+#include "simulate/traces/workload.h"
 
 namespace divvy::simulate {
 

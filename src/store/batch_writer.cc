@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "store/row.h"
-#include "wire/spec_json.h"
+#include "wire/messages/spec_json.h"
 
 namespace divvy {
 namespace {

@@ -6,8 +6,8 @@
 #include <type_traits>
 
 #include "base/text.h"
-#include "wire/json.h"
-#include "wire/messages_describe.h"
+#include "wire/json/json.h"
+#include "wire/messages/messages_describe.h"
 
 namespace divvy {
 namespace {

@@ -171,7 +171,8 @@ ALTER TABLE jobs ADD COLUMN node_list TEXT NOT NULL DEFAULT '';
 ALTER TABLE jobs ADD COLUMN excluded_nodes TEXT NOT NULL DEFAULT '';
 )sql";
 
-// `pool_of_run`: in which of the pools it names it runs. `exit_steps`: what is kept of its steps (model/step_list.h).
+// `pool_of_run`: in which of the pools it names it runs. `exit_steps`: what is kept of its steps
+// (model/steps/step_list.h).
 constexpr char kVersion6[] = R"sql(
 ALTER TABLE jobs ADD COLUMN pool_of_run TEXT NOT NULL DEFAULT '';
 ALTER TABLE jobs ADD COLUMN exit_steps TEXT;

@@ -13,7 +13,7 @@
 #include "store/schema.h"
 #include "store/sqlite.h"
 #include "store/store.h"
-#include "wire/spec_json.h"
+#include "wire/messages/spec_json.h"
 
 namespace divvy {
 namespace {

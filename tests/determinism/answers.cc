@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/core/test_world.h"
+#include "engine/core/state/test_world.h"
 #include "engine/gpu_sets.h"
 #include "engine/shares.h"
 #include "research/gavel.h"
@@ -26,7 +26,7 @@
 #include "simulate/experiment.h"
 #include "simulate/fill.h"
 #include "simulate/report.h"
-#include "simulate/trace_formats.h"
+#include "simulate/traces/trace_formats.h"
 
 namespace divvy {
 namespace {

@@ -8,14 +8,14 @@
 #include <string_view>
 #include <vector>
 
-#include "model/gang_file.h"
-#include "model/step_list.h"
-#include "model/task_layout.h"
-#include "platform/gang_wire.h"
-#include "wire/agent_messages.h"
-#include "wire/channels.h"
-#include "wire/frame.h"
-#include "wire/link.h"
+#include "model/steps/gang_file.h"
+#include "model/steps/step_list.h"
+#include "model/steps/task_layout.h"
+#include "platform/records/gang_wire.h"
+#include "wire/http/channels.h"
+#include "wire/http/frame.h"
+#include "wire/http/link.h"
+#include "wire/messages/agent_messages.h"
 
 namespace {
 

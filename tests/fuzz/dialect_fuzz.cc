@@ -7,12 +7,12 @@
 #include <string_view>
 
 #include "base/text.h"
-#include "dialect/config.h"
-#include "dialect/gflow.h"
-#include "dialect/job_options.h"
-#include "dialect/quantities.h"
-#include "dialect/slurm.h"
-#include "dialect/valohai.h"
+#include "dialect/config/config.h"
+#include "dialect/gflow/gflow.h"
+#include "dialect/options/job_options.h"
+#include "dialect/options/quantities.h"
+#include "dialect/slurm/slurm.h"
+#include "dialect/valohai/valohai.h"
 
 namespace {
 

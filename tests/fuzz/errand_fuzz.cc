@@ -14,8 +14,8 @@
 #include <string>
 #include <string_view>
 
-#include "platform/root_errand.h"
-#include "platform/unix_socket.h"
+#include "platform/os/unix_socket.h"
+#include "platform/supervisor/root_errand.h"
 
 namespace {
 

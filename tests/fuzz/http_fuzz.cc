@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "wire/http.h"
-#include "wire/token_line.h"
+#include "wire/http/http.h"
+#include "wire/http/token_line.h"
 
 namespace {
 

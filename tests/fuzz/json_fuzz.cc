@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "wire/json.h"
-#include "wire/messages_describe.h"
+#include "wire/json/json.h"
+#include "wire/messages/messages_describe.h"
 
 namespace {
 

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "platform/launch_message.h"
-#include "platform/run_record.h"
-#include "platform/supervisor_control.h"
+#include "platform/supervisor/launch_message.h"
+#include "platform/supervisor/run_record.h"
+#include "platform/supervisor/supervisor_control.h"
 
 namespace {
 

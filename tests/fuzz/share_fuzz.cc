@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "wire/share_messages.h"
+#include "wire/messages/share_messages.h"
 
 namespace {
 

@@ -19,9 +19,9 @@
 #include <string_view>
 #include <vector>
 
-#include "keeper/gates.h"
-#include "keeper/relocation.h"
-#include "keeper/tenant.h"
+#include "keeper/tenants/gates.h"
+#include "keeper/tenants/relocation.h"
+#include "keeper/tenants/tenant.h"
 
 namespace divvy::keeper {
 namespace {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "keeper/keeper_test_world.h"
-#include "platform/emulation.h"
+#include "platform/emulation/emulation.h"
 
 namespace divvy::keeper {
 

@@ -5,12 +5,12 @@
 
 #include "base/duration_text.h"
 #include "base/text.h"
-#include "engine/core/explain_text.h"
-#include "engine/core/explain_view.h"
-#include "engine/core/state.h"
+#include "engine/core/explain/explain_text.h"
+#include "engine/core/place/explain_view.h"
+#include "engine/core/state/state.h"
 #include "engine/gpu_choice.h"
 #include "engine/phrases.h"
-#include "model/gpu_portion.h"
+#include "model/gpus/gpu_portion.h"
 #include "model/job_record.h"
 
 namespace divvy {

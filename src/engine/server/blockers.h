@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/core/explain.h"
+#include "engine/core/explain/explain.h"
 #include "engine/server/explain.h"
 
 namespace divvy {

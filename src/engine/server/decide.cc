@@ -1,5 +1,5 @@
 #include "engine/server/decide.h"
-#include "engine/core/rights_kept.h"
+#include "engine/core/place/rights_kept.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,11 +7,11 @@
 #include "base/duration_text.h"
 #include "base/result.h"
 #include "base/text.h"
-#include "engine/core/caps.h"
-#include "engine/core/give_back.h"
-#include "engine/core/order.h"
-#include "engine/core/placing.h"
-#include "engine/core/resize.h"
+#include "engine/core/cycle/give_back.h"
+#include "engine/core/cycle/resize.h"
+#include "engine/core/place/caps.h"
+#include "engine/core/place/placing.h"
+#include "engine/core/state/order.h"
 #include "engine/phrases.h"
 
 namespace divvy {

@@ -4,8 +4,8 @@
 // An elastic job is known to the core by its fewest GPUs while it waits, and by what it has while it runs. What is idle
 // once nobody more can start goes to those that start in this decision, in their order, up to their most, as far as no
 // reservation minds; then to those that run and take part (RunningJob::is_resizable), one GPU each in turn. Before that
-// those give back what lets somebody start (engine/core/give_back.h); what nobody waits for any more they keep. Who
-// does not answer for kAnswersWithin is left alone: else the taker would wait for it without end.
+// those give back what lets somebody start (engine/core/cycle/give_back.h); what nobody waits for any more they keep.
+// Who does not answer for kAnswersWithin is left alone: else the taker would wait for it without end.
 #pragma once
 
 #include <vector>

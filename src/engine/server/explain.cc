@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "base/duration_text.h"
-#include "engine/core/explain.h"
-#include "engine/core/explain_blockers.h"
-#include "engine/core/explain_view.h"
-#include "engine/core/kind_words.h"
-#include "engine/core/queue_order.h"
-#include "engine/core/state.h"
+#include "engine/core/explain/explain.h"
+#include "engine/core/explain/explain_blockers.h"
+#include "engine/core/explain/kind_words.h"
+#include "engine/core/place/explain_view.h"
+#include "engine/core/state/queue_order.h"
+#include "engine/core/state/state.h"
 #include "engine/phrases.h"
 #include "engine/server/blockers.h"
 #include "engine/server/suggest.h"

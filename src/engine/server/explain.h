@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/core/explain.h"
+#include "engine/core/explain/explain.h"
 #include "engine/server/server.h"
 
 namespace divvy {

@@ -8,7 +8,7 @@
 #include "base/id.h"
 #include "base/time.h"
 #include "base/units.h"
-#include "model/gpu.h"
+#include "model/gpus/gpu.h"
 #include "model/job.h"
 #include "model/seat.h"
 

@@ -7,10 +7,10 @@
 #include <tuple>
 
 #include "base/text.h"
-#include "engine/core/explain.h"
-#include "engine/core/feasible.h"
-#include "engine/core/kind_words.h"
-#include "engine/core/placing.h"
+#include "engine/core/explain/explain.h"
+#include "engine/core/explain/feasible.h"
+#include "engine/core/explain/kind_words.h"
+#include "engine/core/place/placing.h"
 #include "engine/gpu_choice.h"
 #include "engine/gpu_type.h"
 #include "engine/phrases.h"

@@ -1,6 +1,6 @@
 // The caps of groups (translate.h): names as people give them, indices as core counts them.
 #include "base/result.h"
-#include "engine/core/state.h"
+#include "engine/core/state/state.h"
 #include "engine/server/translate.h"
 
 namespace divvy {

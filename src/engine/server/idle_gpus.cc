@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/core/placing.h"
+#include "engine/core/place/placing.h"
 
 namespace divvy {
 

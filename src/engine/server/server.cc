@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "base/result.h"
-#include "engine/core/kind_words.h"
-#include "engine/core/pass.h"
-#include "engine/core/predicted_end.h"
-#include "engine/core/resize.h"
-#include "engine/core/state.h"
+#include "engine/core/cycle/pass.h"
+#include "engine/core/cycle/resize.h"
+#include "engine/core/explain/kind_words.h"
+#include "engine/core/state/predicted_end.h"
+#include "engine/core/state/state.h"
 #include "engine/placement/policy.h"
 
 namespace divvy {

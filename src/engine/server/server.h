@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/core/cluster.h"
+#include "engine/core/state/cluster.h"
 #include "engine/placement/demand.h"
 #include "engine/policy.h"
 #include "engine/server/book.h"

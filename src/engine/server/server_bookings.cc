@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 
-#include "engine/core/state.h"
+#include "engine/core/state/state.h"
 #include "engine/server/server.h"
 
 namespace divvy {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/core/state.h"
+#include "engine/core/state/state.h"
 #include "engine/server/test_world.h"
 
 namespace divvy {

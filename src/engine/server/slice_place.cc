@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "engine/gpu_type.h"
 #include "engine/server/translate.h"
-#include "model/slice_counts.h"
+#include "model/gpus/slice_counts.h"
 
 namespace divvy {
 

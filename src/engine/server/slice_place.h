@@ -1,8 +1,8 @@
 // A MIG instance in the words of the core and of the controller.
 #pragma once
 
-#include "engine/core/ask.h"
-#include "model/gpu_slice.h"
+#include "engine/core/state/ask.h"
+#include "model/gpus/gpu_slice.h"
 
 namespace divvy {
 

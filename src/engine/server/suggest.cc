@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/core/explain_change.h"
+#include "engine/core/explain/explain_change.h"
 #include "engine/phrases.h"
 
 namespace divvy {

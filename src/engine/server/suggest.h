@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/core/explain.h"
+#include "engine/core/explain/explain.h"
 #include "engine/server/server.h"
 
 namespace divvy {

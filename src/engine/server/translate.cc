@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "base/text.h"
-#include "engine/core/state.h"
+#include "engine/core/state/state.h"
 #include "engine/gpu_type.h"
 #include "engine/server/slice_place.h"
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/core/ask_for.h"
-#include "engine/core/cluster.h"
-#include "engine/core/kind_book.h"
+#include "engine/core/state/ask_for.h"
+#include "engine/core/state/cluster.h"
+#include "engine/core/state/kind_book.h"
 #include "engine/policy.h"
 #include "engine/pool_row.h"
 #include "engine/server/book.h"
@@ -20,7 +20,7 @@
 namespace divvy {
 
 /// The machines as requests tell them apart: by GPUs, features, names and pools. What nobody asks for tells none apart,
-/// so there are never many kinds (engine/core/kind_book.h).
+/// so there are never many kinds (engine/core/state/kind_book.h).
 class Kinds {
  public:
   Kinds() = default;

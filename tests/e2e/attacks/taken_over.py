@@ -1,6 +1,6 @@
 """The user of a daemon or an agent that was taken over, as it speaks with its launcher: begins the scripts of attack tests.
 
-The first argument is a right, in hexadecimal digits. Numbers are as in platform/root_errand.cc and platform/launch_message.h.
+The first argument is a right, in hexadecimal digits. Numbers are as in platform/supervisor/root_errand.cc and platform/supervisor/launch_message.h.
 """
 
 import array, os, socket, struct, sys

@@ -1,4 +1,4 @@
-// Why a GPU's clocks are held back: NVML's bits, in the words of src/cli/throttle_text.cc.
+// Why a GPU's clocks are held back: NVML's bits, in the words of src/cli/term/throttle_text.cc.
 const kReasons = [
   [0x2, 'clocks that were set', false],
   [0x4, 'power cap', false],

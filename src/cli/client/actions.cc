@@ -1,0 +1,300 @@
+// divvy cancel, hold, release, requeue, pause, resume, signal, group: an action on every job that is named.
+#include <cstdio>
+#include <optional>
+#include <set>
+
+#include "base/text.h"
+#include "cli/client/actions.h"
+#include "cli/client/api.h"
+#include "cli/client/commands.h"
+#include "cli/client/patience.h"
+#include "cli/client/shown_answer.h"
+#include "dialect/options/quantities.h"
+#include "model/job_record.h"
+#include "wire/messages/messages_teams.h"
+
+namespace divvy::cli {
+namespace {
+
+using dialect::Option;
+using dialect::Takes;
+
+dialect::Apply Into(std::string& text) {
+  return [&text](std::string_view value) -> Status {
+    text = value;
+    return {};
+  };
+}
+
+int Act(const Words& words, std::string_view verb,
+        Result<wire::ActionAnswer> (Api::*method)(const wire::ActionRequest&), std::vector<Option> extra,
+        wire::ActionRequest& request, const bool* is_quiet = nullptr) {
+  std::vector<Option> table = SelectTable(request.select);
+  for (Option& option : extra) table.push_back(std::move(option));
+  const auto parsed = dialect::ParseOptions(table, words);
+  if (!parsed) return Fail(parsed.error());
+  request.select.ids = parsed->positional;
+  for (const std::string& id : request.select.ids) {
+    const auto plus = id.find('+');
+    if (plus != std::string::npos && plus > 0 && id.find_first_not_of("0123456789+") == std::string::npos)
+      Note(id + " is a component of job " + id.substr(0, plus) + ": this is for the whole job");
+  }
+  if (const Status selects = CheckSelection(request.select, verb); !selects) return Fail(selects.error());
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  std::optional<Patience> patience(std::in_place, "the daemon is at it");
+  const auto results = ((*api).*method)(request);
+  patience.reset();
+  return ReportActions(results, is_quiet != nullptr && *is_quiet);
+}
+
+std::vector<Option> CancelTable(wire::ActionRequest& request) {
+  std::vector<Option> table;
+  table.push_back({"signal",
+                   0,
+                   Takes::kValue,
+                   "SIGNAL",
+                   "Begin with this signal instead of the job's own (TERM)",
+                   [&request](std::string_view value) -> Status {
+                     DIVVY_TRY(const int signal, dialect::ParseSignal(value));
+                     request.signal = signal;
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"grace",
+                   0,
+                   Takes::kValue,
+                   "TIME",
+                   "From that signal to SIGKILL (the job's own, 30 s)",
+                   [&request](std::string_view value) -> Status {
+                     DIVVY_TRY(const Duration grace, dialect::ParseDuration(value, std::chrono::seconds(1)));
+                     request.grace_s = ToSeconds(grace);
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"now",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "SIGKILL at once",
+                   [&request](std::string_view) -> Status {
+                     request.grace_s = 0;
+                     return {};
+                   },
+                   {"kill"},
+                   false});
+  table.push_back({"reason", 0, Takes::kValue, "TEXT", "Kept with the job", Into(request.reason), {}, false});
+  return table;
+}
+
+Option HoldOption(wire::ActionRequest& request) {
+  return {"hold",
+          'H',
+          Takes::kNothing,
+          "",
+          "They do not start again before divvy release",
+          [&request](std::string_view) -> Status {
+            request.holds = true;
+            return {};
+          },
+          {},
+          false};
+}
+
+}  // namespace
+
+Status CheckSelection(const wire::JobSelector& select, std::string_view verb) {
+  const bool selects = !select.ids.empty() || select.is_all || !select.name.empty() || !select.project.empty() ||
+                       !select.group.empty() || !select.states.empty() || !select.user.empty();
+  if (selects) return {};
+  return InvalidArgument("name the jobs: divvy " + std::string(verb) + " 17 18 20-25 17_3 @ (or a name), or --all");
+}
+
+namespace {
+
+/// "20-25": the daemon's JobSelector takes it for a range as well.
+bool IsRange(std::string_view word) {
+  const auto dash = word.find('-');
+  if (dash == std::string_view::npos) return false;
+  const auto first = ParseInteger(word.substr(0, dash));
+  const auto last = ParseInteger(word.substr(dash + 1));
+  return first && last && *first >= 0 && *last >= *first;
+}
+
+/// "17_1-3", "17_[1,4]": the daemon's JobSelector takes them as well.
+bool AreElements(std::string_view word) {
+  const auto underscore = word.find('_');
+  return underscore != std::string_view::npos && ParseInteger(word.substr(0, underscore)).value_or(-1) >= 0 &&
+         word.find_first_of("-,[", underscore) != std::string_view::npos;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> EachJob(Api& api, const std::vector<std::string>& words) {
+  std::vector<std::string> out;
+  for (const std::string& word : words) {
+    const bool are_elements = AreElements(word);
+    if (!are_elements && !IsRange(word)) {
+      out.push_back(word);
+      continue;
+    }
+    wire::JobSelector select;
+    select.ids = {word};
+    select.user = "all";
+    select.includes_final = true;
+    DIVVY_TRY(const std::vector<wire::JobView> jobs, api.Jobs(select));
+    if (are_elements) {
+      for (const wire::JobView& job : jobs) out.push_back(job.display_id);
+      continue;
+    }
+    // Of an array its elements come; it is meant as a whole.
+    std::set<JobId> ids;
+    for (const wire::JobView& job : jobs) ids.insert(job.array_id.value_or(job.id));
+    // Then it may be a name.
+    if (ids.empty()) out.push_back(word);
+    for (const JobId id : ids) out.push_back(ToString(id));
+  }
+  return out;
+}
+
+std::vector<Option> SelectTable(wire::JobSelector& select) {
+  std::vector<Option> table;
+  table.push_back({"all",
+                   'a',
+                   Takes::kNothing,
+                   "",
+                   "All of my jobs that wait or run",
+                   [&select](std::string_view) -> Status {
+                     select.is_all = true;
+                     return {};
+                   },
+                   {"me"},
+                   false});
+  table.push_back({"name", 'n', Takes::kValue, "NAME", "My jobs of this name", Into(select.name), {}, false});
+  table.push_back({"project", 'P', Takes::kValue, "NAME", "My jobs of this project", Into(select.project), {}, false});
+  table.push_back({"group", 0, Takes::kValue, "NAME", "My jobs of this group", Into(select.group), {}, false});
+  table.push_back(
+      {"user", 'u', Takes::kValue, "NAME", "That user's jobs (administrators)", Into(select.user), {}, false});
+  table.push_back({"state",
+                   's',
+                   Takes::kValue,
+                   "STATE",
+                   "Only those in this state",
+                   [&select](std::string_view value) -> Status {
+                     if (!JobStateFromName(value))
+                       return InvalidArgument("there is no state '" + std::string(value) + "'");
+                     select.states.emplace_back(value);
+                     return {};
+                   },
+                   {},
+                   false});
+  return table;
+}
+
+int ReportActions(const Result<wire::ActionAnswer>& answer, bool is_quiet) {
+  if (!answer) return Fail(answer.error());
+  int code = 0;
+  for (const wire::ActionResult& result : answer->results) {
+    if (result.is_done) {
+      if (!is_quiet) std::printf("job %s: %s\n", result.display_id.c_str(), result.message.c_str());
+    } else {
+      // That there is no such job is told apart, as by every other command, unless more went wrong.
+      const bool is_missing = result.message.starts_with("there is no job") && code != 1;
+      code = is_missing ? 3 : 1;
+      std::fprintf(stderr, "divvy: %s\n", result.message.c_str());
+    }
+  }
+  if (answer->results.empty() && !is_quiet) std::printf("No job matches.\n");
+  return code;
+}
+
+std::vector<Option> SelectOptions() {
+  static wire::JobSelector scratch;
+  return SelectTable(scratch);
+}
+
+std::vector<Option> CancelOptions() {
+  static wire::ActionRequest scratch;
+  std::vector<Option> table = SelectTable(scratch.select);
+  for (Option& option : CancelTable(scratch)) table.push_back(std::move(option));
+  static bool is_quiet = false;
+  table.push_back(QuietOption(is_quiet));
+  return table;
+}
+
+int CancelMain(const Words& words) {
+  wire::ActionRequest request;
+  bool is_quiet = false;
+  std::vector<Option> table = CancelTable(request);
+  table.push_back(QuietOption(is_quiet));
+  return Act(words, "cancel", &Api::Cancel, std::move(table), request, &is_quiet);
+}
+int HoldMain(const Words& words) {
+  wire::ActionRequest request;
+  return Act(words, "hold", &Api::Hold, {}, request);
+}
+int ReleaseMain(const Words& words) {
+  wire::ActionRequest request;
+  return Act(words, "release", &Api::Release, {}, request);
+}
+std::vector<Option> RequeueOptions() {
+  static wire::ActionRequest scratch;
+  std::vector<Option> table = SelectTable(scratch.select);
+  table.push_back(HoldOption(scratch));
+  return table;
+}
+
+int RequeueMain(const Words& words) {
+  wire::ActionRequest request;
+  return Act(words, "requeue", &Api::Requeue, {HoldOption(request)}, request);
+}
+int PauseMain(const Words& words) {
+  wire::ActionRequest request;
+  return Act(words, "pause", &Api::Pause, {}, request);
+}
+int ResumeMain(const Words& words) {
+  wire::ActionRequest request;
+  return Act(words, "resume", &Api::Resume, {}, request);
+}
+
+int SignalMain(const Words& words) {
+  if (words.size() < 2) return Fail(InvalidArgument("write: divvy signal USR1 17 ..."));
+  const auto signal = dialect::ParseSignal(words.front());
+  if (!signal) return Fail(signal.error());
+  wire::ActionRequest request;
+  request.signal = *signal;
+  return Act({words.begin() + 1, words.end()}, "signal", &Api::Signal, {}, request);
+}
+
+int GroupMain(const Words& words) {
+  const auto limit = words.size() == 3 && words[0] == "limit" ? ParseInteger(words[2]) : std::nullopt;
+  if (!limit || *limit < 0 || *limit > 1'000'000)
+    return Fail(InvalidArgument(
+        "write: divvy group limit NAME N (at most N of its jobs run together; 0: no cap; NAME may be an array's id)"));
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  const auto answer = api->SetGroupLimit({words[1], *limit});
+  if (!answer) return Fail(answer.error());
+  for (const wire::ActionResult& result : answer->results)
+    std::printf("%s: %s\n", words[1].c_str(), result.message.c_str());
+  return 0;
+}
+
+int PostEach(const std::string& path, const std::vector<std::string>& bodies) {
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  int code = 0;
+  for (const std::string& body : bodies) {
+    std::optional<Patience> patience(std::in_place, "the daemon is at it");
+    const auto text = api->Raw("POST", path, body);
+    patience.reset();
+    const auto answer = text ? DecodeShown<wire::MessageAnswer>(*text) : Result<wire::MessageAnswer>(text.error());
+    if (!answer) code = Fail(answer.error());
+    else std::printf("%s\n", answer->message.c_str());
+  }
+  return code;
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,149 @@
+// The commands' entry points, one line each; cli/entry/registry.cc gives them their words.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/client/command.h"
+
+namespace divvy::cli {
+
+using Words = std::vector<std::string>;
+
+// cli/jobs/submit.cc
+int SubmitMain(const Words& words);
+int RunMain(const Words& words);
+int ExplainMain(const Words& words);
+std::vector<dialect::Option> SubmitOptions();
+std::vector<dialect::Option> RunOptions();
+
+// cli/jobs/listing.cc
+int QueueMain(const Words& words);
+int ShowMain(const Words& words);
+int WhyMain(const Words& words);
+std::vector<dialect::Option> QueueOptions();
+std::vector<dialect::Option> ShowOptions();
+
+// cli/cluster/gpus.cc
+int GpusMain(const Words& words);
+std::vector<dialect::Option> GpusOptions();
+
+// cli/cluster/teams.cc
+int TeamsMain(const Words& words);
+std::vector<dialect::Option> TeamsOptions();
+
+// cli/cluster/reserve.cc
+int ReserveMain(const Words& words);
+std::vector<dialect::Option> ReserveOptions();
+
+// cli/cluster/tokens.cc
+int TokenMain(const Words& words);
+std::vector<dialect::Option> TokenOptions();
+int LoginMain(const Words& words);
+int LogoutMain(const Words& words);
+
+// cli/cluster/ui.cc
+int UiMain(const Words& words);
+std::vector<dialect::Option> UiOptions();
+
+// cli/cluster/adopt.cc
+int AdoptMain(const Words& words);
+std::vector<dialect::Option> AdoptOptions();
+
+// cli/cluster/pools.cc
+int PoolsMain(const Words& words);
+int TopMain(const Words& words);
+std::vector<dialect::Option> PoolsOptions();
+std::vector<dialect::Option> TopOptions();
+
+// cli/cluster/nodes.cc
+int NodesMain(const Words& words);
+int NodeMain(const Words& words);
+std::vector<dialect::Option> NodesOptions();
+std::vector<dialect::Option> NodeOptions();
+
+// cli/cluster/agent.cc
+int AgentMain(const Words& words);
+std::vector<dialect::Option> AgentOptions();
+
+// cli/reports/report.cc
+int ReportMain(const Words& words);
+std::vector<dialect::Option> ReportOptions();
+
+// cli/cluster/emulate.cc
+int EmulateMain(const Words& words);
+
+// cli/entry/registry_seeing.cc
+Command MetricsCommand();
+Command ReportCommand();
+Command NotifyCommand();
+
+// cli/cluster/notify.cc
+int NotifyMain(const Words& words);
+std::vector<dialect::Option> NotifyOptions();
+
+// cli/cluster/metrics.cc
+int MetricsMain(const Words& words);
+std::vector<dialect::Option> MetricsOptions();
+
+// cli/client/actions.cc
+int CancelMain(const Words& words);
+int HoldMain(const Words& words);
+int ReleaseMain(const Words& words);
+int RequeueMain(const Words& words);
+std::vector<dialect::Option> ResizeOptions();
+int ResizeMain(const Words& words);
+int ParkMain(const Words& words);
+int WakeMain(const Words& words);
+std::vector<dialect::Option> MoveOptions();
+int MoveMain(const Words& words);
+int PauseMain(const Words& words);
+int ResumeMain(const Words& words);
+int SignalMain(const Words& words);
+int AuditMain(const Words& words);
+int CheckpointMain(const Words& words);
+int ProgressMain(const Words& words);
+int GroupMain(const Words& words);
+std::vector<dialect::Option> CancelOptions();
+std::vector<dialect::Option> RequeueOptions();
+std::vector<dialect::Option> SelectOptions();
+
+// cli/jobs/update.cc
+int UpdateMain(const Words& words);
+std::vector<dialect::Option> UpdateOptions();
+
+// cli/jobs/logs.cc
+int LogsMain(const Words& words);
+int WaitMain(const Words& words);
+int AttachMain(const Words& words);
+std::vector<dialect::Option> LogsOptions();
+
+// cli/cluster/daemon_commands.cc
+int UpMain(const Words& words);
+int DownMain(const Words& words);
+std::vector<dialect::Option> DownOptions();
+int StatusMain(const Words& words);
+std::vector<dialect::Option> UpOptions();
+std::vector<dialect::Option> StatusOptions();
+
+// cli/simulate/simulate.cc
+int SimulateMain(const Words& words);
+std::vector<dialect::Option> SimulateOptions();
+
+// cli/entry/help.cc
+int HelpMain(const Words& words);
+int CompletionMain(const Words& words);
+int CompleteMain(const Words& words);  // Hidden: what a shell asks while the user types.
+int ManMain(const Words& words);       // Hidden: writes the man pages.
+std::string HelpText(const Command& command);
+
+// cli/entry/shim_links.cc
+int ShimsMain(const Words& words);
+/// The entry point of the tool that this program was called as ("sbatch"); null for divvy itself.
+int (*FindShim(std::string_view name))(const Words& words);
+const std::vector<std::string_view>& ShimNames();
+
+/// All of the command line, argv[0] included.
+int Main(const Words& words);
+
+}  // namespace divvy::cli

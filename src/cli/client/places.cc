@@ -1,0 +1,167 @@
+#include "cli/client/places.h"
+
+#include <cmath>
+
+#include "base/text.h"
+#include "cli/client/job_text.h"
+#include "dialect/options/quantities.h"
+#include "dialect/options/slurm_hostlist.h"
+
+namespace divvy::cli {
+namespace {
+
+std::string Named(const std::string& node, const std::string& own) { return node.empty() ? own : node; }
+
+/// Its elements are wherever each of them is.
+template <typename View>
+bool IsArray(const View& job) {
+  return !job.array_index && (job.count != 1 || !job.array_indices.empty());
+}
+
+std::string Ranks(std::int64_t first, std::int64_t count) {
+  if (count < 2) return "rank " + std::to_string(first);
+  return "ranks " + std::to_string(first) + "-" + std::to_string(first + count - 1);
+}
+
+std::string Gpus(const std::vector<std::int64_t>& gpus) {
+  if (gpus.empty()) return "no GPU";
+  return (gpus.size() > 1 ? "GPUs " : "GPU ") + GpuList(gpus);
+}
+
+/// Of a heterogeneous job: its machines by component, for so its ranks count.
+std::vector<std::string> PartLines(const wire::JobDetail& job, const std::string& own) {
+  std::vector<std::string> lines;
+  std::int64_t rank = 0;
+  for (std::size_t component = 0; component <= job.request.others.size(); ++component) {
+    for (const wire::SeatView& seat : job.seats) {
+      for (const wire::SeatPartView& part : seat.parts) {
+        if (part.component != static_cast<std::int64_t>(component)) continue;
+        lines.push_back("component " + std::to_string(component) + " on " + Named(seat.node, own) + ": " +
+                        Ranks(rank, part.tasks) + ", " + Gpus(part.gpus));
+        rank += part.tasks;
+      }
+    }
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string NameAmongSeveral(Api& api) {
+  const auto status = api.Status();
+  return status ? status->node : "";
+}
+
+std::string OwnName(Api& api) {
+  const std::string name = NameAmongSeveral(api);
+  return name.empty() ? "localhost" : name;
+}
+
+std::string NodeText(const wire::JobView& job, const std::string& own) {
+  if (!job.start_time || IsArray(job)) return "";
+  std::string text = Named(job.node, own);
+  if (job.seats.size() > 1) text += "+" + std::to_string(job.seats.size() - 1);
+  return text;
+}
+
+std::vector<std::string> SeatLines(const wire::JobDetail& job, const std::string& own) {
+  std::vector<std::string> lines;
+  std::int64_t rank = 0;
+  for (const wire::SeatView& seat : job.seats) {
+    lines.push_back(Named(seat.node, own) + ": " + Ranks(rank, seat.tasks) + ", " + Gpus(seat.gpus));
+    rank += seat.tasks;
+  }
+  if (!job.request.others.empty()) lines = PartLines(job, own);
+  const bool is_somewhere = !job.node.empty() || (job.start_time && !own.empty());
+  if (lines.empty() && is_somewhere && !IsArray(job)) lines.push_back(Named(job.node, own));
+  return lines;
+}
+
+wire::RequestView ComponentOf(const wire::RequestView& request, std::size_t component) {
+  wire::RequestView one = request;
+  one.others.clear();
+  if (component == 0) return one;
+  const wire::ComponentView& its = request.others[component - 1];
+  one.gpus = its.gpus;
+  one.gpu_type = its.gpu_type;
+  one.gpu_memory_bytes = its.gpu_memory_bytes;
+  one.cpus = its.cpus;
+  one.memory_bytes = its.memory_bytes;
+  one.tasks = its.tasks;
+  one.nodes = its.nodes;
+  one.spreads_tasks = its.spreads_tasks;
+  one.constraint = its.constraint;
+  one.node_list = its.node_list;
+  one.excluded_nodes = its.excluded_nodes;
+  return one;
+}
+
+std::vector<std::string> ComponentLines(const wire::RequestView& request) {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i <= request.others.size(); ++i) {
+    wire::RequestView one = ComponentOf(request, i);
+    one.time_limit_s = 0;
+    const std::string pool = i == 0 ? "" : request.others[i - 1].pool;
+    lines.push_back(AsksFor(one) + (pool.empty() ? "" : ", pool " + pool));
+  }
+  return lines;
+}
+
+std::string GpuCount(const wire::RequestView& request) {
+  if (!request.others.empty()) {
+    wire::RequestView one = request;
+    one.others.clear();
+    std::string text = GpuCount(one);
+    for (const wire::ComponentView& its : request.others) {
+      one.gpus = its.gpus;
+      one.nodes = its.nodes;
+      text += "+" + GpuCount(one);
+    }
+    return text;
+  }
+  if (request.portion.any()) {
+    const std::string part =
+        request.portion.is_by_memory() ? PortionText(request.portion) : PartsText(request.portion.request);
+    return (request.gpus > 1 ? std::to_string(request.gpus) + "x" : "") + part;
+  }
+  if (!request.slice.empty()) return request.slice;
+  const std::string gpus = std::to_string(request.gpus);
+  if (request.nodes > 1) return std::to_string(request.nodes) + "x" + gpus;
+  return gpus + (request.gpus_most > 0 ? ".." + std::to_string(request.gpus_most) : "");
+}
+
+bool EndsByDeadline(const wire::RequestView& request, std::optional<double> start_time) {
+  // A run's limit follows the moment at which it really began by the second.
+  constexpr double kSlackS = 2;
+  return start_time && request.end_by && request.time_limit_s > 0 &&
+         std::abs(*start_time + request.time_limit_s - *request.end_by) <= kSlackS;
+}
+
+std::string AsksFor(const wire::RequestView& request) {
+  std::string asks = request.portion.any() ? PortionText(request.portion) + " of " +
+                                                 (request.gpus > 1 ? "each of " + Plural(request.gpus, "GPU") : "a GPU")
+                     : !request.slice.empty() ? "a slice " + request.slice + " of a GPU"
+                     : request.gpus == 0      ? "no GPU"
+                     : request.gpus_most > 0  ? GpuCount(request) + " GPUs"
+                                              : Plural(request.gpus, "GPU");
+  const std::string each = request.nodes > 1 ? " each" : "";
+  if (request.nodes > 1) asks = Plural(request.nodes, "machine") + " with " + asks + each;
+  if (!request.gpu_type.empty()) asks += " of type " + request.gpu_type;
+  if (!request.topology.empty()) asks += ", topology " + request.topology;
+  if (request.gpu_memory_bytes > 0)
+    asks += ", " + dialect::FormatSize(Bytes(request.gpu_memory_bytes)) + " on each" + (each.empty() ? "" : " GPU");
+  if (request.cpus > 0) asks += ", " + Plural(request.cpus, "CPU") + each;
+  if (request.memory_bytes > 0) asks += ", " + dialect::FormatSize(Bytes(request.memory_bytes)) + " of memory" + each;
+  if (request.tasks > 1 && (request.nodes > 1 || request.spreads_tasks)) {
+    asks += ", " + Plural(request.tasks, "task");
+    if (request.spreads_tasks) asks += " on as few machines as it takes";
+  }
+  if (!request.constraint.empty()) asks += ", where " + request.constraint;
+  if (!request.node_list.empty()) asks += ", on " + dialect::FoldHostList(request.node_list);
+  if (!request.excluded_nodes.empty()) asks += ", not on " + dialect::FoldHostList(request.excluded_nodes);
+  if (request.time_limit_s > 0)
+    asks += ", at most " + dialect::FormatDuration(Duration(static_cast<std::int64_t>(request.time_limit_s * 1e9)));
+  return asks;
+}
+
+}  // namespace divvy::cli

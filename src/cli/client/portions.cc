@@ -1,0 +1,139 @@
+// divvy resize, park, wake, move: jobs that have parts of GPUs.
+#include <optional>
+
+#include "base/text.h"
+#include "cli/client/actions.h"
+#include "cli/client/api.h"
+#include "cli/client/commands.h"
+#include "cli/client/patience.h"
+#include "dialect/options/job_options.h"
+#include "dialect/options/option_values.h"
+#include "dialect/options/portion_options.h"
+#include "dialect/options/quantities.h"
+
+namespace divvy::cli {
+namespace {
+
+using dialect::Option;
+using dialect::Takes;
+
+/// What of a part of a GPU can change: as at a submission.
+std::vector<Option> ResizeTable(wire::JobSelector& select, JobSpec& spec) {
+  std::vector<Option> table = SelectTable(select);
+  table.push_back({"gpus", 'g', Takes::kValue, "PART", "The part of each of its GPUs that is its own",
+                   [&spec](std::string_view value) -> Status {
+                     DIVVY_CHECK(dialect::ApplyGpus(value, spec.request));
+                     if (spec.request.gpus > 0) return {};
+                     return InvalidArgument("'" + std::string(value) +
+                                            "': a job that shares its GPU goes on sharing it; name a part, such as "
+                                            "--gpus 0.25");
+                   }});
+  table.push_back({"gpu-memory", 0, Takes::kValue, "SIZE", "The same by memory, such as 20G",
+                   [&spec](std::string_view value) -> Status {
+                     DIVVY_TRY(spec.request.gpu_memory, dialect::ParseSize(value, dialect::kMebibyte));
+                     if (spec.request.gpu_memory >= kSmallestPart) return {};
+                     return InvalidArgument("'" + std::string(value) +
+                                            "' of a GPU's memory is too little for any program; ask for 512M or more");
+                   }});
+  std::vector<Option> more;
+  dialect::AddPortionOptions(more, spec);
+  for (Option& option : more) {
+    if (option.name == "gpu-limit" || option.name == "gpu-memory-limit" || option.name == "compute")
+      table.push_back(std::move(option));
+  }
+  return table;
+}
+
+Result<GpuPortion> PortionOf(JobSpec& spec) {
+  const bool says_whole =
+      spec.request.gpus > 0 && spec.request.portion.request == GpuShare() && spec.request.gpu_memory == Bytes();
+  if (says_whole)
+    return InvalidArgument(
+        "a job that shares its GPU goes on sharing it; name a part, such as --gpus 0.5, and "
+        "--gpu-limit 1.0 for all of it while nobody else wants it");
+  if (spec.request.portion == GpuPortion() && spec.request.gpu_memory == Bytes()) {
+    return InvalidArgument(
+        "write what is to change: divvy resize ID --gpus 0.5, --gpu-limit 1.0, --gpu-memory 20G, "
+        "--gpu-memory-limit 40G or --compute 0.3");
+  }
+  if (spec.request.gpus > 1)
+    return InvalidArgument("how many GPUs a job has parts of stays as it is; name the part of each: --gpus " +
+                           PartsText(spec.request.portion.request));
+  // A limit or a share of the time alone changes what the job has, which the daemon knows.
+  const bool says_request = spec.request.portion.request > GpuShare() || spec.request.gpu_memory > Bytes();
+  if (!says_request) return spec.request.portion;
+  dialect::CompletePortion(spec);
+  DIVVY_CHECK(dialect::CheckPortion(spec));
+  return spec.request.portion;
+}
+
+int Send(const Words& words, std::string_view action, std::vector<Option> table, wire::PortionRequest& request,
+         const std::function<Status()>& complete) {
+  const auto parsed = dialect::ParseOptions(table, words);
+  if (!parsed) return Fail(parsed.error());
+  request.select.ids = parsed->positional;
+  if (const Status selects = CheckSelection(request.select, action); !selects) return Fail(selects.error());
+  if (const Status whole = complete ? complete() : Status(); !whole) return Fail(whole.error());
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  // What is moved, parked or woken are gigabytes, and to fit in the host's memory takes room there.
+  std::optional<Patience> patience(std::in_place, std::string(action) + ": the daemon is at it");
+  const auto results = api->Portion(action, request);
+  patience.reset();
+  return ReportActions(results);
+}
+
+std::vector<Option> MoveTable(wire::PortionRequest& request) {
+  std::vector<Option> table = SelectTable(request.select);
+  table.push_back({"to", 0, Takes::kValue, "GPU[,GPU...]", "GPUs of its machine, as many as it has parts of",
+                   [&request](std::string_view value) -> Status {
+                     for (const std::string_view part : Split(value, ',')) {
+                       DIVVY_TRY(const int gpu, dialect::ReadCount(part, 0, GpuSet::kCapacity - 1, "a GPU"));
+                       request.to.push_back(gpu);
+                     }
+                     return {};
+                   }});
+  return table;
+}
+
+}  // namespace
+
+std::vector<Option> ResizeOptions() {
+  static wire::JobSelector select;
+  static JobSpec spec;
+  return ResizeTable(select, spec);
+}
+
+int ResizeMain(const Words& words) {
+  wire::PortionRequest request;
+  JobSpec spec;
+  return Send(words, "resize", ResizeTable(request.select, spec), request, [&]() -> Status {
+    DIVVY_TRY(request.portion, PortionOf(spec));
+    return {};
+  });
+}
+
+int ParkMain(const Words& words) {
+  wire::PortionRequest request;
+  return Send(words, "park", SelectTable(request.select), request, {});
+}
+
+int WakeMain(const Words& words) {
+  wire::PortionRequest request;
+  return Send(words, "wake", SelectTable(request.select), request, {});
+}
+
+std::vector<Option> MoveOptions() {
+  static wire::PortionRequest request;
+  return MoveTable(request);
+}
+
+int MoveMain(const Words& words) {
+  wire::PortionRequest request;
+  return Send(words, "move", MoveTable(request), request, [&]() -> Status {
+    if (request.to.empty()) return InvalidArgument("say where to: divvy move 17 --to 3");
+    return {};
+  });
+}
+
+}  // namespace divvy::cli

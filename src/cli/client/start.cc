@@ -1,0 +1,136 @@
+#include "cli/client/start.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <pwd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "base/text.h"
+#include "cli/client/command.h"
+#include "cli/client/patience.h"
+#include "platform/os/launch_descriptor.h"
+#include "platform/os/spawn.h"
+
+extern "C" char** environ;
+
+namespace divvy::cli {
+namespace {
+
+// A start recovers from the store and looks for GPUs; a sick driver may take its time.
+constexpr int kStartMostMs = 60'000;
+// Who has said that it does not start has only to close its files.
+constexpr int kEndMostMs = 10'000;
+
+/// Reads what the starting process says: "ready" or an error. Empty text: it ended without a word.
+Result<std::string> AwaitReady(int fd, const std::string& who) {
+  std::string text;
+  pollfd poll{fd, POLLIN, 0};
+  while (true) {
+    const int ready = ::poll(&poll, 1, kStartMostMs);
+    if (ready == 0) return Error{ErrorCode::kTimedOut, who + " was not ready within a minute; its log says more"};
+    if (ready < 0 && errno == EINTR) continue;
+    char buffer[4096];
+    const ssize_t got = ::read(fd, buffer, sizeof buffer);
+    if (got <= 0) return text;
+    text.append(buffer, static_cast<std::size_t>(got));
+    if (text.ends_with('\n')) return text;
+  }
+}
+
+/// Who did not start holds its lock until it has ended: whoever is told so early and tries again would find it in the
+/// way.
+void AwaitEnd(pid_t pid) {
+  const Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!process.is_open()) return;
+  pollfd end{process.get(), POLLIN, 0};
+  while (::poll(&end, 1, kEndMostMs) < 0 && errno == EINTR) {
+  }
+}
+
+std::vector<char*> PointersTo(std::vector<std::string>& arguments) {
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  return argv;
+}
+
+}  // namespace
+
+int StartInPlace(std::vector<std::string> arguments) {
+  ::execv("/proc/self/exe", PointersTo(arguments).data());
+  return Fail(Internal("cannot start: " + std::string(std::strerror(errno))));
+}
+
+Status StartDetached(std::vector<std::string> arguments, const std::string& who) {
+  arguments.emplace_back("--detached");
+  int ready[2];
+  if (::pipe2(ready, O_CLOEXEC) != 0) return Internal("cannot make a pipe: " + std::string(std::strerror(errno)));
+  Spawn spawn(Spawn::Apart::kSession);
+  // Its words before it has its log go to the pipe.
+  spawn.OpenNull(STDIN_FILENO).OpenNull(STDOUT_FILENO).Give(STDERR_FILENO, ready[1]);
+  const auto pid = spawn.Start("/proc/self/exe", arguments);
+  ::close(ready[1]);
+  if (!pid) {
+    ::close(ready[0]);
+    return Internal("cannot start " + who + ": " + pid.error().message);
+  }
+  std::optional<Patience> patience(std::in_place, "starting " + who);
+  const auto said = AwaitReady(ready[0], who);
+  patience.reset();
+  ::close(ready[0]);
+  if (!said) return said.error();
+  if (*said == "ready\n") return {};
+  AwaitEnd(*pid);
+  std::string text(Trim(*said));
+  if (text.starts_with("divvy: ")) text.erase(0, 7);
+  return FailedPrecondition(text.empty() ? who + " ended before it was ready; its log says more" : text);
+}
+
+Status StartLauncher(const LauncherWishes& wishes) {
+  std::vector<std::string> launcher = {"divvy", "internal-launcher-service", "--leaves-when-idle"};
+  const auto add = [&launcher](const char* option, const std::string& value) {
+    if (!value.empty()) launcher.insert(launcher.end(), {option, value});
+  };
+  add("--emulate", wishes.emulate);
+  add("--emulate-as", wishes.emulate_as);
+  add("--controllers-key", wishes.controllers_key);
+  return StartDetached(std::move(launcher), "the launcher");
+}
+
+Status LeaveRootToLauncher(const std::string& what, const LauncherWishes& wishes) {
+  const passwd* user = ::getpwnam("divvy");
+  if (::geteuid() != 0 && user != nullptr && user->pw_uid == ::geteuid()) return {};
+  if (::geteuid() != 0) {
+    const bool is_agent = what == "agent";
+    return PermissionDenied("the " + what + " of this machine is root's to start: systemctl start " +
+                            (is_agent ? "divvy-agent, or divvy agent" : "divvy, or divvy up") + " as root; for a" +
+                            (is_agent ? "n" : "") + " " + what + " of your own set DIVVY_HOME to an empty folder");
+  }
+  DIVVY_CHECK(StartLauncher(wishes));
+  // The daemon speaks with strangers, so of the environment of root's shell it gets these variables alone.
+  std::vector<std::string> kept;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view variable(*entry);
+    const std::string_view name = variable.substr(0, variable.find('='));
+    const bool is_wanted = name == "PATH" || name == "LANG" || name == "TZ" || name == "TMPDIR" ||
+                           name.starts_with("LC_") || name.starts_with("DIVVY_") || name == "SSL_CERT_FILE";
+    if (is_wanted) kept.emplace_back(variable);
+  }
+  ::clearenv();
+  for (const std::string& variable : kept)
+    ::setenv(variable.substr(0, variable.find('=')).c_str(), variable.substr(variable.find('=') + 1).c_str(), 1);
+  user = ::getpwnam("divvy");
+  if (user == nullptr || user->pw_uid == 0) return Internal("the launcher has made no user divvy");
+  if (::initgroups(user->pw_name, user->pw_gid) != 0 || ::setresgid(user->pw_gid, user->pw_gid, user->pw_gid) != 0 ||
+      ::setresuid(user->pw_uid, user->pw_uid, user->pw_uid) != 0)
+    return Internal("cannot become user divvy: " + std::string(std::strerror(errno)));
+  return {};
+}
+
+}  // namespace divvy::cli

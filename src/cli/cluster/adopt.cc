@@ -1,0 +1,115 @@
+// divvy adopt: runs that were found on nodes and that the store does not know.
+#include <cstdio>
+#include <string>
+
+#include "base/text.h"
+#include "cli/client/actions.h"
+#include "cli/client/api.h"
+#include "cli/client/commands.h"
+#include "cli/client/job_text.h"
+#include "cli/client/shown_answer.h"
+#include "cli/client/table.h"
+#include "wire/messages/codec.h"
+#include "wire/messages/messages_nodes.h"
+
+namespace divvy::cli {
+namespace {
+
+struct AdoptFlags {
+  ListingOptions listing;
+  bool is_all = false;
+  bool ends = false;
+};
+
+std::vector<dialect::Option> AdoptTable(AdoptFlags& flags) {
+  const auto set = [](bool& into) {
+    return [&into](std::string_view) -> Status {
+      into = true;
+      return {};
+    };
+  };
+  std::vector<dialect::Option> table = ListingOptionTable(flags.listing);
+  table.push_back({"all", 'a', dialect::Takes::kNothing, "", "All runs that were found", set(flags.is_all), {}, false});
+  table.push_back({"end",
+                   0,
+                   dialect::Takes::kNothing,
+                   "",
+                   "End the runs and forget them, instead of taking them over",
+                   set(flags.ends),
+                   {},
+                   false});
+  return table;
+}
+
+const std::vector<Column>& FoundColumns() {
+  static const std::vector<Column> columns = {{"ID", true, true, false},     {"NAME", false, true, true},
+                                              {"USER", false, true, false},  {"NODE", false, true, true},
+                                              {"GPUS", false, true, false},  {"SINCE", false, true, false},
+                                              {"STATE", false, true, false}, {"EXIT", true, true, false}};
+  return columns;
+}
+
+std::vector<Cell> Row(const wire::FoundView& view, bool is_csv) {
+  std::string gpus;
+  for (const std::int64_t gpu : view.gpus) gpus += (gpus.empty() ? "" : ",") + std::to_string(gpu);
+  return {{ToString(view.job), Colour::kBold},
+          {view.name, Colour::kNone},
+          {view.user, Colour::kNone},
+          {view.node, Colour::kNone},
+          {gpus, Colour::kNone},
+          {is_csv ? Moment(view.started) : DayAndTime(view.started), Colour::kNone},
+          {view.state, Colour::kNone},
+          {view.exit_code ? std::to_string(*view.exit_code) : "", Colour::kNone}};
+}
+
+Result<std::vector<wire::FoundView>> AskFound() {
+  DIVVY_TRY(Api api, Api::Connect());
+  DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/found", ""));
+  return DecodeShown<std::vector<wire::FoundView>>(text);
+}
+
+}  // namespace
+
+std::vector<dialect::Option> AdoptOptions() {
+  static AdoptFlags scratch;
+  return AdoptTable(scratch);
+}
+
+int AdoptMain(const Words& words) {
+  AdoptFlags flags;
+  const auto parsed = dialect::ParseOptions(AdoptTable(flags), words);
+  if (!parsed) return Fail(parsed.error());
+  Words ids = parsed->positional;
+  if (flags.is_all && !ids.empty())
+    return Fail(InvalidArgument("--all means every run that was found; leave out the ids"));
+  if (!flags.is_all && ids.empty()) {
+    if (flags.ends)
+      return Fail(InvalidArgument("--end takes ids, or --all; divvy adopt lists the runs that were found"));
+    return ShowListing(flags.listing, [&]() -> Result<std::string> {
+      DIVVY_TRY(const auto views, AskFound());
+      if (flags.listing.json) return wire::Encode(views) + "\n";
+      if (views.empty() && !flags.listing.csv) return std::string("The store knows every run that is there.\n");
+      std::vector<std::vector<Cell>> rows;
+      for (const wire::FoundView& view : views) rows.push_back(Row(view, flags.listing.csv));
+      return RenderTable(FoundColumns(), rows, flags.listing);
+    });
+  }
+  if (flags.is_all) {
+    const auto views = AskFound();
+    if (!views) return Fail(views.error());
+    for (const wire::FoundView& view : *views) ids.push_back(ToString(view.job));
+  }
+  std::vector<std::string> bodies;
+  for (const std::string& word : ids) {
+    const auto id = ParseInteger(word);
+    if (!id || *id <= 0)
+      return Fail(InvalidArgument("'" + word + "' is not a job's id; divvy adopt lists the runs that were found"));
+    wire::FoundRequest request;
+    request.job = JobId(static_cast<std::uint64_t>(*id));
+    request.ends = flags.ends;
+    bodies.push_back(wire::EncodeChanged(request));
+  }
+  return PostEach("/v1/found", bodies);
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,260 @@
+// divvy agent: this machine as a node of a controller on another one.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <optional>
+#include <string>
+
+#include "base/text.h"
+#include "cli/client/commands.h"
+#include "cli/client/start.h"
+#include "platform/os/places.h"
+#include "platform/users/secret_file.h"
+#include "wire/http/token_line.h"
+
+namespace divvy::cli {
+namespace {
+
+using dialect::Option;
+using dialect::Takes;
+
+constexpr std::size_t kMostState = std::size_t{64} << 10;
+
+struct AgentFlags {
+  std::string join;
+  std::string join_file;
+  std::string name;
+  std::string emulate;
+  std::vector<std::string> labels;
+  bool is_detached = false;
+  bool is_stop = false;
+  bool is_quiet = false;
+};
+
+std::vector<Option> AgentTable(AgentFlags& flags) {
+  const auto text = [](std::string& into) {
+    return [&into](std::string_view value) -> Status {
+      if (value.empty()) return InvalidArgument("the value is empty");
+      into = value;
+      return {};
+    };
+  };
+  const auto set = [](bool& flag) {
+    return [&flag](std::string_view) -> Status {
+      flag = true;
+      return {};
+    };
+  };
+  std::vector<Option> table;
+  table.push_back({"join",
+                   'j',
+                   Takes::kValue,
+                   "LINE|-",
+                   "The line that divvy token create --node printed; -: from standard input",
+                   text(flags.join),
+                   {},
+                   false});
+  table.push_back({"join-file", 0, Takes::kValue, "FILE", "A file with that line", text(flags.join_file), {}, false});
+  table.push_back({"name",
+                   'n',
+                   Takes::kValue,
+                   "NAME",
+                   "What the node is called; as the machine unless given",
+                   text(flags.name),
+                   {},
+                   false});
+  table.push_back({"label",
+                   'l',
+                   Takes::kValue,
+                   "NAME=VALUE",
+                   "Something to know the machine by: rack=r7, block=b2",
+                   [&flags](std::string_view value) -> Status {
+                     const std::size_t equals = value.find('=');
+                     if (equals == 0 || equals == std::string_view::npos)
+                       return InvalidArgument("a label is NAME=VALUE");
+                     flags.labels.emplace_back(value);
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"emulate",
+                   0,
+                   Takes::kValue,
+                   "SPEC|FILE",
+                   "Stand-in GPUs instead of real ones: 8xH100-80GB, or a description file",
+                   text(flags.emulate),
+                   {},
+                   false});
+  table.push_back({"detach",
+                   'd',
+                   Takes::kNothing,
+                   "",
+                   "Return when the node is in, and go on in the background",
+                   set(flags.is_detached),
+                   {},
+                   false});
+  table.push_back({"stop",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "End the agent of this machine; its jobs go on until the next one tells of them",
+                   set(flags.is_stop),
+                   {},
+                   false});
+  table.push_back(QuietOption(flags.is_quiet));
+  return table;
+}
+
+/// Nothing where none was given.
+Result<std::optional<TokenLine>> JoinLine(const AgentFlags& flags) {
+  if (!flags.join.empty() && !flags.join_file.empty())
+    return InvalidArgument("--join and --join-file say the same; one of them is enough");
+  std::string text = flags.join;
+  if (flags.join == "-") {
+    if (::isatty(STDIN_FILENO) == 1) std::fprintf(stderr, "The line that divvy token create --node printed: ");
+    text.clear();
+    std::getline(std::cin, text);
+  } else if (!flags.join_file.empty()) {
+    std::FILE* file = std::fopen(flags.join_file.c_str(), "re");
+    if (file == nullptr) return NotFound("cannot read " + flags.join_file + ": " + std::strerror(errno));
+    char line[4096] = "";
+    static_cast<void>(!std::fgets(line, sizeof line, file));
+    std::fclose(file);
+    text = line;
+  } else if (flags.join.empty()) {
+    return std::optional<TokenLine>();
+  }
+  DIVVY_TRY(TokenLine line, ParseTokenLine(text));
+  return std::optional(std::move(line));
+}
+
+/// A descriptor from which the agent reads it: on its command line everybody could.
+Result<int> HandOver(const std::string& line) {
+  int ends[2];
+  if (::pipe(ends) != 0) return Internal("cannot make a pipe: " + std::string(std::strerror(errno)));
+  // A line fits into a pipe.
+  const bool is_written = ::write(ends[1], line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  ::close(ends[1]);
+  if (!is_written) return Internal("cannot write to a pipe");
+  return ends[0];
+}
+
+/// Ends the agent that holds the lock, and waits until it has let go of it.
+int StopAgent(bool is_quiet) {
+  const std::string path = FindPlaces().state + "/agent/agent.lock";
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0 && errno != ENOENT) return Fail(PermissionDenied("cannot open " + path + ": " + std::strerror(errno)));
+  if (fd < 0 || ::flock(fd, LOCK_SH | LOCK_NB) == 0) {
+    if (fd >= 0) ::close(fd);
+    return Fail(FailedPrecondition("no agent runs here (" + path.substr(0, path.rfind('/')) + ")"));
+  }
+  // The file is its owner's, and may name any process: so only one of that owner's is ended.
+  struct stat about = {};
+  if (::geteuid() == 0 && (::fstat(fd, &about) != 0 || ::setresuid(about.st_uid, about.st_uid, about.st_uid) != 0))
+    return Fail(Internal("cannot become the owner of " + path + ": " + std::strerror(errno)));
+  char text[32] = "";
+  static_cast<void>(!::pread(fd, text, sizeof text - 1, 0));
+  const auto pid = static_cast<pid_t>(std::strtol(text, nullptr, 10));
+  if (pid <= 1) return Fail(Internal(path + " names no process"));
+  if (::kill(pid, SIGTERM) != 0)
+    return Fail(PermissionDenied("cannot end the agent (pid " + std::to_string(pid) + "): " + std::strerror(errno)));
+  for (int tries = 0; ::flock(fd, LOCK_SH | LOCK_NB) != 0; ++tries) {
+    if (tries == 1'000)
+      return Fail(Internal("the agent (pid " + std::to_string(pid) + ") was told to end and has not within 10 s"));
+    ::usleep(10'000);
+  }
+  ::close(fd);
+  if (!is_quiet) std::printf("The agent has ended; divvy agent --detach starts it again.\n");
+  return 0;
+}
+
+/// What the agent has kept about itself (daemon/agent/agent_state.h); empty: nothing.
+std::string KeptValue(const Places& places, std::string_view key) {
+  // Root reads it in a folder of another user's, so nothing but a small plain file will do.
+  const auto kept = ReadSecret(places.state + "/agent/agent.state", kMostState);
+  const std::string text = kept ? *kept : "";
+  for (const std::string_view line : Split(text, '\n')) {
+    if (line.starts_with(std::string(key) + " ")) return std::string(line.substr(key.size() + 1));
+  }
+  return "";
+}
+
+/// The machine's agent is not root: its launcher, which is, gets what root alone may tell it.
+Status LeaveRoot(const Places& places, const AgentFlags& flags, const std::optional<TokenLine>& line) {
+  LauncherWishes wishes;
+  wishes.emulate = flags.emulate;
+  // What the agent has kept is believed only where there are no stand-in GPUs yet: it was an earlier release's, of
+  // root's.
+  if (flags.emulate.empty() && ::access(places.emulation.c_str(), F_OK) != 0)
+    wishes.emulate = KeptValue(places, "emulate");
+  const std::string kept_name = KeptValue(places, "name");
+  wishes.emulate_as = !flags.name.empty() ? flags.name : !kept_name.empty() ? kept_name : HostName();
+  const std::string node_of = KeptValue(places, "fingerprint");
+  // The agent refuses to join another controller than it has joined.
+  if (line && (node_of.empty() || node_of == line->fingerprint)) wishes.controllers_key = line->launcher_key;
+  const bool has_its_key = ::access(places.controllers_key.c_str(), F_OK) == 0 && line && node_of == line->fingerprint;
+  if (line && line->launcher_key.empty() && !has_its_key) {
+    return FailedPrecondition(
+        "this token has no launcher key, so this machine can run no jobs of users for the controller at " +
+        ToString(line->controller) +
+        "; a machine's agent needs a controller that root serves (divvy up as root) and a token that divvy token " +
+        "create --node has printed on that machine; an agent that is root itself runs with DIVVY_HOME set to a folder");
+  }
+  return LeaveRootToLauncher("agent", wishes);
+}
+
+/// As which node of whom, from what the agent has just kept.
+void SayUp(const Places& places) {
+  const std::string node = KeptValue(places, "name"), controller = KeptValue(places, "controller");
+  std::printf("The agent is up: this machine is %s of %s; its log is %s/agent/agent.log.\n",
+              node.empty() ? "a node" : ("node " + node).c_str(),
+              controller.empty() ? "its controller" : ("the controller at " + controller).c_str(),
+              places.state.c_str());
+}
+
+}  // namespace
+
+std::vector<Option> AgentOptions() {
+  static AgentFlags scratch;
+  return AgentTable(scratch);
+}
+
+int AgentMain(const Words& words) {
+  AgentFlags flags;
+  const auto parsed = dialect::ParseOptions(AgentTable(flags), words);
+  if (!parsed) return Fail(parsed.error());
+  if (!parsed->positional.empty()) {
+    return Fail(InvalidArgument("divvy agent takes no word like '" + parsed->positional.front() +
+                                "'; a token line goes behind --join"));
+  }
+  if (flags.is_stop) return StopAgent(flags.is_quiet);
+  const auto line = JoinLine(flags);
+  if (!line) return Fail(line.error());
+  const Places places = FindPlaces();
+  if (places.is_machine_wide) {
+    if (const Status ready = LeaveRoot(places, flags, *line); !ready) return Fail(ready.error());
+  }
+  std::vector<std::string> arguments = {"divvy", "internal-agent"};
+  if (*line) {
+    const auto fd = HandOver(ToString(**line));
+    if (!fd) return Fail(fd.error());
+    arguments.insert(arguments.end(), {"--join-fd", std::to_string(*fd)});
+  }
+  if (!flags.name.empty()) arguments.insert(arguments.end(), {"--name", flags.name});
+  if (!flags.emulate.empty()) arguments.insert(arguments.end(), {"--emulate", flags.emulate});
+  for (const std::string& label : flags.labels) arguments.insert(arguments.end(), {"--label", label});
+  if (!flags.is_detached) return StartInPlace(std::move(arguments));
+  if (const Status started = StartDetached(std::move(arguments), "the agent"); !started) return Fail(started.error());
+  if (!flags.is_quiet) SayUp(places);
+  return 0;
+}
+
+}  // namespace divvy::cli

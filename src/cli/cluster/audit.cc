@@ -1,0 +1,33 @@
+// divvy audit: whether the audit log of this machine's daemon is as it was written.
+#include <cstdio>
+
+#include "cli/client/command.h"
+#include "cli/client/commands.h"
+#include "platform/net/audit_chain.h"
+#include "platform/os/places.h"
+
+namespace divvy::cli {
+
+int AuditMain(const Words& words) {
+  if (words.empty() || words.front() != "verify" || words.size() > 2)
+    return Fail(InvalidArgument("write: divvy audit verify [HASH]"));
+  if (words.size() > 1 &&
+      (words[1].size() != 64 || words[1].find_first_not_of("0123456789abcdef") != std::string::npos))
+    return Fail(InvalidArgument("'" + words[1] + "' is no hash of the log: 64 of the digits 0-9 and a-f"));
+  const std::string path = FindPlaces().state + "/audit.log";
+  const auto chain = VerifyAuditLog(path, words.size() > 1 ? words[1] : "");
+  if (!chain) return Fail(chain.error());
+  std::printf("%s is as it was written: %llu lines\n", path.c_str(), static_cast<unsigned long long>(chain->lines));
+  if (chain->unchained > 0) {
+    std::printf("%llu lines before them are of an older release and have no hashes\n",
+                static_cast<unsigned long long>(chain->unchained));
+  }
+  if (chain->has_older) std::printf("the first line follows a log that was turned over and is gone\n");
+  if (!chain->newest.empty()) {
+    std::printf("newest hash: %s\n", chain->newest.c_str());
+    std::printf("Keep it elsewhere: divvy audit verify HASH finds out whether lines were removed at the end.\n");
+  }
+  return 0;
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,243 @@
+// divvy up, down, status: the daemon's life from the command line.
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <map>
+#include <optional>
+
+#include "base/text.h"
+#include "cli/client/answer_options.h"
+#include "cli/client/api.h"
+#include "cli/client/commands.h"
+#include "cli/client/patience.h"
+#include "cli/client/shown_answer.h"
+#include "cli/client/start.h"
+#include "cli/client/table.h"
+#include "dialect/options/quantities.h"
+#include "platform/os/places.h"
+#include "wire/messages/codec.h"
+#include "wire/messages/messages_nodes.h"
+
+namespace divvy::cli {
+namespace {
+
+using dialect::Option;
+using dialect::Takes;
+
+struct UpFlags {
+  std::string emulate;
+  std::string gpus;
+  std::string listen;
+  bool is_foreground = false;
+  bool is_quiet = false;
+};
+
+std::vector<Option> UpTable(UpFlags& flags) {
+  const auto set = [](bool& flag) {
+    return [&flag](std::string_view) -> Status {
+      flag = true;
+      return {};
+    };
+  };
+  const auto text = [](std::string& into) {
+    return [&into](std::string_view value) -> Status {
+      if (value.empty()) return InvalidArgument("the value is empty");
+      into = value;
+      return {};
+    };
+  };
+  std::vector<Option> table;
+  table.push_back({"emulate",
+                   0,
+                   Takes::kValue,
+                   "SPEC|FILE",
+                   "Stand-in GPUs instead of real ones: 8xH100-80GB, or a description file",
+                   text(flags.emulate),
+                   {},
+                   false});
+  table.push_back({"gpus",
+                   0,
+                   Takes::kValue,
+                   "LIST",
+                   "Use only these GPUs for new work: 0-3 or 0,2 (as divvy gpus restrict)",
+                   text(flags.gpus),
+                   {},
+                   false});
+  table.push_back({"listen",
+                   0,
+                   Takes::kValue,
+                   "HOST:PORT",
+                   "Serve other machines there as well, over TLS: 0.0.0.0:7433",
+                   text(flags.listen),
+                   {},
+                   false});
+  table.push_back({"controller",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "As --listen 0.0.0.0:7433",
+                   [&flags](std::string_view) -> Status {
+                     flags.listen = "0.0.0.0:7433";
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"foreground",
+                   'f',
+                   Takes::kNothing,
+                   "",
+                   "Stay in the foreground and log to standard error (for systemd)",
+                   set(flags.is_foreground),
+                   {},
+                   false});
+  table.push_back(QuietOption(flags.is_quiet));
+  return table;
+}
+
+/// "4: 3 up, 1 drained"; empty: there is one alone.
+std::string MachinesText(const std::vector<wire::NodeView>& nodes) {
+  if (nodes.size() < 2) return "";
+  std::map<std::string, int> counts;
+  for (const wire::NodeView& node : nodes) ++counts[node.state];
+  std::vector<std::string> parts;
+  if (const auto up = counts.extract("up")) parts.push_back(std::to_string(up.mapped()) + " up");
+  for (const auto& [state, count] : counts) parts.push_back(std::to_string(count) + " " + state);
+  return std::to_string(nodes.size()) + ": " + Join(parts, ", ");
+}
+
+std::string StatusLine(const wire::StatusView& status, const std::vector<wire::NodeView>& nodes = {}) {
+  std::string out = "divvy " + status.version + " serves at " + status.socket + " (pid " + std::to_string(status.pid) +
+                    ", up " + dialect::FormatDuration(Duration(static_cast<std::int64_t>(status.uptime_s * 1e9))) +
+                    ")\n";
+  out += "GPUs       " + std::to_string(status.gpus_free) + " of " + std::to_string(status.gpus) + " free" +
+         (status.gpus_lent > 0 ? " (" + std::to_string(status.gpus_lent) + " of them lent to parts meanwhile)" : "") +
+         (status.gpus_reserved > 0 ? ", " + std::to_string(status.gpus_reserved) + " reserved; " : "; ") +
+         status.gpu_source + "\n";
+  out += "jobs       " + std::to_string(status.jobs_running) + " running, " + std::to_string(status.jobs_queued) +
+         " queued, " + std::to_string(status.jobs_held) + " held, " + std::to_string(status.jobs_total) + " ever\n";
+  if (const std::string machines = MachinesText(nodes); !machines.empty()) out += "machines   " + machines + "\n";
+  out += "policy     " + status.policy + "\n";
+  out += "isolation  " + status.isolation + "\n";
+  if (!status.listens.empty()) {
+    out += "listens    " + status.listens + " (TLS, with tokens)\n";
+    if (status.gpus == 0)
+      out += "machines   none with GPUs yet; divvy token create --node prints the line by which one joins\n";
+  }
+  if (!status.trouble.empty()) out += Paint(Colour::kRed, "TROUBLE    " + status.trouble) + "\n";
+  for (const std::string& warning : status.warnings) out += Paint(Colour::kYellow, "warning    " + warning) + "\n";
+  return out;
+}
+
+}  // namespace
+
+std::vector<Option> UpOptions() {
+  static UpFlags scratch;
+  return UpTable(scratch);
+}
+
+int UpMain(const Words& words) {
+  UpFlags flags;
+  const auto parsed = dialect::ParseOptions(UpTable(flags), words);
+  if (!parsed) return Fail(parsed.error());
+  if (!parsed->positional.empty())
+    return Fail(InvalidArgument("divvy up takes no word like '" + parsed->positional.front() + "'"));
+  const Places places = FindPlaces();
+  if (auto running = Api::Connect(places.socket)) {
+    const auto status = running->Status();
+    // One that was killed may take connections for another moment.
+    if (status || status.error().code != ErrorCode::kUnreachable) {
+      // The launcher may have been killed while the daemon went on.
+      if (places.is_machine_wide && ::geteuid() == 0) static_cast<void>(StartLauncher());
+      const std::string who =
+          status ? "pid " + std::to_string(status->pid) + " of " + status->user : std::string("another daemon");
+      return Fail({ErrorCode::kAlreadyExists, "a daemon serves at " + places.socket + " already (" + who +
+                                                  "); divvy down ends it, its jobs go on"});
+    }
+  }
+  if (places.is_machine_wide) {
+    if (const Status ready = LeaveRootToLauncher("daemon", {.emulate = flags.emulate}); !ready)
+      return Fail(ready.error());
+  }
+  std::vector<std::string> arguments = {"divvy", "internal-daemon"};
+  if (!flags.emulate.empty()) arguments.insert(arguments.end(), {"--emulate", flags.emulate});
+  if (!flags.gpus.empty()) arguments.insert(arguments.end(), {"--gpus", flags.gpus});
+  if (!flags.listen.empty()) arguments.insert(arguments.end(), {"--listen", flags.listen});
+  if (flags.is_foreground) return StartInPlace(std::move(arguments));
+  if (const Status started = StartDetached(std::move(arguments), "the daemon"); !started) return Fail(started.error());
+  if (flags.is_quiet) return 0;
+  if (const char* other = std::getenv("DIVVY_CONTROLLER"); other != nullptr && *other != '\0')
+    Note("DIVVY_CONTROLLER is set: other commands go to that controller, not to this daemon");
+  auto api = Api::Connect(places.socket);
+  if (!api) return Fail(api.error());
+  const auto status = api->Status();
+  if (!status) return Fail(status.error());
+  std::fputs(StatusLine(*status).c_str(), stdout);
+  return 0;
+}
+
+std::vector<Option> DownOptions() {
+  static bool is_quiet = false;
+  return {QuietOption(is_quiet)};
+}
+
+int DownMain(const Words& words) {
+  bool is_quiet = false;
+  const std::vector<Option> table = {QuietOption(is_quiet)};
+  const auto parsed = dialect::ParseOptions(table, words);
+  if (!parsed) return Fail(parsed.error());
+  if (!parsed->positional.empty())
+    return Fail(
+        InvalidArgument("divvy down takes no word like '" + parsed->positional.front() + "' (divvy cancel ends jobs)"));
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  const auto status = api->Status();
+  if (!status) return Fail(status.error());
+  std::optional<Patience> patience(std::in_place, "the daemon ends");
+  if (const auto down = api->Shutdown(); !down) {
+    patience.reset();
+    return Fail(down.error());
+  }
+  // Down means gone: the next up must not meet it.
+  const pid_t pid = static_cast<pid_t>(status->pid);
+  for (int i = 0; i < 1000 && ::kill(pid, 0) == 0; ++i) {
+    const timespec pause{0, 10'000'000};
+    ::nanosleep(&pause, nullptr);
+  }
+  patience.reset();
+  if (is_quiet) return 0;
+  if (status->jobs_running > 0) {
+    std::printf("The daemon is down. %s and will be known to the next one.\n",
+                (Plural(status->jobs_running, "job") + (status->jobs_running == 1 ? " goes on" : " go on")).c_str());
+  } else {
+    std::printf("The daemon is down.\n");
+  }
+  return 0;
+}
+
+std::vector<Option> StatusOptions() {
+  static ListingOptions scratch;
+  return AnswerOptionTable(scratch);
+}
+
+int StatusMain(const Words& words) {
+  ListingOptions listing;
+  const auto parsed = dialect::ParseOptions(AnswerOptionTable(listing), words);
+  if (!parsed) return Fail(parsed.error());
+  if (!parsed->positional.empty())
+    return Fail(InvalidArgument("divvy status takes no word like '" + parsed->positional.front() +
+                                "' (divvy show tells of a job)"));
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  return ShowListing(listing, [&]() -> Result<std::string> {
+    DIVVY_TRY(const wire::StatusView status, api->Status());
+    if (listing.json) return wire::Encode(status) + "\n";
+    DIVVY_TRY(const std::string nodes, api->Raw("GET", "/v1/nodes", ""));
+    DIVVY_TRY(const auto views, DecodeShown<std::vector<wire::NodeView>>(nodes));
+    return StatusLine(status, views);
+  });
+}
+
+}  // namespace divvy::cli

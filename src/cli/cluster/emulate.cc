@@ -1,0 +1,19 @@
+// divvy emulate: changes what stand-in GPUs show.
+#include <unistd.h>
+
+#include "cli/client/commands.h"
+#include "platform/emulation/emulation.h"
+#include "platform/os/places.h"
+
+namespace divvy::cli {
+
+int EmulateMain(const Words& words) {
+  const Places places = FindPlaces();
+  // An agent keeps its own beside all else that is the agent's.
+  const std::string agents = places.state + "/agent/emulate";
+  const bool is_agents = ::access(places.emulation.c_str(), F_OK) != 0 && ::access(agents.c_str(), F_OK) == 0;
+  const Status driven = DriveEmulation(is_agents ? agents : places.emulation, words);
+  return driven ? 0 : Fail(driven.error());
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,217 @@
+// divvy nodes, divvy node: the machines on which jobs run.
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <string>
+
+#include "base/text.h"
+#include "cli/client/api.h"
+#include "cli/client/commands.h"
+#include "cli/client/shown_answer.h"
+#include "cli/client/table.h"
+#include "dialect/options/quantities.h"
+#include "dialect/options/slurm_hostlist.h"
+#include "wire/messages/codec.h"
+#include "wire/messages/messages_nodes.h"
+#include "wire/messages/messages_teams.h"
+
+namespace divvy::cli {
+namespace {
+
+using dialect::Option;
+using dialect::Takes;
+
+const std::vector<Column>& NodeColumns() {
+  static const std::vector<Column> columns = {{"NAME", false, true, true},
+                                              {"STATE", false, true, false},
+                                              {"GPUS", true, true, false},
+                                              {"FREE", true, true, false},
+                                              {"JOBS", true, true, false},
+                                              {"MODEL", false, true, true},
+                                              {"CPUS", true, true, false, true},
+                                              {"MEMORY", true, true, false, true, false, "memory_bytes"},
+                                              {"HEARD", true, true, false, false, false, "heard_s"},
+                                              {"ADDRESS", false, true, true, true},
+                                              {"REASON", false, true, true, false, true}};
+  return columns;
+}
+
+Colour ColourOf(const std::string& state) {
+  if (state == "lost") return Colour::kRed;
+  return state == "up" ? Colour::kGreen : Colour::kYellow;
+}
+
+std::string HeardText(const wire::NodeView& view, double now) {
+  if (view.is_controller) return "";
+  // It has been there before: what its agent said last is not kept.
+  if (!view.heard) return "before restart";
+  return dialect::FormatDuration(std::chrono::seconds(static_cast<std::int64_t>(std::max(now - *view.heard, 0.0)))) +
+         " ago";
+}
+
+/// "GPUs 2,3 are restricted"; empty: none is.
+std::string RestrictionText(const wire::NodeView& view) {
+  std::string list;
+  for (const std::int64_t gpu : view.gpus_restricted) list += (list.empty() ? "" : ",") + std::to_string(gpu);
+  if (list.empty()) return "";
+  return view.gpus_restricted.size() == 1 ? "GPU " + list + " is restricted" : "GPUs " + list + " are restricted";
+}
+
+// Why it takes no work, or less; with the time that is left of a drain.
+std::string ReasonText(const wire::NodeView& view, double now) {
+  if (!view.deadline) {
+    // Of an administrator who gave none it says by whom.
+    const bool is_unsaid = view.reason.starts_with("by ");
+    std::vector<std::string> reasons = {is_unsaid ? "no reason said, " + view.reason : view.reason,
+                                        RestrictionText(view)};
+    if (!view.alone.empty()) reasons.push_back("job " + view.alone + " has it to itself");
+    if (view.gpus_reserved > 0) reasons.push_back(std::to_string(view.gpus_reserved) + " reserved");
+    std::erase(reasons, "");
+    return Join(reasons, "; ");
+  }
+  const double left = *view.deadline - now;
+  const std::string deadline =
+      left <= 0 ? "its deadline has come"
+                : "deadline in " + dialect::FormatDuration(std::chrono::seconds(static_cast<std::int64_t>(left)));
+  return view.reason.empty() ? deadline : view.reason + "; " + deadline;
+}
+
+/// Seconds, for programs.
+std::string HeardSeconds(const wire::NodeView& view, double now) {
+  if (view.is_controller || !view.heard) return "";
+  return std::to_string(static_cast<std::int64_t>(std::max(now - *view.heard, 0.0)));
+}
+
+std::vector<Cell> Row(const wire::NodeView& view, double now, bool is_csv) {
+  return {{view.name, Colour::kBold},
+          {view.state, ColourOf(view.state)},
+          {std::to_string(view.gpus), Colour::kNone},
+          {std::to_string(view.gpus_free), Colour::kNone},
+          {std::to_string(view.jobs), Colour::kNone},
+          {view.gpu_model.empty() && view.gpus > 0 ? "several" : view.gpu_model, Colour::kNone},
+          {std::to_string(view.cpus), Colour::kNone},
+          {is_csv ? std::to_string(view.memory_bytes) : dialect::FormatSize(Bytes(view.memory_bytes)), Colour::kNone},
+          {is_csv ? HeardSeconds(view, now) : HeardText(view, now), Colour::kNone},
+          {view.is_controller ? "the controller" : view.address, Colour::kNone},
+          {ReasonText(view, now), Colour::kNone}};
+}
+
+struct NodeFlags {
+  wire::NodeRequest request;
+  bool has_deadline = false;
+};
+
+std::vector<Option> NodeTable(NodeFlags& flags) {
+  std::vector<Option> table;
+  table.push_back({"deadline",
+                   0,
+                   Takes::kValue,
+                   "TIME",
+                   "drain: what still runs after so long is stopped, and queued again: 30m, 12h",
+                   [&flags](std::string_view value) -> Status {
+                     DIVVY_TRY(const Duration span, dialect::ParseDuration(value, std::chrono::minutes(1)));
+                     flags.request.deadline_s = ToSeconds(span);
+                     flags.has_deadline = true;
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"reason",
+                   0,
+                   Takes::kValue,
+                   "TEXT",
+                   "cordon, drain: why, for those who look",
+                   [&flags](std::string_view value) -> Status {
+                     flags.request.reason = std::string(value);
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"gone",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "remove: it is away and will not come back (switched off, its disk lost); what ran there counts as "
+                   "lost, or runs again elsewhere",
+                   [&flags](std::string_view) -> Status {
+                     flags.request.is_gone = true;
+                     return {};
+                   },
+                   {},
+                   false});
+  return table;
+}
+
+}  // namespace
+
+std::vector<Option> NodeOptions() {
+  static NodeFlags scratch;
+  return NodeTable(scratch);
+}
+
+std::vector<Option> NodesOptions() {
+  static ListingOptions scratch;
+  return ListingOptionTable(scratch);
+}
+
+int NodesMain(const Words& words) {
+  ListingOptions options;
+  const auto parsed = dialect::ParseOptions(ListingOptionTable(options), words);
+  if (!parsed) return Fail(parsed.error());
+  if (!parsed->positional.empty()) {
+    return Fail(InvalidArgument("divvy nodes takes no word like '" + parsed->positional.front() +
+                                "' (divvy node cordon, drain, resume, remove and label change one)"));
+  }
+  return ShowListing(options, [&]() -> Result<std::string> {
+    DIVVY_TRY(Api api, Api::Connect());
+    DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/nodes", ""));
+    if (options.json) return text + "\n";
+    DIVVY_TRY(const auto views, DecodeShown<std::vector<wire::NodeView>>(text));
+    std::vector<std::vector<Cell>> rows;
+    const auto now = static_cast<double>(std::time(nullptr));
+    for (const auto& view : views) rows.push_back(Row(view, now, options.csv));
+    return RenderTable(NodeColumns(), rows, options);
+  });
+}
+
+int NodeMain(const Words& words) {
+  constexpr std::string_view kUsage = "divvy node cordon|drain|resume|remove|label NAME...";
+  if (words.empty()) return Fail(InvalidArgument("say what to do: " + std::string(kUsage)));
+  const std::string& verb = words.front();
+  if (verb != "cordon" && verb != "drain" && verb != "resume" && verb != "remove" && verb != "label") {
+    return Fail(InvalidArgument("divvy node: there is no '" + verb + "'; there are cordon, drain, resume, remove and " +
+                                "label (divvy nodes lists them)"));
+  }
+  NodeFlags flags;
+  const auto parsed = dialect::ParseOptions(NodeTable(flags), Words(words.begin() + 1, words.end()));
+  if (!parsed) return Fail(parsed.error());
+  if (flags.request.is_gone && verb != "remove") return Fail(InvalidArgument("--gone goes with remove"));
+  if (flags.has_deadline && verb != "drain") return Fail(InvalidArgument("--deadline goes with drain"));
+  for (const std::string& word : parsed->positional) {
+    const std::size_t equals = word.find('=');
+    if (verb == "label" && equals != std::string::npos) {
+      flags.request.labels.insert_or_assign(word.substr(0, equals), word.substr(equals + 1));
+      continue;
+    }
+    // A list of Slurm's kind: n[1-4,7],login.
+    const auto names = dialect::ExpandHostList(word);
+    if (!names) return Fail(names.error());
+    for (const std::string& name : *names) {
+      if (std::ranges::find(flags.request.names, name) == flags.request.names.end())
+        flags.request.names.push_back(name);
+    }
+  }
+  if (flags.request.names.empty()) return Fail(InvalidArgument("name a node: " + std::string(kUsage)));
+  if (verb == "label" && flags.request.labels.empty())
+    return Fail(InvalidArgument("divvy node label NAME LABEL=VALUE...; LABEL= takes one away"));
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  const auto text = api->Raw("POST", "/v1/nodes/" + verb, wire::EncodeChanged(flags.request));
+  if (!text) return Fail(text.error());
+  const auto answer = DecodeShown<wire::MessageAnswer>(*text);
+  if (!answer) return Fail(answer.error());
+  std::printf("%s\n", answer->message.c_str());
+  return 0;
+}
+
+}  // namespace divvy::cli

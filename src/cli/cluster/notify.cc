@@ -1,0 +1,212 @@
+// divvy notify: who is told of what happens to one's jobs.
+#include <cstdio>
+#include <iostream>
+#include <optional>
+#include <string>
+
+#include "base/text.h"
+#include "cli/client/actions.h"
+#include "cli/client/api.h"
+#include "cli/client/commands.h"
+#include "cli/client/job_text.h"
+#include "cli/client/patience.h"
+#include "cli/client/shown_answer.h"
+#include "cli/client/table.h"
+#include "wire/messages/codec.h"
+#include "wire/messages/messages_teams.h"
+#include "wire/messages/notify_messages.h"
+
+namespace divvy::cli {
+namespace {
+
+using dialect::Option;
+using dialect::Takes;
+
+Result<std::string> FirstLine(const std::string& path) {
+  std::FILE* file = path == "-" ? stdin : std::fopen(path.c_str(), "re");
+  if (file == nullptr) return NotFound("cannot read " + path);
+  char line[4096] = "";
+  static_cast<void>(!std::fgets(line, sizeof line, file));
+  if (file != stdin) std::fclose(file);
+  return std::string(Trim(line));
+}
+
+std::vector<Option> AddTable(wire::ReceiverRequest& request) {
+  const auto text = [](std::string& target) {
+    return [&target](std::string_view value) -> Status {
+      target = value;
+      return {};
+    };
+  };
+  std::vector<Option> table;
+  table.push_back({"on",
+                   'e',
+                   Takes::kValue,
+                   "EVENTS",
+                   "start, end (also by failing), fail, requeue, waste, all; end unless given",
+                   text(request.events),
+                   {"events"},
+                   false});
+  table.push_back({"webhook",
+                   0,
+                   Takes::kValue,
+                   "URL",
+                   "POSTs JSON there; - reads the URL from standard input, for it may be as good as a password",
+                   [&request](std::string_view value) -> Status {
+                     request.webhook = value;
+                     if (value == "-") {
+                       DIVVY_TRY(request.webhook, FirstLine("-"));
+                     }
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"secret-file",
+                   0,
+                   Takes::kValue,
+                   "FILE",
+                   "The webhook's requests are signed with what its first line says; one is made unless given",
+                   [&request](std::string_view value) -> Status {
+                     DIVVY_TRY(request.secret, FirstLine(std::string(value)));
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"command",
+                   0,
+                   Takes::kValue,
+                   "TEXT",
+                   "Runs it in a shell, as you, on the controller's machine",
+                   text(request.command),
+                   {},
+                   false});
+  table.push_back({"mail", 0, Takes::kValue, "ADDRESS", "Sends mail there", text(request.mail), {}, false});
+  table.push_back({"replace",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "In place of your receiver of this name, if there is one: where to, events and secret",
+                   [&request](std::string_view) -> Status {
+                     request.replaces = true;
+                     return {};
+                   },
+                   {},
+                   false});
+  return table;
+}
+
+const std::vector<Column>& NotificationColumns() {
+  static const std::vector<Column> columns = {
+      {"NAME", false, true, false},   {"OF", false, true, false},     {"EVENTS", false, true, true},
+      {"BY", false, true, false},     {"TO", false, true, true},      {"SENT", true, true, false},
+      {"LOST", true, true, false},    {"WAITING", true, true, false}, {"LAST SENT", false, true, false},
+      {"FAILED", false, true, false}, {"TROUBLE", false, true, true}};
+  return columns;
+}
+
+/// Of what has not been "-", for programs nothing.
+std::string MomentText(double time, bool is_csv) {
+  if (is_csv) return time > 0 ? Moment(time) : "";
+  return time > 0 ? DayAndTime(time) : "-";
+}
+
+std::vector<Cell> Row(const wire::ReceiverView& view, bool is_csv) {
+  std::string trouble = view.failure;
+  if (!trouble.empty() && view.waiting > 0 && view.next_try > 0)
+    trouble += "; tried again " + MomentText(view.next_try, is_csv);
+  return {{view.name, Colour::kBold},
+          {view.user.empty() ? "divvy.toml" : view.user, Colour::kNone},
+          {view.events, Colour::kNone},
+          {view.channel + (view.is_signed ? " (signed)" : ""), Colour::kNone},
+          {view.target, Colour::kNone},
+          {std::to_string(view.sent), Colour::kNone},
+          {std::to_string(view.lost), view.lost > 0 ? Colour::kRed : Colour::kNone},
+          {std::to_string(view.waiting), Colour::kNone},
+          {MomentText(view.last_success, is_csv), Colour::kNone},
+          {MomentText(view.last_failure, is_csv), view.failure.empty() ? Colour::kNone : Colour::kRed},
+          {trouble, Colour::kRed}};
+}
+
+int List(const Words& words) {
+  ListingOptions options;
+  const auto parsed = dialect::ParseOptions(ListingOptionTable(options), words);
+  if (!parsed) return Fail(parsed.error());
+  return ShowListing(options, [&]() -> Result<std::string> {
+    DIVVY_TRY(Api api, Api::Connect());
+    DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/notify", ""));
+    DIVVY_TRY(const auto answer, DecodeShown<wire::NotifyAnswer>(text));
+    if (options.json) return wire::Encode(answer) + "\n";
+    if (!answer.is_on) return std::string("Notifications are off: [notify] on = false in divvy.toml.\n");
+    if (answer.receivers.empty() && !options.csv)
+      return std::string("Nobody is told; divvy notify add NAME --webhook URL makes a receiver.\n");
+    std::vector<std::vector<Cell>> rows;
+    for (const auto& view : answer.receivers) rows.push_back(Row(view, options.csv));
+    return RenderTable(NotificationColumns(), rows, options);
+  });
+}
+
+int Add(const Words& words) {
+  wire::ReceiverRequest request;
+  const auto parsed = dialect::ParseOptions(AddTable(request), words);
+  if (!parsed) return Fail(parsed.error());
+  if (parsed->positional.size() != 1)
+    return Fail(InvalidArgument("divvy notify add takes one name: divvy notify add phone --webhook URL"));
+  request.name = parsed->positional.front();
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  const auto text = api->Raw("POST", "/v1/notify", wire::EncodeChanged(request));
+  if (!text) return Fail(text.error());
+  const auto answer = DecodeShown<wire::ReceiverAnswer>(*text);
+  if (!answer) return Fail(answer.error());
+  std::fprintf(stderr, "%s.\n", answer->message.c_str());
+  if (answer->secret.empty()) return 0;
+  // The secret alone on standard output, so that it can go into a file; it is shown this once.
+  std::fprintf(stderr, "Its requests are signed; this is the secret, shown this once:\n");
+  std::printf("%s\n", answer->secret.c_str());
+  return 0;
+}
+
+int Remove(const Words& words) {
+  if (words.empty()) return Fail(InvalidArgument("divvy notify remove takes names; divvy notify list shows them"));
+  std::vector<std::string> bodies;
+  for (const std::string& name : words) bodies.push_back(wire::EncodeChanged(wire::ReceiverName{name}));
+  return PostEach("/v1/notify/remove", bodies);
+}
+
+int Test(const Words& words) {
+  if (words.size() != 1) return Fail(InvalidArgument("divvy notify test takes one name; divvy notify list shows them"));
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  std::optional<Patience> patience(std::in_place, "sending a test to " + words.front());
+  const auto text = api->Raw("POST", "/v1/notify/test", wire::EncodeChanged(wire::ReceiverName{words.front()}));
+  patience.reset();
+  if (!text) return Fail(text.error());
+  const auto answer = DecodeShown<wire::NotifyTestAnswer>(*text);
+  if (!answer) return Fail(answer.error());
+  if (!answer->is_done) return Fail(Internal("not delivered: " + answer->message));
+  std::printf("delivered: %s\n", answer->message.c_str());
+  return 0;
+}
+
+}  // namespace
+
+std::vector<Option> NotifyOptions() {
+  static wire::ReceiverRequest scratch;
+  static ListingOptions listing;
+  std::vector<Option> table = AddTable(scratch);
+  for (Option& option : ListingOptionTable(listing)) table.push_back(std::move(option));
+  return table;
+}
+
+int NotifyMain(const Words& words) {
+  if (words.empty() || words.front().starts_with("-")) return List(words);
+  const Words rest(words.begin() + 1, words.end());
+  if (words.front() == "list") return List(rest);
+  if (words.front() == "add") return Add(rest);
+  if (words.front() == "remove") return Remove(rest);
+  if (words.front() == "test") return Test(rest);
+  return Fail(
+      InvalidArgument("divvy notify: there is no '" + words.front() + "'; there are add, list, remove and test"));
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,471 @@
+// divvy teams: who shares the GPUs, what is whose, and what was used.
+#include <algorithm>
+#include <cstdio>
+
+#include "base/text.h"
+#include "cli/client/api.h"
+#include "cli/client/commands.h"
+#include "cli/client/shown_answer.h"
+#include "cli/client/table.h"
+#include "wire/messages/codec.h"
+#include "wire/messages/messages_teams.h"
+
+namespace divvy::cli {
+namespace {
+
+using dialect::Option;
+using dialect::Takes;
+
+struct Flags {
+  ListingOptions listing;
+  TeamChange team;
+  UserChange user;
+};
+
+Result<double> ReadAmount(std::string_view text) {
+  const auto number = ParseNumber(Trim(text));
+  if (!number || *number < 0) return InvalidArgument("'" + std::string(text) + "' is no amount; write 4, 2.5, or none");
+  return *number;
+}
+
+/// "none" clears it.
+dialect::Apply IntoAmount(std::optional<double>& target, std::vector<std::string>& clear, std::string what) {
+  return [&target, &clear, what](std::string_view value) -> Status {
+    if (value == "none") {
+      clear.push_back(what);
+      return {};
+    }
+    DIVVY_TRY(target, ReadAmount(value));
+    return {};
+  };
+}
+
+dialect::Apply IntoCount(std::optional<std::int64_t>& target, std::vector<std::string>* clear, std::string what) {
+  return [&target, clear, what](std::string_view value) -> Status {
+    if (clear != nullptr && value == "none") {
+      clear->push_back(what);
+      return {};
+    }
+    const auto number = ParseInteger(Trim(value));
+    if (!number) {
+      return InvalidArgument("'" + std::string(value) + "' is no whole number; write 8" +
+                             (clear != nullptr ? ", or none" : ""));
+    }
+    target = *number;
+    return {};
+  };
+}
+
+dialect::Apply IntoNames(std::vector<std::string>& target) {
+  return [&target](std::string_view value) -> Status {
+    for (const std::string_view name : Split(value, ',')) {
+      if (!Trim(name).empty()) target.emplace_back(Trim(name));
+    }
+    return {};
+  };
+}
+
+dialect::Apply IntoText(std::optional<std::string>& target) {
+  return [&target](std::string_view value) -> Status {
+    target = std::string(value);
+    return {};
+  };
+}
+
+void AddCaps(std::vector<Option>& table, CapsChange& caps, std::vector<std::string>& clear) {
+  table.push_back({"max-running",
+                   0,
+                   Takes::kValue,
+                   "N",
+                   "Jobs at once; 0: none may run, none: no cap",
+                   IntoCount(caps.running, &clear, "running"),
+                   {},
+                   false});
+  table.push_back(
+      {"max-queued", 0, Takes::kValue, "N", "Jobs in the queue", IntoCount(caps.queued, &clear, "queued"), {}, false});
+  table.push_back({"gpu-hours",
+                   0,
+                   Takes::kValue,
+                   "HOURS",
+                   "Budget of GPU-hours a period",
+                   IntoAmount(caps.gpu_hours, clear, "gpu_hours"),
+                   {},
+                   false});
+  table.push_back({"cost",
+                   0,
+                   Takes::kValue,
+                   "AMOUNT",
+                   "Budget of what GPU-hours cost ([prices] in divvy.toml)",
+                   IntoAmount(caps.cost, clear, "cost"),
+                   {},
+                   false});
+  table.push_back({"period",
+                   0,
+                   Takes::kValue,
+                   "PERIOD",
+                   "Of the budgets: day, week or month (UTC)",
+                   IntoText(caps.period),
+                   {},
+                   false});
+}
+
+std::vector<Option> TeamTable(TeamChange& team) {
+  std::vector<Option> table;
+  table.push_back({"parent",
+                   0,
+                   Takes::kValue,
+                   "TEAM",
+                   "Team that it is a part of; none: at the top",
+                   [&team](std::string_view value) -> Status {
+                     if (value == "none") team.clear.emplace_back("parent");
+                     else team.parent = std::string(value);
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"quota",
+                   'q',
+                   Takes::kValue,
+                   "GPUS",
+                   "GPUs that are its own by right; none: no quota",
+                   IntoAmount(team.quota, team.clear, "quota"),
+                   {},
+                   false});
+  table.push_back({"limit",
+                   0,
+                   Takes::kValue,
+                   "GPUS",
+                   "GPUs that it never runs more of; none: no limit",
+                   IntoAmount(team.limit, team.clear, "limit"),
+                   {},
+                   false});
+  table.push_back({"weight",
+                   0,
+                   Takes::kValue,
+                   "N",
+                   "Its part of what no quota covers; 1 unless given",
+                   IntoCount(team.weight, nullptr, ""),
+                   {},
+                   false});
+  table.push_back({"priority",
+                   0,
+                   Takes::kValue,
+                   "N",
+                   "Of that, teams of the highest priority are served first",
+                   IntoCount(team.priority, nullptr, ""),
+                   {},
+                   false});
+  table.push_back(
+      {"user", 'u', Takes::kValue, "NAMES", "Users who join; '*': everybody", IntoNames(team.add_users), {}, false});
+  table.push_back({"group",
+                   0,
+                   Takes::kValue,
+                   "NAMES",
+                   "Groups of the system whose users join",
+                   IntoNames(team.add_groups),
+                   {},
+                   false});
+  table.push_back(
+      {"remove-user", 0, Takes::kValue, "NAMES", "Users who leave", IntoNames(team.remove_users), {}, false});
+  table.push_back(
+      {"remove-group", 0, Takes::kValue, "NAMES", "Groups that leave", IntoNames(team.remove_groups), {}, false});
+  table.push_back({"lead",
+                   0,
+                   Takes::kValue,
+                   "NAMES",
+                   "Users who may act on its jobs, and on those of teams below it; comma-separated",
+                   IntoNames(team.add_leads),
+                   {},
+                   false});
+  table.push_back({"remove-lead",
+                   0,
+                   Takes::kValue,
+                   "NAMES",
+                   "Users who lead it no longer",
+                   IntoNames(team.remove_leads),
+                   {},
+                   false});
+  AddCaps(table, team.caps, team.clear);
+  return table;
+}
+
+std::vector<Option> UserTable(UserChange& user) {
+  std::vector<Option> table;
+  table.push_back({"team",
+                   0,
+                   Takes::kValue,
+                   "TEAM",
+                   "Whose share their jobs run on unless they say so; none: no default",
+                   [&user](std::string_view value) -> Status {
+                     if (value == "none") user.clear.emplace_back("team");
+                     else user.team = std::string(value);
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"max-gpus",
+                   0,
+                   Takes::kValue,
+                   "N",
+                   "GPUs that a user's jobs hold at once; 0: none, none: no cap",
+                   IntoCount(user.gpus, &user.clear, "gpus"),
+                   {},
+                   false});
+  AddCaps(table, user.caps, user.clear);
+  table.push_back({"clear",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "All of it is taken back",
+                   [&user](std::string_view) -> Status {
+                     user.clear.emplace_back("all");
+                     return {};
+                   },
+                   {},
+                   false});
+  return table;
+}
+
+const std::vector<Column>& TeamColumns() {
+  static const std::vector<Column> columns = {
+      {"TEAM", false, true, false},  {"QUOTA", true, true, false},   {"LIMIT", true, true, false},
+      {"SHARE", true, true, false},  {"GPUS", true, true, false},    {"RUNNING", true, true, false},
+      {"QUEUED", true, true, false}, {"USED", true, true, false},    {"LEFT", true, true, false},
+      {"NOTE", false, true, true},   {"WEIGHT", true, false, false}, {"PRIORITY", true, false, false},
+      {"USERS", false, false, true}, {"GROUPS", false, false, true}, {"LEADS", false, false, true},
+      {"COST", true, false, false},  {"PARENT", false, false, false}};
+  return columns;
+}
+
+/// Two decimals at most, none where they are 0.
+std::string Number(double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.2f", value);
+  std::string trimmed = text;
+  while (trimmed.back() == '0') trimmed.pop_back();
+  if (trimmed.back() == '.') trimmed.pop_back();
+  return trimmed;
+}
+std::string Number(const std::optional<double>& value) { return value ? Number(*value) : "-"; }
+std::string OfMost(std::int64_t value, const std::optional<std::int64_t>& most) {
+  return std::to_string(value) + (most ? "/" + std::to_string(*most) : "");
+}
+
+std::string Left(const wire::TeamView& view) {
+  std::string left;
+  if (view.budget_gpu_hours) left = Number(std::max(0.0, *view.budget_gpu_hours - view.used_gpu_hours)) + " GPU-h";
+  if (view.budget_cost) {
+    left += (left.empty() ? "" : ", ") + Number(std::max(0.0, *view.budget_cost - view.used_cost));
+  }
+  return left.empty() ? "" : left + " a " + view.period;
+}
+
+std::vector<Cell> Row(const wire::TeamView& view) {
+  const std::string name =
+      std::string(static_cast<std::size_t>(2 * std::min<std::int64_t>(view.depth, 16)), ' ') + view.name;
+  const std::string note = !view.barred.empty() ? view.barred : view.is_from_file ? "divvy.toml" : "";
+  return {{name, Colour::kBold},
+          {Number(view.quota), Colour::kNone},
+          {Number(view.limit), Colour::kNone},
+          {Number(view.share), Colour::kNone},
+          {Number(view.gpus), Colour::kNone},
+          {OfMost(view.running, view.most_running), Colour::kNone},
+          {OfMost(view.queued, view.most_queued), Colour::kNone},
+          {Number(view.used_gpu_hours) + " GPU-h", Colour::kNone},
+          {Left(view), Colour::kNone},
+          {note, view.barred.empty() ? Colour::kDim : Colour::kRed},
+          {std::to_string(view.weight), Colour::kNone},
+          {std::to_string(view.priority), Colour::kNone},
+          {Join(view.users, ","), Colour::kNone},
+          {Join(view.groups, ","), Colour::kNone},
+          {Join(view.leads, ","), Colour::kNone},
+          {Number(view.used_cost), Colour::kNone},
+          {view.parent, Colour::kNone}};
+}
+
+const std::vector<Column>& UserColumns() {
+  static const std::vector<Column> columns = {
+      {"USER", false, true, false},   {"TEAM", false, true, false},  {"GPUS", true, true, false},
+      {"RUNNING", true, true, false}, {"QUEUED", true, true, false}, {"USED", true, true, false},
+      {"LEFT", true, true, false},    {"NOTE", false, true, true},   {"COST", true, false, false}};
+  return columns;
+}
+
+std::vector<Cell> UserRow(const wire::TeamView& view) {
+  return {
+      {view.name, Colour::kBold},
+      {view.team.empty() ? "-" : view.team, Colour::kNone},
+      {view.most_gpus ? Number(view.gpus) + "/" + std::to_string(*view.most_gpus) : Number(view.gpus), Colour::kNone},
+      {OfMost(view.running, view.most_running), Colour::kNone},
+      {OfMost(view.queued, view.most_queued), Colour::kNone},
+      {Number(view.used_gpu_hours) + " GPU-h", Colour::kNone},
+      {Left(view), Colour::kNone},
+      {view.is_from_file  ? "divvy.toml"
+       : view.name == "*" ? "everybody without a row"
+                          : "",
+       Colour::kDim},
+      {Number(view.used_cost), Colour::kNone}};
+}
+
+Result<wire::TeamsView> AskTeams() {
+  DIVVY_TRY(Api api, Api::Connect());
+  DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/teams", ""));
+  return DecodeShown<wire::TeamsView>(text);
+}
+
+int ListTeams(const ListingOptions& listing, bool are_users) {
+  return ShowListing(listing, [&]() -> Result<std::string> {
+    DIVVY_TRY(const wire::TeamsView view, AskTeams());
+    if (listing.json) return wire::Encode(view) + "\n";
+    std::vector<std::vector<Cell>> rows;
+    for (const wire::TeamView& row : are_users ? view.users : view.teams)
+      rows.push_back(are_users ? UserRow(row) : Row(row));
+    if (rows.empty() && !listing.csv)
+      return std::string(are_users ? "No users with jobs or a row of their own.\n"
+                                   : "No teams; everybody shares alike. divvy teams add NAME --quota 4 --user ada\n");
+    DIVVY_TRY(std::string text, RenderTable(are_users ? UserColumns() : TeamColumns(), rows, listing));
+    if (!listing.csv && !are_users && view.are_quotas_on)
+      text += "Quotas are on: a team without one has no access, and 0 blocks it.\n";
+    return text;
+  });
+}
+
+void Line(std::string_view label, const std::string& value) {
+  if (!value.empty()) std::printf("%-12s %s\n", (std::string(label) + ":").c_str(), value.c_str());
+}
+
+void ShowLoad(const wire::TeamView& view) {
+  Line("now", Number(view.gpus) + (view.gpus == 1 ? " GPU" : " GPUs") + ", " + OfMost(view.running, view.most_running) +
+                  " running, " + OfMost(view.queued, view.most_queued) + " queued");
+  Line("used", Number(view.used_gpu_hours) + " GPU-hours" + (view.period.empty() ? "" : " this " + view.period) +
+                   (view.used_cost > 0 ? ", cost " + Number(view.used_cost) : ""));
+  Line("budget left", Left(view));
+}
+
+void ShowTeam(const wire::TeamView& team) {
+  Line("team", team.name + (team.parent.empty() ? "" : ", a part of " + team.parent) +
+                   (team.is_from_file ? ", from divvy.toml" : ""));
+  Line("barred", team.barred);
+  Line("quota", team.quota ? Number(team.quota) + " GPUs" : "none");
+  Line("limit", team.limit ? Number(team.limit) + " GPUs" : "none");
+  Line("share", team.share ? Number(team.share) + " GPUs as things are" : "");
+  Line("weight", std::to_string(team.weight) + ", priority " + std::to_string(team.priority));
+  Line("users", Join(team.users, ", "));
+  Line("groups", Join(team.groups, ", "));
+  Line("leads", Join(team.leads, ", "));
+  ShowLoad(team);
+}
+
+void ShowUser(const wire::TeamView& user) {
+  Line("user", user.name + (user.is_from_file ? ", from divvy.toml" : ""));
+  Line("team", user.team);
+  Line("limit", user.most_gpus ? Plural(*user.most_gpus, "GPU") + " at once" : "none");
+  ShowLoad(user);
+}
+
+/// A team; else a user of that name.
+int Show(const std::string& name, bool is_json) {
+  const auto view = AskTeams();
+  if (!view) return Fail(view.error());
+  const auto find = [&](const std::vector<wire::TeamView>& rows) {
+    const auto at = std::ranges::find(rows, name, &wire::TeamView::name);
+    return at == rows.end() ? nullptr : &*at;
+  };
+  const wire::TeamView* team = find(view->teams);
+  const wire::TeamView* user = team == nullptr ? find(view->users) : nullptr;
+  if (team == nullptr && user == nullptr) {
+    return Fail(NotFound("there is no team " + name +
+                         ", nor a user with jobs or a row; divvy teams, and divvy teams users, list them"));
+  }
+  if (is_json) std::printf("%s\n", wire::Encode(team != nullptr ? *team : *user).c_str());
+  else if (team != nullptr) ShowTeam(*team);
+  else ShowUser(*user);
+  return 0;
+}
+
+int Send(const std::string& path, const std::string& body) {
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  const auto text = api->Raw("POST", path, body);
+  if (!text) return Fail(text.error());
+  const auto answer = DecodeShown<wire::MessageAnswer>(*text);
+  if (!answer) return Fail(answer.error());
+  std::printf("%s\n", answer->message.c_str());
+  return 0;
+}
+
+int ChangeTeam(const Words& words, bool is_new) {
+  TeamChange team;
+  team.is_new = is_new;
+  std::vector<Option> table = TeamTable(team);
+  table.push_back({"max-gpus",
+                   0,
+                   Takes::kValue,
+                   "N",
+                   "",
+                   [](std::string_view) -> Status {
+                     return InvalidArgument(
+                         "a cap of users (divvy teams user NAME); the GPUs that a team has at once are its --limit");
+                   },
+                   {},
+                   true});
+  const auto parsed = dialect::ParseOptions(table, words);
+  if (!parsed) return Fail(parsed.error());
+  if (parsed->positional.size() != 1)
+    return Fail(InvalidArgument(std::string("write: divvy teams ") + (is_new ? "add" : "set") +
+                                " NAME [--quota GPUS] [--limit GPUS] [--user NAMES] ..."));
+  team.name = parsed->positional.front();
+  return Send("/v1/teams", wire::EncodeChanged(team));
+}
+
+int ChangeUser(const Words& words) {
+  UserChange user;
+  const auto parsed = dialect::ParseOptions(UserTable(user), words);
+  if (!parsed) return Fail(parsed.error());
+  if (parsed->positional.size() != 1)
+    return Fail(InvalidArgument(
+        "write: divvy teams user NAME [--team TEAM] [--max-gpus N] [--max-running N] ... ('*': everybody)"));
+  user.user = parsed->positional.front();
+  return Send("/v1/teams/users", wire::EncodeChanged(user));
+}
+
+}  // namespace
+
+std::vector<Option> TeamsOptions() {
+  static Flags scratch;
+  std::vector<Option> table = ListingOptionTable(scratch.listing);
+  std::vector<Option> changes = TeamTable(scratch.team);
+  // Those of users alone.
+  for (Option& option : UserTable(scratch.user)) {
+    if (option.name == std::string_view("team") || option.name == std::string_view("max-gpus"))
+      changes.push_back(std::move(option));
+  }
+  for (Option& option : changes) table.push_back(std::move(option));
+  return table;
+}
+
+int TeamsMain(const Words& words) {
+  const std::string verb = words.empty() || words.front().starts_with("-") ? "list" : words.front();
+  const Words rest(words.begin() + (verb == "list" && (words.empty() || words.front() != "list") ? 0 : 1), words.end());
+  if (verb == "add" || verb == "set") return ChangeTeam(rest, verb == "add");
+  if (verb == "user") return ChangeUser(rest);
+  if (verb == "rm" || verb == "remove") {
+    if (rest.size() != 1) return Fail(InvalidArgument("write: divvy teams rm NAME"));
+    return Send("/v1/teams/remove", wire::EncodeChanged(wire::TeamName{rest.front()}));
+  }
+  if (verb == "quotas") {
+    if (rest.size() != 1 || (rest.front() != "on" && rest.front() != "off"))
+      return Fail(InvalidArgument("write: divvy teams quotas on|off"));
+    return Send("/v1/teams/quotas", wire::EncodeChanged(wire::QuotasRequest{rest.front() == "on"}));
+  }
+  ListingOptions listing;
+  const auto parsed = dialect::ParseOptions(ListingOptionTable(listing), rest);
+  if (!parsed) return Fail(parsed.error());
+  if (verb == "show" && parsed->positional.size() == 1) return Show(parsed->positional.front(), listing.json);
+  if (verb == "show") return Fail(InvalidArgument("write: divvy teams show NAME"));
+  if ((verb == "list" || verb == "users") && parsed->positional.empty()) return ListTeams(listing, verb == "users");
+  return Fail(InvalidArgument("divvy teams: there is no '" + verb +
+                              "'; write divvy teams [list], show, add, set, rm, user, users or quotas"));
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,278 @@
+// divvy token, login and logout: command lines on other machines.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <ctime>
+#include <iostream>
+#include <string>
+
+#include "base/duration_text.h"
+#include "base/text.h"
+#include "cli/client/actions.h"
+#include "cli/client/api.h"
+#include "cli/client/commands.h"
+#include "cli/client/job_text.h"
+#include "cli/client/login.h"
+#include "cli/client/shown_answer.h"
+#include "cli/client/table.h"
+#include "dialect/options/quantities.h"
+#include "platform/os/places.h"
+#include "wire/http/token_line.h"
+#include "wire/messages/codec.h"
+#include "wire/messages/messages_remote.h"
+#include "wire/messages/messages_teams.h"
+
+namespace divvy::cli {
+namespace {
+
+using dialect::Option;
+using dialect::Takes;
+
+/// A machine joins when its token was just made.
+constexpr double kNodeTokenLives = 3600;
+constexpr double kForEver = 0;
+constexpr double kUnsaid = -1;
+
+std::vector<Option> CreateTable(wire::TokenRequest& request) {
+  const auto text = [](std::string& target) {
+    return [&target](std::string_view value) -> Status {
+      target = value;
+      return {};
+    };
+  };
+  std::vector<Option> table;
+  table.push_back(
+      {"user", 'u', Takes::kValue, "NAME", "Whom it speaks for; oneself unless given", text(request.user), {}, false});
+  table.push_back({"role",
+                   'r',
+                   Takes::kValue,
+                   "ROLE",
+                   "viewer (may only look), user or admin; user unless given",
+                   [&request](std::string_view value) -> Status {
+                     if (request.role == "node" && value != "node")
+                       return InvalidArgument("a machine's token has no role; leave it out, or --node");
+                     request.role = std::string(value);
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"node",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "Lets a machine join as a node instead (divvy agent --join), within the hour",
+                   [&request](std::string_view) -> Status {
+                     if (request.role != wire::TokenRequest().role && request.role != "node")
+                       return InvalidArgument("a machine's token has no role; leave out --role " + request.role);
+                     request.role = "node";
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"uses",
+                   0,
+                   Takes::kValue,
+                   "N",
+                   "With --node: how many machines may join by it; one unless given",
+                   [&request](std::string_view value) -> Status {
+                     const auto uses = ParseInteger(value);
+                     if (!uses || *uses < 1) return InvalidArgument("a number from 1 is wanted");
+                     request.uses = *uses;
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"label", 'l', Takes::kValue, "TEXT", "To know it by: laptop", text(request.label), {}, false});
+  table.push_back({"expires",
+                   'e',
+                   Takes::kValue,
+                   "TIME",
+                   "Worth nothing after so long: 12h, 30d, never; 30d unless given, with --node 1h",
+                   [&request](std::string_view value) -> Status {
+                     request.lives_s = kForEver;
+                     if (value == "never") return {};
+                     DIVVY_TRY(const Duration span, dialect::ParseDuration(value, std::chrono::hours(1)));
+                     if (span <= Duration(0)) return InvalidArgument("a token lives for some time, or never expires");
+                     request.lives_s = ToSeconds(span);
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back(
+      {"at", 0, Takes::kValue, "HOST[:PORT]", "How the other machine reaches this one", text(request.at), {}, false});
+  return table;
+}
+
+const std::vector<Column>& TokenColumns() {
+  static const std::vector<Column> columns = {{"ID", false, true, false},      {"USER", false, true, false},
+                                              {"ROLE", false, true, false},    {"LABEL", false, true, true},
+                                              {"EXPIRES", false, true, false}, {"MADE", false, true, false, true},
+                                              {"BY", false, true, false, true}};
+  return columns;
+}
+
+/// The file that a shell's ">" has just made lets everybody read; a token's is for its owner alone, and is refused
+/// otherwise when it is used.
+void CloseToOthers(int fd) {
+  struct stat facts {};
+  constexpr mode_t kOwners = 0600;
+  if (::fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_uid == ::geteuid() && facts.st_nlink == 1)
+    static_cast<void>(::fchmod(fd, kOwners));
+}
+
+/// For programs the moment alone; nothing: never.
+std::string ExpiryOf(const wire::TokenView& view, bool is_csv) {
+  if (is_csv) return view.expires == 0 ? "" : Moment(view.expires);
+  if (view.expires == 0) return "never";
+  // A machine's token that has let in as many as it may is over at that moment.
+  const bool is_used_up = view.role == "node" && view.uses_left == 0;
+  if (is_used_up) return "used up " + DayAndTime(view.expires);
+  return DayAndTime(view.expires) + (view.has_expired ? " (has expired)" : "");
+}
+
+std::vector<Cell> Row(const wire::TokenView& view, bool is_csv) {
+  return {{view.id, Colour::kBold},
+          {view.user, Colour::kNone},
+          {view.role, Colour::kNone},
+          {view.label, Colour::kNone},
+          {ExpiryOf(view, is_csv), view.has_expired ? Colour::kRed : Colour::kNone},
+          {is_csv ? Moment(view.made_at) : DayAndTime(view.made_at), Colour::kNone},
+          {view.made_by, Colour::kNone}};
+}
+
+Result<std::vector<wire::TokenView>> AskTokens(Api& api) {
+  DIVVY_TRY(const std::string text, api.Raw("GET", "/v1/tokens", ""));
+  return DecodeShown<std::vector<wire::TokenView>>(text);
+}
+
+int ListTokens(const Words& words) {
+  ListingOptions options;
+  const auto parsed = dialect::ParseOptions(ListingOptionTable(options), words);
+  if (!parsed) return Fail(parsed.error());
+  return ShowListing(options, [&]() -> Result<std::string> {
+    DIVVY_TRY(Api api, Api::Connect());
+    DIVVY_TRY(const auto views, AskTokens(api));
+    if (options.json) return wire::Encode(views) + "\n";
+    if (views.empty() && !options.csv) return std::string("There is no token; divvy token create makes one.\n");
+    std::vector<std::vector<Cell>> rows;
+    for (const auto& view : views) rows.push_back(Row(view, options.csv));
+    return RenderTable(TokenColumns(), rows, options);
+  });
+}
+
+/// Of this machine's launcher; empty: a daemon of one's own has none.
+std::string LauncherKey() {
+  const auto text = CallerSurroundings().read_file(FindPlaces().launcher_key);
+  return text ? std::string(Trim(*text)) : "";
+}
+
+int Create(const Words& words) {
+  wire::TokenRequest request;
+  const double usual_life = request.lives_s;
+  request.lives_s = kUnsaid;
+  const auto parsed = dialect::ParseOptions(CreateTable(request), words);
+  if (!parsed) return Fail(parsed.error());
+  if (!parsed->positional.empty()) {
+    return Fail(InvalidArgument("divvy token create takes no word like '" + parsed->positional.front() +
+                                "'; divvy token create --user NAME makes one for somebody else"));
+  }
+  const bool is_for_node = request.role == "node";
+  if (request.lives_s == kUnsaid) request.lives_s = is_for_node ? kNodeTokenLives : usual_life;
+  if (is_for_node && !request.user.empty())
+    return Fail(InvalidArgument("--node lets a machine join, and speaks for no user; leave out --user"));
+  if (request.uses != 1 && !is_for_node) return Fail(InvalidArgument("--uses goes with --node"));
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  const auto text = api->Raw("POST", "/v1/tokens", wire::EncodeChanged(request));
+  if (!text) return Fail(text.error());
+  const auto answer = DecodeShown<wire::TokenAnswer>(*text);
+  if (!answer) return Fail(answer.error());
+  auto line = ParseTokenLine(answer->line);
+  if (!line) return Fail(line.error());
+  // From root's own file and never from the daemon, which could name another key.
+  line->launcher_key = is_for_node && !api->is_remote() ? LauncherKey() : "";
+  // The line alone on standard output, so that it can go into a file or a pipe; it is shown this once.
+  const auto lives = std::chrono::seconds(static_cast<std::int64_t>(request.lives_s));
+  const std::string life = request.lives_s > 0 ? "for " + DurationText(lives) : "until it is revoked";
+  std::fprintf(stderr, "%s; good %s (--expires). On the other machine: divvy %s, and paste this line:\n",
+               answer->message.c_str(), life.c_str(), is_for_node ? "agent --join -" : "login");
+  CloseToOthers(STDOUT_FILENO);
+  std::printf("%s\n", ToString(*line).c_str());
+  return 0;
+}
+
+int RemoveToken(const Words& words) {
+  if (words.empty()) return Fail(InvalidArgument("divvy token remove takes ids; divvy token list shows them"));
+  std::vector<std::string> bodies;
+  for (const std::string& id : words) bodies.push_back(wire::EncodeChanged(wire::TokenName{id}));
+  return PostEach("/v1/tokens/remove", bodies);
+}
+
+/// From a file, or from whoever types or pipes it: on a command line everybody could read it.
+Result<TokenLine> AskForLine(const Words& words) {
+  std::string text;
+  if (words.size() == 1 && words.front().find('#') != std::string::npos) {
+    text = words.front();
+  } else if (words.size() == 1 && words.front() != "-") {
+    std::FILE* file = std::fopen(words.front().c_str(), "re");
+    if (file == nullptr) return NotFound("cannot read " + words.front());
+    char line[4096] = "";
+    static_cast<void>(!std::fgets(line, sizeof line, file));
+    std::fclose(file);
+    text = line;
+  } else if (words.size() <= 1) {
+    if (::isatty(STDIN_FILENO) == 1) std::fprintf(stderr, "The line that divvy token create printed: ");
+    std::getline(std::cin, text);
+  } else {
+    return InvalidArgument("divvy login takes one token line, or a file with one");
+  }
+  return ParseTokenLine(text);
+}
+
+}  // namespace
+
+std::vector<Option> TokenOptions() {
+  static wire::TokenRequest scratch;
+  static ListingOptions listing;
+  std::vector<Option> table = CreateTable(scratch);
+  for (Option& option : ListingOptionTable(listing)) table.push_back(std::move(option));
+  return table;
+}
+
+int TokenMain(const Words& words) {
+  if (words.empty()) return ListTokens({});
+  const Words rest(words.begin() + 1, words.end());
+  if (words.front() == "create") return Create(rest);
+  if (words.front() == "list") return ListTokens(rest);
+  if (words.front() == "remove") return RemoveToken(rest);
+  return Fail(InvalidArgument("divvy token: there is no '" + words.front() + "'; there are create, list and remove"));
+}
+
+int LoginMain(const Words& words) {
+  const auto line = AskForLine(words);
+  if (!line) return Fail(line.error());
+  auto api = Api::Connect(*line);
+  if (!api) return Fail(api.error());
+  // Whether the controller takes it, before it is kept.
+  const auto tokens = AskTokens(*api);
+  if (!tokens) return Fail(tokens.error());
+  if (const Status kept = KeepLogin(*line); !kept) return Fail(kept.error());
+  for (const wire::TokenView& view : *tokens) {
+    if (view.id != line->id) continue;
+    std::printf("logged in at %s as %s (%s), until %s\n", ToString(line->controller).c_str(), view.user.c_str(),
+                view.role.c_str(), ExpiryOf(view, false).c_str());
+  }
+  return 0;
+}
+
+int LogoutMain(const Words& words) {
+  if (!words.empty()) return Fail(InvalidArgument("divvy logout takes no word"));
+  const auto was_there = ForgetLogin();
+  if (!was_there) return Fail(was_there.error());
+  std::printf("%s\n", *was_there ? "logged out; the token stays good until it is removed: divvy token remove"
+                                 : "there was no login");
+  return 0;
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,132 @@
+// divvy ui: a link that lets a browser in at the daemon's page, once.
+#include <fcntl.h>
+#include <spawn.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "cli/client/api.h"
+#include "cli/client/commands.h"
+#include "cli/client/shown_answer.h"
+#include "wire/messages/codec.h"
+#include "wire/messages/ui_messages.h"
+
+extern char** environ;
+
+namespace divvy::cli {
+namespace {
+
+using dialect::Option;
+using dialect::Takes;
+
+struct UiFlags {
+  bool opens = true;
+  bool is_remote = false;
+};
+
+std::vector<Option> UiTable(UiFlags& flags) {
+  std::vector<Option> table;
+  table.push_back({"no-open",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "Print the link, and open no browser",
+                   [&flags](std::string_view) -> Status {
+                     flags.opens = false;
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"remote",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "A link for a browser on another machine, over TLS",
+                   [&flags](std::string_view) -> Status {
+                     flags.is_remote = true;
+                     return {};
+                   },
+                   {},
+                   false});
+  return table;
+}
+
+bool HasScreen() {
+  const auto is_set = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr && *value != '\0';
+  };
+  return (is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")) && ::isatty(STDOUT_FILENO) == 1;
+}
+
+/// A page of the user's alone that leads to the link: on a command line everybody on the machine could read that. Empty
+/// where it cannot be written.
+std::string WriteWayIn(const std::string& url) {
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  std::string path = std::string(runtime != nullptr && *runtime != '\0' ? runtime : "/tmp") + "/divvy-ui-XXXXXX.html";
+  constexpr int kSuffix = 5;  // ".html"
+  const int fd = ::mkostemps(path.data(), kSuffix, O_CLOEXEC);
+  if (fd < 0) return "";
+  const std::string text = "<!doctype html><meta http-equiv=\"refresh\" content=\"0;url=" + url + "\">\n";
+  const bool is_written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  ::close(fd);
+  return is_written ? path : "";
+}
+
+bool OpenBrowser(const std::string& url) {
+  std::string path = WriteWayIn(url);
+  if (path.empty()) return false;
+  std::string program = "xdg-open";
+  char* const argv[] = {program.data(), path.data(), nullptr};
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t pid = 0;
+  const int error = ::posix_spawnp(&pid, program.c_str(), &actions, nullptr, argv, environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  return error == 0;
+}
+
+}  // namespace
+
+std::vector<Option> UiOptions() {
+  static UiFlags scratch;
+  return UiTable(scratch);
+}
+
+int UiMain(const Words& words) {
+  UiFlags flags;
+  const auto parsed = dialect::ParseOptions(UiTable(flags), words);
+  if (!parsed) return Fail(parsed.error());
+  if (!parsed->positional.empty())
+    return Fail(InvalidArgument("divvy ui takes no word like '" + parsed->positional.front() + "'"));
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  wire::UiLinkRequest request;
+  request.is_remote = flags.is_remote;
+  const auto text = api->Raw("POST", "/v1/ui/links", wire::EncodeChanged(request));
+  if (!text) return Fail(text.error());
+  const auto answer = DecodeShown<wire::UiLinkAnswer>(*text);
+  if (!answer) return Fail(answer.error());
+  const bool is_opened = flags.opens && HasScreen() && OpenBrowser(answer->url);
+  // The link alone on standard output, so that it can go into a pipe.
+  std::fprintf(stderr, "%s; %s:\n", is_opened ? "Opening the page in a browser. Should none appear" : "The page",
+               answer->message.c_str());
+  std::printf("%s\n", answer->url.c_str());
+  std::fflush(stdout);
+  if (!answer->fingerprint.empty()) {
+    std::fprintf(stderr,
+                 "The browser will ask about a certificate that it does not know. Its SHA-256 fingerprint is\n%s\n",
+                 answer->fingerprint.c_str());
+  } else if (!is_opened) {
+    const std::size_t port = answer->url.find(':', 8);
+    const std::string number = answer->url.substr(port + 1, answer->url.find('/', port) - port - 1);
+    std::fprintf(stderr, "From another machine, first: ssh -L %s:127.0.0.1:%s to this one.\n", number.c_str(),
+                 number.c_str());
+  }
+  return 0;
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,64 @@
+// What was called: a command, or another tool by its name.
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "cli/client/command.h"
+#include "cli/client/commands.h"
+
+namespace divvy::cli {
+namespace {
+
+// Of a command that takes another's command line, what follows the first word that is no option belongs to that one.
+bool AsksForHelp(const Words& words, bool takes_command) {
+  for (const std::string& word : words) {
+    if (word == "--") return false;
+    if (word == "--help" || (word == "-h" && &word == &words.front())) return true;
+    if (takes_command && !word.starts_with("-")) return false;
+  }
+  return false;
+}
+
+/// The names that other tools have for a command.
+constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
+    {"ps", "queue"},    {"list", "queue"},    {"ls", "queue"},  {"jobs", "queue"},
+    {"kill", "cancel"}, {"stop", "cancel"},   {"rm", "cancel"}, {"delete", "cancel"},
+    {"exec", "run"},    {"describe", "show"}, {"info", "show"}, {"inspect", "show"}};
+
+}  // namespace
+
+std::string_view NearestCommand(std::string_view word) {
+  for (const auto& [theirs, ours] : kElsewhere) {
+    if (theirs == word) return ours;
+  }
+  std::vector<std::string_view> known;
+  for (const Command& one : Commands()) {
+    if (!one.is_hidden) known.push_back(one.name);
+  }
+  known.insert(known.end(), ShimNames().begin(), ShimNames().end());
+  return Nearest(word, known);
+}
+
+// "divvy vh exec run ...", "divvy sbatch ...": the other tools' names work as commands too.
+int Main(const Words& words) {
+  const std::string& called = words.front();
+  const std::string_view name = std::string_view(called).substr(called.rfind('/') + 1);
+  if (const auto shim = FindShim(name)) return shim({words.begin() + 1, words.end()});
+  if (words.size() < 2 || words[1] == "--help" || words[1] == "-h") return HelpMain({});
+  const bool asks_version = words[1] == "--version" || words[1] == "-V";
+  const Words rest(words.begin() + 2, words.end());
+  const std::string_view said = asks_version ? std::string_view("version") : std::string_view(words[1]);
+  const auto command = std::ranges::find(Commands(), said, &Command::name);
+  if (command != Commands().end()) {
+    const bool takes_command = words[1] == "submit" || words[1] == "run" || words[1] == "explain";
+    if (AsksForHelp(rest, takes_command)) return HelpMain({words[1]});
+    return command->run(rest);
+  }
+  if (const auto shim = FindShim(words[1])) return shim(rest);
+  const std::string_view near = NearestCommand(words[1]);
+  return Fail(InvalidArgument("there is no command '" + words[1] + "'" +
+                              (near.empty() ? "" : "; did you mean divvy " + std::string(near) + "?") +
+                              " (divvy help lists them)"));
+}
+
+}  // namespace divvy::cli

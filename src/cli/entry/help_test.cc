@@ -1,0 +1,162 @@
+// What people and their shells read about the commands, held against the commands themselves.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "cli/client/commands.h"
+#include "cli/client/words.h"
+
+namespace divvy::cli {
+namespace help_test {
+
+/// No daemon is at this home, so nothing that a test completes depends on the machine.
+class Shell : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "divvy-help-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    home_ = pattern;
+    ::setenv("DIVVY_HOME", home_.c_str(), 1);
+  }
+  void TearDown() override { std::filesystem::remove_all(home_); }
+
+  std::vector<std::string> Complete(const Words& words) {
+    testing::internal::CaptureStdout();
+    EXPECT_EQ(CompleteMain(words), 0);
+    ::alarm(0);
+    std::istringstream out(testing::internal::GetCapturedStdout());
+    std::vector<std::string> candidates;
+    for (std::string line; std::getline(out, line);) candidates.push_back(line.substr(0, line.find('\t')));
+    return candidates;
+  }
+
+  std::string home_;
+};
+
+using Lines = std::vector<std::string>;
+
+TEST(Help, EveryCommandExplainsItself) {
+  std::set<std::string_view> names;
+  for (const Command& command : Commands()) {
+    EXPECT_TRUE(names.insert(command.name).second) << command.name << " is there twice";
+    EXPECT_NE(command.run, nullptr) << command.name;
+    if (command.is_hidden) continue;
+    EXPECT_FALSE(command.summary.empty()) << command.name;
+    EXPECT_FALSE(command.summary.ends_with('.')) << command.name;
+    EXPECT_TRUE(command.usage.starts_with("divvy " + std::string(command.name))) << command.usage;
+    EXPECT_FALSE(command.group.empty()) << command.name;
+    for (const Example& example : command.examples)
+      EXPECT_NE(example.command.find("divvy"), std::string_view::npos) << example.command;
+  }
+}
+
+TEST(Help, NamesEveryOptionOnceWithItsMeaning) {
+  for (const Command& command : Commands()) {
+    if (command.options == nullptr) continue;
+    const std::string text = HelpText(command);
+    std::set<std::string_view> names;
+    std::set<char> letters;
+    for (const dialect::Option& option : command.options()) {
+      EXPECT_TRUE(names.insert(option.name).second) << command.name << " --" << option.name << " is there twice";
+      for (std::string_view alias : option.aliases)
+        EXPECT_TRUE(names.insert(alias).second) << command.name << " --" << alias << " is there twice";
+      EXPECT_TRUE(option.letter == 0 || letters.insert(option.letter).second)
+          << command.name << " -" << option.letter << " is there twice";
+      EXPECT_NE(text.find(OptionForm(option)), std::string::npos) << command.name << " --" << option.name;
+      EXPECT_FALSE(option.help.empty()) << command.name << " --" << option.name;
+    }
+  }
+}
+
+TEST(Help, ListsEveryCommandThatIsNotHidden) {
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(HelpMain({}), 0);
+  const std::string text = testing::internal::GetCapturedStdout();
+  for (const Command& command : Commands()) {
+    EXPECT_EQ(text.find("\n  " + std::string(command.name) + " ") != std::string::npos, !command.is_hidden)
+        << command.name;
+  }
+}
+
+TEST(Help, NamesTheNearestCommandForAMistypedOne) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(HelpMain({"sumbit"}), 2);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("divvy help submit"), std::string::npos);
+}
+
+TEST(WrapText, KeepsLinesWithinTheirWidth) {
+  EXPECT_EQ(WrapText("one two three", "  ", 9), "  one two\n  three\n");
+  EXPECT_EQ(WrapText("a averyverylongword b", "", 6), "a\naveryverylongword\nb\n");
+  EXPECT_EQ(WrapText("", "  ", 9), "  \n");
+}
+
+TEST_F(Shell, OffersCommandsByTheirBeginning) {
+  EXPECT_EQ(Complete({"sub"}), Lines{"submit"});
+  EXPECT_EQ(Complete({"internal"}), Lines{});
+}
+
+TEST_F(Shell, OffersOptionsByTheirBeginning) {
+  EXPECT_EQ(Complete({"submit", "--gpu-m"}), (Lines{"--gpu-memory", "--gpu-memory-limit"}));
+  EXPECT_EQ(Complete({"queue", "--gpus", "--heade"}), Lines{});
+}
+
+TEST_F(Shell, OffersValuesThatAnOptionKnows) {
+  EXPECT_EQ(Complete({"queue", "--state", "ru"}), Lines{"running"});
+  EXPECT_EQ(Complete({"queue", "--state", "queued,ru"}), Lines{"queued,running"});
+  EXPECT_EQ(Complete({"queue", "--state=queued,ru"}), Lines{"--state=queued,running"});
+  EXPECT_EQ(Complete({"submit", "--placement", "r"}), Lines{"random"});
+  EXPECT_EQ(Complete({"submit", "--topology", "nv"}), (Lines{"nvlink", "nvlink:required"}));
+  EXPECT_EQ(Complete({"submit", "--preemptible", "p"}), Lines{"pause"});
+  EXPECT_EQ(Complete({"submit", "--output", ""}), Lines{":files"});
+  EXPECT_EQ(Complete({"submit", "--gpus", ""}), Lines{});
+}
+
+TEST_F(Shell, LeavesTheJobsOwnWordsToTheirCommand) {
+  EXPECT_EQ(Complete({"run", ""}), Lines{":command 2"});
+  EXPECT_EQ(Complete({"run", "--gpus", "1", "python", "tr"}), Lines{":command 4"});
+  EXPECT_EQ(Complete({"submit", "--gpus=1", "--", "py"}), Lines{":command 4"});
+  EXPECT_EQ(Complete({"submit", "tr"}), Lines{":files"});
+}
+
+TEST_F(Shell, IsSilentWithoutADaemon) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Complete({"cancel", ""}), Lines{});
+  EXPECT_EQ(Complete({"submit", "--dependency", "afterok:"}), Lines{});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(Shell, OffersGpuVerbs) { EXPECT_EQ(Complete({"gpus", "re"}), Lines{"restrict"}); }
+
+TEST_F(Shell, GetsAScriptOfItsOwnKind) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    testing::internal::CaptureStdout();
+    EXPECT_EQ(CompletionMain({shell}), 0);
+    EXPECT_NE(testing::internal::GetCapturedStdout().find("internal-complete"), std::string::npos) << shell;
+  }
+  EXPECT_EQ(CompletionMain({"tcsh"}), 2);
+}
+
+TEST_F(Shell, ManPagesHoldNoLineThatRoffWouldTakeForARequestOfItsOwn) {
+  ASSERT_EQ(ManMain({home_ + "/man"}), 0);
+  const std::set<std::string> macros = {".TH", ".SH", ".TP", ".B", ".I", ".BR", ".IR", ".\\\""};
+  int pages = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(home_ + "/man")) {
+    ++pages;
+    std::ifstream page(entry.path());
+    for (std::string line; std::getline(page, line);) {
+      EXPECT_FALSE(line.empty()) << entry.path() << " has an empty line, which roff prints as it likes";
+      const bool is_request = line.starts_with('.') || line.starts_with('\'');
+      EXPECT_TRUE(!is_request || macros.contains(line.substr(0, line.find(' ')))) << entry.path() << ": " << line;
+    }
+  }
+  EXPECT_GT(pages, 20);
+}
+
+}  // namespace help_test
+}  // namespace divvy::cli

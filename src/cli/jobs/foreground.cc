@@ -1,0 +1,334 @@
+// "divvy run": a job on the caller's own streams. Without a terminal of its own it writes to ours itself, so there is
+// nothing to copy; we only pass on Ctrl-C and window sizes and hand on the exit code.
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "base/text.h"
+#include "cli/client/api.h"
+#include "cli/client/command.h"
+#include "cli/client/job_text.h"
+#include "cli/client/patience.h"
+#include "cli/jobs/carried_metrics.h"
+#include "cli/jobs/foreground.h"
+#include "model/exit_codes.h"
+
+namespace divvy::cli {
+namespace {
+
+/// What was done to the terminal. Threads change it: the relays' one hears of the job's start.
+struct TerminalState {
+  std::mutex mutex;
+  termios before{};
+  bool is_changed = false;
+  bool has_begun = false;
+};
+TerminalState terminal;
+
+/// terminal.mutex is held.
+void MakeRaw() {
+  termios raw = terminal.before;
+  ::cfmakeraw(&raw);
+  static_cast<void>(::tcsetattr(STDIN_FILENO, TCSADRAIN, &raw));
+}
+
+constexpr auto kAgainMost = std::chrono::seconds(1);
+
+// The last signal that asked us to end; 0: none.
+std::atomic<int> ending_signal = 0;
+// The agent of the job's machine: it hears of nothing that is done to the job.
+std::atomic<bool> is_machine_away = false;
+
+/// A signal came that ends us, and there is nobody to pass it on to: no daemon (`api` is null), or no agent on the
+/// job's machine. One Ctrl-C may be a slip, the second is meant.
+void LeaveWithoutJob(const std::string& program, const std::string& job, int signal, int interrupts, Api* api) {
+  if (signal == SIGWINCH || signal == SIGUSR1 || signal == SIGUSR2) return;
+  if (signal == SIGINT && interrupts < 2) {
+    std::fprintf(stderr, "%s: %s is away and cannot tell job %s; Ctrl-C again leaves the job to itself\n",
+                 program.c_str(), api == nullptr ? "the daemon" : "the agent on its machine", job.c_str());
+    return;
+  }
+  if (api != nullptr && !api->Leave(job)) return;
+  RawTerminal::Restore();
+  ::_exit(128 + signal);
+}
+
+using SteadyTime = std::optional<std::chrono::steady_clock::time_point>;
+
+/// A Ctrl-C that only tells that the job runs, as srun does inside a job: `asked` is when the last one came. False: it
+/// is to be passed on.
+bool Asks(Api& api, const std::string& program, const std::string& job, SteadyTime& asked) {
+  const auto now = std::chrono::steady_clock::now();
+  const bool is_again = asked && now - *asked <= kAgainMost;
+  asked = now;
+  if (is_again) return false;
+  const auto view = api.Job(job);
+  if (!view || view->state != "running") return false;
+  std::fprintf(stderr, "%s: interrupt (one more within 1 sec to abort)\n%s: StepId=%s.0 task 0: running\n",
+               program.c_str(), program.c_str(), job.c_str());
+  return true;
+}
+
+/// Passes signals that reach us on to the job. They are blocked in every thread and taken one by one here, because a
+/// signal handler may not talk to a daemon.
+class SignalRelay {
+ public:
+  SignalRelay() {
+    ::sigemptyset(&signals_);
+    for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGUSR1, SIGUSR2}) ::sigaddset(&signals_, signal);
+    ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+  }
+  SignalRelay(const SignalRelay&) = delete;
+  SignalRelay& operator=(const SignalRelay&) = delete;
+  ~SignalRelay() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+  void Serve(const Voice& voice, std::string job, bool has_pty) {
+    std::thread([signals = signals_, program = voice.program, asks = voice.asks_interrupts, job = std::move(job),
+                 has_pty] {
+      int interrupts = 0;
+      SteadyTime asked;
+      while (true) {
+        const int signal = ::sigwaitinfo(&signals, nullptr);
+        if (signal < 0) continue;
+        if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) ending_signal = signal;
+        auto api = Api::Connect();
+        if (!api) {
+          if (signal == SIGINT) ++interrupts;
+          LeaveWithoutJob(program, job, signal, interrupts, nullptr);
+          continue;
+        }
+        if (is_machine_away) {
+          if (signal == SIGINT) ++interrupts;
+          LeaveWithoutJob(program, job, signal, interrupts, &*api);
+          continue;
+        }
+        if (signal == SIGWINCH) {
+          winsize size{};
+          if (has_pty && ::ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0)
+            static_cast<void>(api->Resize(job, {size.ws_row, size.ws_col}));
+          continue;
+        }
+        if (signal == SIGINT && asks && Asks(*api, program, job, asked)) continue;
+        wire::ActionRequest request;
+        request.select.ids = {job};
+        request.signal = signal == SIGHUP ? SIGTERM : signal;
+        // The first Ctrl-C is the job's to handle if it has begun; a second one ends it, a third one at once.
+        if (signal == SIGINT) ++interrupts;
+        if (signal == SIGUSR1 || signal == SIGUSR2 || signal == SIGQUIT) {
+          static_cast<void>(api->Signal(request));
+          continue;
+        }
+        if (signal == SIGINT && interrupts == 1) {
+          const auto sent = api->Signal(request);
+          if (sent && !sent->results.empty() && sent->results.front().is_done) continue;
+        }
+        if (interrupts >= 3) request.grace_s = 0;
+        static_cast<void>(api->Cancel(request));
+      }
+    }).detach();
+  }
+
+ private:
+  sigset_t signals_{};
+  sigset_t before_{};
+};
+
+/// What a job says of itself in output that came through us. Who cannot be told is not: no job waits for its curves.
+void TellNumbers(const std::string& id, const CarriedMetrics::Said& said) {
+  wire::OwnMetricsRequest request;
+  request.values.insert(said.numbers.begin(), said.numbers.end());
+  request.lines_left_out = said.lines_left_out;
+  request.names_left_out = said.names_left_out;
+  if (auto api = Api::Connect()) static_cast<void>(AddOwnMetrics(*api, id, request));
+}
+
+/// A job on another machine goes on, without what it was given here.
+void TellStreamsLost(const std::string& program, const std::string& id, const std::string& why, bool has_pty) {
+  // Nobody reads what is typed any more.
+  RawTerminal::Restore();
+  const std::string then = has_pty ? "divvy attach " + id + " joins its terminal again"
+                                   : "its input has ended, and what it prints from then on goes to its log (divvy "
+                                     "logs -f " +
+                                         id + ")";
+  std::fprintf(stderr, "%s: %s, and the streams of job %s were lost with it: %s; this waits for its end\n",
+               program.c_str(), why.c_str(), id.c_str(), then.c_str());
+}
+
+/// Whose terminal was left hears it from the daemon; while there is none, only we know.
+class Leaving {
+ public:
+  explicit Leaving(std::string program) : program_(std::move(program)) {}
+  void SetJob(const std::string& id) { id_ = id; }
+  void OnDaemonWent(bool has_left) {
+    is_away_ = true;
+    if (has_left) Leave();
+  }
+  /// It is about to be told what we know.
+  void OnDaemonCame() { is_away_ = false; }
+  void OnPresence(bool is_away, bool has_pty) const {
+    is_machine_away = is_away;
+    TellPresence(id_, is_away, has_pty, program_);
+  }
+  void OnLeft(bool is_here) {
+    if (is_away_) Leave();
+    if (is_here) return;
+    // Its agent is away: the daemon ends a job whose caller goes without a word. What it has printed is not waited for.
+    auto api = Api::Connect();
+    if (api && api->Leave(id_)) Leave();
+  }
+
+ private:
+  [[noreturn]] void Leave() const {
+    RawTerminal::Restore();
+    ::_exit(TellLeft(id_, program_));
+  }
+
+  std::string program_, id_;
+  std::atomic<bool> is_away_ = false;
+};
+
+}  // namespace
+
+int TellLeft(const std::string& id, const std::string& program) {
+  std::fprintf(stderr, "\n%s: left job %s, which goes on; divvy attach %s joins it again\n", program.c_str(),
+               id.c_str(), id.c_str());
+  return 0;
+}
+
+void TellPresence(const std::string& id, bool is_away, bool has_pty, const std::string& program) {
+  const std::string_view end = has_pty ? "\r\n" : "\n";
+  std::string text = "the agent on the machine of job " + id + " is back";
+  if (is_away) {
+    text = "the agent on the machine of job " + id + " is away; the job goes on there, and this waits for it";
+    if (has_pty) text += " (Ctrl-P Ctrl-Q leaves it)";
+  }
+  std::fprintf(stderr, "%s%s: %s%.*s", has_pty ? "\r\n" : "", program.c_str(), text.c_str(),
+               static_cast<int>(end.size()), end.data());
+}
+
+RawTerminal::RawTerminal(bool is_wanted, From from) {
+  const std::lock_guard lock(terminal.mutex);
+  if (!is_wanted || ::isatty(STDIN_FILENO) != 1 || ::tcgetattr(STDIN_FILENO, &terminal.before) != 0) return;
+  terminal.is_changed = true;
+  if (from == From::kNow || terminal.has_begun) {
+    MakeRaw();
+    return;
+  }
+  if (from == From::kJoined) return;
+  termios waiting = terminal.before;
+  // The job would start without us, on a terminal that the shell reads again.
+  waiting.c_cc[VSUSP] = _POSIX_VDISABLE;
+  static_cast<void>(::tcsetattr(STDIN_FILENO, TCSADRAIN, &waiting));
+}
+
+void RawTerminal::Begin() {
+  const std::lock_guard lock(terminal.mutex);
+  terminal.has_begun = true;
+  if (terminal.is_changed) MakeRaw();
+}
+
+void RawTerminal::Pause() {
+  const std::lock_guard lock(terminal.mutex);
+  if (terminal.is_changed) static_cast<void>(::tcsetattr(STDIN_FILENO, TCSADRAIN, &terminal.before));
+}
+
+void RawTerminal::Restore() {
+  const std::lock_guard lock(terminal.mutex);
+  if (std::exchange(terminal.is_changed, false)) ::tcsetattr(STDIN_FILENO, TCSADRAIN, &terminal.before);
+}
+
+RawTerminal::~RawTerminal() {
+  Restore();
+  const std::lock_guard lock(terminal.mutex);
+  terminal.has_begun = false;
+}
+
+int RunForeground(JobSpec spec) { return RunForeground(std::move(spec), {}); }
+
+int RunForeground(JobSpec spec, const Voice& voice) {
+  spec.is_foreground = true;
+  if (const Status complete = dialect::CheckComplete(spec); !complete) return voice.refuse(complete.error());
+  std::string id;
+  // Outlives the relays, whose threads read into it.
+  CarriedMetrics metrics([&](const CarriedMetrics::Said& said) { TellNumbers(id, said); });
+  // Before the connection, which may have the relays' other ends: it goes first.
+  std::optional<StreamRelays> relays;
+  auto api = Api::Connect();
+  if (!api) return voice.refuse(api.error());
+  if (const Status finished = FinishSpec(spec, *api); !finished) return voice.refuse(finished.error());
+  if (spec.wants_pty && spec.request.nodes > 1)
+    Note(
+        "the job's programs on all machines share one terminal, and none of them has it as its own: a shell has no "
+        "job control there (no Ctrl-Z, fg and bg)");
+  SignalRelay relay;
+  // The size of a terminal elsewhere is said once there is one.
+  StreamRelays::Hooks hooks;
+  hooks.on_pumping = [wants_pty = spec.wants_pty] {
+    if (wants_pty) ::kill(::getpid(), SIGWINCH);
+  };
+  hooks.on_begun = RawTerminal::Begin;
+  hooks.has_terminal = spec.wants_pty;
+  hooks.on_lost = [&] {
+    is_machine_away = false;
+    TellStreamsLost(voice.program, id, "the agent on its machine ended or cannot be reached", spec.wants_pty);
+  };
+  const auto leaving = std::make_shared<Leaving>(voice.program);  // The relays' thread may outlive us.
+  hooks.on_left = [leaving](bool is_here) { leaving->OnLeft(is_here); };
+  hooks.on_away = [leaving, has_pty = spec.wants_pty](bool is_away) { leaving->OnPresence(is_away, has_pty); };
+  hooks.on_output = [&](std::string_view bytes) { metrics.Read(bytes); };
+  hooks.carries_output = voice.carries_output;
+  relays.emplace(std::move(hooks));
+  const auto answer = api->Submit(spec, relays->descriptors());
+  if (!answer) return voice.refuse(answer.error());
+  for (const std::string& note : answer->notes) Note(note);
+  id = ToString(answer->id);
+  leaving->SetJob(id);
+  metrics.Begin();
+  // Also in a log or a pipe: whoever reads it wants to know why nothing happens.
+  if (answer->state != "starting")
+    std::fprintf(stderr, "%s: job %s %s (divvy why %s tells the reason%s)\n", voice.program.c_str(), id.c_str(),
+                 voice.waits.c_str(), id.c_str(), ::isatty(STDERR_FILENO) == 1 ? "; Ctrl-C cancels" : "");
+  relay.Serve(voice, id, spec.wants_pty);
+  Result<wire::WaitAnswer> end = Internal("");
+  {
+    const RawTerminal raw(spec.wants_pty, RawTerminal::From::kStart);
+    const auto on_lost = [&, was_told = false]() mutable {
+      // Nobody reads what is typed to another machine now, and Ctrl-C is a signal again.
+      const bool is_raw = spec.wants_pty && !relays->Had().had_streams;
+      if (!is_raw) RawTerminal::Pause();
+      if (!std::exchange(was_told, true)) TellDaemonWent(id, is_raw, voice.program);
+      leaving->OnDaemonWent(relays->has_left());
+      relays->Renew();
+    };
+    const auto had = [&] {
+      leaving->OnDaemonCame();
+      return relays->Had();
+    };
+    end = api->Wait(id, relays->descriptors(), on_lost, had);
+    relays->Finish();
+  }
+  metrics.Finish();
+  if (!end) return voice.fail(end.error());
+  if (end->was_detached) return TellLeft(id, voice.program);
+  if (end->state != "succeeded" && end->state != "failed")
+    std::fprintf(stderr, "%sjob %s %s\n", voice.trouble.c_str(), id.c_str(),
+                 EndInWords(end->state, end->reason).c_str());
+  else if (end->state == "failed" && end->exit_code >= kNoRoomMade && end->exit_code <= kCannotFind &&
+           !end->reason.starts_with("exit code"))  // It did not begin.
+    std::fprintf(stderr, "%s%s\n", voice.trouble.c_str(), end->reason.c_str());
+  // Cancelled before it had an exit code of its own: we end as any program that the signal ends.
+  if (end->state == "cancelled" && end->exit_code <= 1 && ending_signal != 0) return 128 + ending_signal;
+  return end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;
+}
+
+}  // namespace divvy::cli

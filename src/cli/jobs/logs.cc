@@ -1,0 +1,294 @@
+// divvy logs, wait. On the daemon's machine logs are read as files, with the caller's own rights.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "cli/client/actions.h"
+#include "cli/client/api.h"
+#include "cli/client/commands.h"
+#include "cli/client/job_text.h"
+#include "cli/client/patience.h"
+#include "cli/jobs/log_file.h"
+#include "model/job_record.h"
+#include "model/run_line.h"
+
+namespace divvy::cli {
+namespace {
+
+using dialect::Option;
+using dialect::Takes;
+
+std::vector<Option> LogTable(LogFlags& flags) {
+  const auto set = [](bool& flag) {
+    return [&flag](std::string_view) -> Status {
+      flag = true;
+      return {};
+    };
+  };
+  std::vector<Option> table;
+  table.push_back(
+      {"follow", 'f', Takes::kNothing, "", "Go on printing until the job has ended", set(flags.follows), {}, false});
+  table.push_back({"lines",
+                   'n',
+                   Takes::kValue,
+                   "N",
+                   "Only the last N lines",
+                   [&flags](std::string_view value) -> Status {
+                     const auto lines = ParseInteger(value);
+                     if (!lines || *lines < 0)
+                       return InvalidArgument("'" + std::string(value) + "' is no number of lines");
+                     flags.last = *lines;
+                     return {};
+                   },
+                   {"tail", "last"},
+                   false});
+  table.push_back({"error",
+                   'e',
+                   Takes::kNothing,
+                   "",
+                   "The job's error file, where it has one of its own",
+                   set(flags.is_error),
+                   {"stderr"},
+                   false});
+  table.push_back({"run",
+                   0,
+                   Takes::kValue,
+                   "N",
+                   "From the machine where its run N was; all that it left there",
+                   [&flags](std::string_view value) -> Status {
+                     const auto run = ParseInteger(value);
+                     if (!run || *run < 1) return InvalidArgument("'" + std::string(value) + "' is no number of a run");
+                     flags.run = *run;
+                     return {};
+                   },
+                   {},
+                   false});
+  table.push_back({"path", 0, Takes::kNothing, "", "Print the file's name only", set(flags.is_path), {}, false});
+  return table;
+}
+
+void Pause(long milliseconds) {
+  const timespec pause{0, milliseconds * 1'000'000};
+  ::nanosleep(&pause, nullptr);
+}
+
+/// A shorter piece was all that there was.
+constexpr std::size_t kFullPiece = std::size_t{256} << 10;
+
+/// How many bytes that were. `name`: of the job. `until_now`: not what it writes while this prints.
+std::size_t PrintNew(LogFile& file, const std::string& name, bool until_now = false) {
+  std::size_t printed = 0;
+  // On a terminal the text itself says that it goes on.
+  std::optional<Patience> patience;
+  if (until_now) patience.emplace("reading the log of job " + name);
+  for (std::string text = file.Next(); !text.empty(); text = file.Next()) {
+    if (::isatty(STDOUT_FILENO) == 1) patience.reset();
+    if (file.dropped() > 0) std::fflush(stdout);
+    NoteDropped(file, name);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    printed += text.size();
+    if (until_now && text.size() < kFullPiece) break;
+  }
+  std::fflush(stdout);
+  return printed;
+}
+
+/// Its runs, oldest first; nothing where it has run once at most, and is not to run again.
+std::vector<EarlierRun> RunsOf(const wire::JobDetail& job) {
+  constexpr std::size_t kStamp = 25;  // Before the text of a line of the history.
+  std::vector<EarlierRun> runs;
+  for (const std::string& line : job.history) {
+    auto run = ReadRunLine(std::string_view(line).substr(std::min(line.size(), kStamp)));
+    if (run) runs.push_back(*std::move(run));
+  }
+  return runs;
+}
+
+/// It waits to run again, or was cancelled while it did: its last run is one of before.
+bool IsBetweenRuns(const wire::JobDetail& job, const std::vector<EarlierRun>& runs) {
+  return !runs.empty() && (!job.start_time || runs.back().node != job.node);
+}
+
+std::string RunText(const EarlierRun& run) {
+  return "run " + std::to_string(run.run) + " was on " + (run.node.empty() ? "the controller's machine" : run.node);
+}
+
+/// A log is on the machine where the job ran: who ran on several has a part of it on each. `node`: whose is shown.
+void NoteEarlierRuns(const wire::JobDetail& job, const std::string& node) {
+  std::vector<EarlierRun> elsewhere;  // The newest on each machine.
+  for (EarlierRun& run : RunsOf(job)) {
+    std::erase_if(elsewhere, [&](const EarlierRun& other) { return other.node == run.node; });
+    if (run.node != node) elsewhere.push_back(std::move(run));
+  }
+  if (elsewhere.empty()) return;
+  std::string text;
+  for (const EarlierRun& run : elsewhere) text += (text.empty() ? "" : ", ") + RunText(run);
+  const std::string which = elsewhere.size() == 1 ? std::to_string(elsewhere.front().run) : "N";
+  Note(text + "; divvy logs --run " + which + " " + PublicId(job) + " shows what it left there");
+}
+
+/// Which run is shown: one that is asked for, or of a job that waits for its next one the last; 0: that which it is in,
+/// or was in last. The machine where it is.
+Result<std::string> ChooseRun(const wire::JobDetail& job, LogFlags& flags) {
+  const std::vector<EarlierRun> runs = RunsOf(job);
+  if (flags.run != 0) {
+    if (flags.follows) return InvalidArgument("--follow is of the run that the job is in; leave out --run");
+    if (flags.is_path) return InvalidArgument("--path is of its last run; leave out --run");
+    const auto found = std::ranges::find(runs, flags.run, &EarlierRun::run);
+    return found == runs.end() ? job.node : found->node;
+  }
+  if (!IsBetweenRuns(job, runs) || flags.follows || flags.is_path) return job.node;
+  flags.run = runs.back().run;
+  Note("job " + PublicId(job) + " ran last " + (runs.back().node.empty() ? "here" : "on " + runs.back().node) +
+       ", as run " + std::to_string(flags.run));
+  return runs.back().node;
+}
+
+/// Until the job has ended. It may begin after us, and on another machine than the one where it ran before.
+class Follower {
+ public:
+  Follower(Api& api, const wire::JobDetail& job, const LogFlags& flags)
+      : api_(api), id_(PublicId(job)), flags_(flags), node_(job.node), file_(OpenLogFile(api, job, flags)) {}
+
+  int Run() {
+    while (true) {
+      // Asked before the file is read: what a job wrote before it was final is then surely read.
+      const auto job = api_.Job(id_);
+      const auto state = job ? JobStateFromName(job->state) : std::nullopt;
+      if (job && job->start_time && IsMoved(*job)) Move(*job);
+      PrintNew(file_, id_);
+      if (!job && job.error().code != ErrorCode::kUnreachable) return Fail(job.error());
+      if (!job) {
+        auto again = Api::Connect();
+        if (again) api_ = *std::move(again);
+      }
+      const bool is_away = job && IsElsewhere(*job) && file_.error() != 0;
+      if (state && IsFinal(*state)) return is_away ? Fail(Unreachable(file_.trouble())) : 0;
+      if (is_away && file_.error() != ENOENT) Tell(file_.trouble());
+      Pause(node_.empty() ? 100 : 250);  // An agent's machine may be far.
+    }
+  }
+
+ private:
+  /// Where its output is may be known only when it starts.
+  bool IsMoved(const wire::JobDetail& job) const {
+    return job.node != node_ || (!IsElsewhere(job) && LogPath(job, flags_) != file_.path());
+  }
+  /// What was there is printed; all that it writes from now on is elsewhere.
+  void Move(const wire::JobDetail& job) {
+    PrintNew(file_, id_);
+    if (file_.error() == 0) flags_.last = -1;
+    node_ = job.node;
+    file_ = OpenLogFile(api_, job, flags_);
+  }
+  /// Once.
+  void Tell(const std::string& trouble) {
+    if (trouble != told_) Note(trouble);
+    told_ = trouble;
+  }
+
+  Api& api_;
+  std::string id_;
+  LogFlags flags_;
+  std::string node_;
+  LogFile file_;
+  std::string told_;
+};
+
+/// Fine where its output can be read all the same: an agent finds it, or it comes when the job starts.
+Status MayBeWithoutPath(const wire::JobDetail& job, const LogFlags& flags) {
+  const std::string id = PublicId(job);
+  if (job.command.empty())
+    return PermissionDenied("job " + id + " belongs to " + job.user + ", who alone may see where its output is");
+  if (IsElsewhere(job)) {
+    if (!flags.is_path) return {};
+    return FailedPrecondition(job.node + " has not said where it keeps the output of job " + id);
+  }
+  if (flags.follows && !flags.is_path && !job.end_time) return {};
+  return FailedPrecondition(
+      "job " + id + " has not started, so " +
+      (flags.is_path && !job.end_time ? "where its log will be is not known yet" : "there is no log") +
+      (job.end_time ? "" : " (divvy why " + id + ")"));
+}
+
+}  // namespace
+
+std::vector<Option> LogsOptions() {
+  static LogFlags scratch;
+  return LogTable(scratch);
+}
+
+int LogsMain(const Words& words) {
+  LogFlags flags;
+  const auto parsed = dialect::ParseOptions(LogTable(flags), words);
+  if (!parsed) return Fail(parsed.error());
+  if (parsed->positional.size() != 1) return Fail(InvalidArgument("name one job: divvy logs [-f] ID"));
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  const auto job = api->Job(parsed->positional.front());
+  if (!job) return Fail(job.error());
+  if (!job->elements.empty()) return PrintArrayLogs(*api, *job, flags);
+  const std::string id = PublicId(*job);
+  const bool is_on_terminal = job->is_foreground && job->output.empty();
+  // Elsewhere it has one for what it printed after its pipes were lost.
+  if (is_on_terminal) {
+    const auto piece = IsElsewhere(*job) ? api->Log(ToString(job->id), false, 0, -1) : NotFound("");
+    if (!piece && piece.error().code != ErrorCode::kNotFound) return Fail(piece.error());
+    if (!piece) return Fail(FailedPrecondition("job " + id + " ran on its caller's terminal, so there is no log"));
+  }
+  const bool asks_for_run = flags.run != 0;
+  const auto node = ChooseRun(*job, flags);
+  if (!node) return Fail(node.error());
+  LogFile file = OpenLogFile(*api, *job, flags);
+  if (file.path().empty() && !is_on_terminal) {
+    if (const Status may = MayBeWithoutPath(*job, flags); !may) return Fail(may.error());
+  }
+  if (flags.is_path && file.path().empty()) {
+    return Fail(FailedPrecondition("job " + id +
+                                   " ran on its caller's terminal; what it printed after that was lost is " +
+                                   "kept on " + job->node + ": divvy logs " + id));
+  }
+  if (flags.is_path) {
+    std::printf("%s\n", file.path().c_str());
+    return 0;
+  }
+  if (!asks_for_run) NoteEarlierRuns(*job, *node);
+  if (flags.follows) return Follower(*api, *job, flags).Run();
+  const std::size_t printed = PrintNew(file, id, true);
+  // An empty answer leaves people wondering whether they asked for the right thing.
+  const auto state = JobStateFromName(job->state);
+  if (file.error() == 0 && printed == 0 && flags.last != 0 && state && IsFinal(*state))
+    Note("job " + id + " wrote nothing; it " + EndInWords(job->state, job->reason));
+  if (file.error() == 0) return 0;
+  if (file.error() == ENOENT && !job->start_time && flags.run == 0)
+    return Fail(FailedPrecondition("job " + id + " has not started, so there is no log yet (divvy why " + id + ")"));
+  return Fail(NotFound(file.trouble()));
+}
+
+int WaitMain(const Words& words) {
+  const auto parsed = dialect::ParseOptions({}, words);
+  if (!parsed) return Fail(parsed.error());
+  if (parsed->positional.empty()) return Fail(InvalidArgument("name a job: divvy wait ID ..."));
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  const auto ids = EachJob(*api, parsed->positional);
+  if (!ids) return Fail(ids.error());
+  int code = 0;
+  for (const std::string& id : *ids) {
+    const Patience patience("waiting for job " + id + " to end");
+    const auto end = api->Wait(id, {}, [&] { TellDaemonWent(id); });
+    if (!end) return Fail(end.error());
+    const int own = end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;
+    code = std::max(code, own);
+  }
+  return code;
+}
+
+}  // namespace divvy::cli

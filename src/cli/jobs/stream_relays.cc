@@ -1,0 +1,380 @@
+// Relays are pumped by a thread each, so a stream whose other end stalls holds up no other.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <csignal>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+#include "cli/jobs/foreground.h"
+
+namespace divvy::cli {
+namespace {
+
+constexpr std::size_t kPiece = std::size_t{32} << 10;
+/// What a job's terminal takes for the end of its input: Pty::kEndOfFile, Ctrl-D.
+constexpr char kTypedEnd = 0x04;
+/// By what a terminal is left, which its keeper hears of by itself (platform/supervisor/pty.h): Ctrl-P Ctrl-Q.
+constexpr char kLeavePrefix = 0x10;
+constexpr char kLeave = 0x11;
+/// Of our input, so much is kept for another daemon: more than can be on its way to a job on another machine.
+constexpr std::size_t kHistory = std::size_t{1} << 20;
+
+/// A write to what nobody reads is an error to us, not our end.
+void BlockPipeSignal() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+bool WriteAll(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(fd, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(put));
+  }
+  return true;
+}
+
+ssize_t ReadSome(int fd, char* bytes, std::size_t size) {
+  ssize_t got = 0;
+  do {
+    got = ::read(fd, bytes, size);
+  } while (got < 0 && errno == EINTR);
+  return got;
+}
+
+using OnOutput = std::function<void(std::string_view bytes)>;
+
+/// From a relay to one of our streams, until the relay's end. Closes the relay.
+void Print(int relay, int stream, std::atomic<std::int64_t>& came, const OnOutput& on_output) {
+  BlockPipeSignal();
+  char block[kPiece];
+  for (ssize_t got = 0; (got = ReadSome(relay, block, sizeof block)) > 0;) {
+    came += got;
+    const std::string_view bytes(block, static_cast<std::size_t>(got));
+    const bool is_printed = WriteAll(stream, bytes);
+    if (on_output) on_output(bytes);
+    if (is_printed) continue;
+    // Nobody reads us: nobody is to read the job either.
+    ::shutdown(relay, SHUT_RDWR);
+    break;
+  }
+  ::close(relay);
+}
+
+}  // namespace
+
+/// Shared with the thread that reads our input, which may outlive all else: nothing wakes it but input.
+struct StreamRelays::Input {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int relay = -1;                     // Of the daemon that there is now, until it is taken.
+  std::atomic<bool> was_far = false;  // One of them pumps it to another machine, or did.
+  std::function<void()> on_pumping, on_begun;
+  std::function<void(bool is_here)> on_left;
+  std::function<void(bool is_away)> on_away;
+  std::atomic<bool> has_left = false;  // Nobody but us may have heard of it.
+  int here = -1;                       // For a terminal on this machine; its owner has it.
+  const bool is_terminal = ::isatty(STDIN_FILENO) == 1;
+  bool has_terminal = false;
+
+  /// The next relay, which is the caller's to close.
+  int Next() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return relay >= 0; });
+    return std::exchange(relay, -1);
+  }
+  void Set(int fd) {
+    const std::lock_guard lock(mutex);
+    if (relay >= 0) ::close(relay);
+    relay = fd;
+    changed.notify_all();
+  }
+  void SetHere(int fd) {
+    const std::lock_guard lock(mutex);
+    here = fd;
+  }
+  /// Reads our input only once it is asked for; what one daemon did not take is the next one's, the end as well.
+  void Pump() {
+    BlockPipeSignal();
+    while (true) {
+      const Descriptor own(Next());
+      is_away = false;
+      const Where where = HearWhere(own.get());
+      if (where == Where::kElsewhere) was_far = true;
+      if (where != Where::kNowhere && on_begun) on_begun();
+      const Descriptor typed(where == Where::kHere ? CopyHere() : -1);
+      if (where != Where::kElsewhere && !typed.is_open()) continue;
+      if (on_pumping) on_pumping();
+      PumpInto(typed.is_open() ? typed.get() : own.get(), typed.is_open());
+    }
+  }
+
+ private:
+  enum class Where { kNowhere, kHere, kElsewhere };
+
+  int CopyHere() {
+    const std::lock_guard lock(mutex);
+    return here < 0 ? -1 : ::fcntl(here, F_DUPFD_CLOEXEC, 3);
+  }
+
+  /// The daemon's word: that the job is here, or to pump, from where we are or from the byte that the job's machine has
+  /// come to.
+  Where HearWhere(int fd) {
+    char word = 0;
+    ssize_t got = 0;
+    do {
+      got = ::recv(fd, &word, 1, MSG_PEEK);
+    } while (got < 0 && errno == EINTR);
+    if (got == 1 && word == 'h') return Where::kHere;
+    // That they are lost is for TellLost to hear.
+    if (got != 1 || (word != 'p' && word != 'g') || ReadSome(fd, &word, 1) != 1) return Where::kNowhere;
+    if (word == 'p') return Where::kElsewhere;
+    std::int64_t from = 0;
+    while (ReadSome(fd, &word, 1) == 1 && word >= '0' && word <= '9') from = from * 10 + (word - '0');
+    const std::int64_t first = read - static_cast<std::int64_t>(history.size());
+    if (word != '\n' || from < first || from > read) return Where::kNowhere;
+    sent = from;
+    return Where::kElsewhere;
+  }
+
+  void PumpInto(int fd, bool is_here) {
+    while (!is_over || sent < read) {
+      if (sent == read) {
+        if (!AwaitInput(fd)) return;
+        const ssize_t got = ReadSome(STDIN_FILENO, block, sizeof block);
+        is_over = got <= 0;
+        if (is_over && !TypesEnd()) break;
+        history.append(is_over ? std::string_view(&kTypedEnd, 1)
+                               : std::string_view(block, static_cast<std::size_t>(got)));
+        read += is_over ? 1 : got;
+        if (history.size() > 2 * kHistory) history.erase(0, history.size() - kHistory);
+      }
+      const auto unsent = static_cast<std::size_t>(read - sent);
+      const std::string_view next = std::string_view(history).substr(history.size() - unsent);
+      if (!WriteAll(fd, next)) return;
+      sent = read;
+      LookForLeaving(next, is_here);
+    }
+    if (!TypesEnd()) ::shutdown(fd, SHUT_WR);  // Closing it is not enough: there is a second hold on it.
+  }
+
+  /// Of a terminal elsewhere its keeper tells, unless it is away.
+  void LookForLeaving(std::string_view typed, bool is_here) {
+    for (const char byte : typed) {
+      const bool is_leaving = has_terminal && last_typed == kLeavePrefix && byte == kLeave && (is_here || is_away);
+      last_typed = byte;
+      if (is_leaving && !has_left.exchange(true) && on_left) on_left(is_here);
+    }
+  }
+
+  /// False: nobody reads `fd` any more, and what comes is for the next.
+  bool AwaitInput(int fd) {
+    std::array<pollfd, 2> polled = {{{STDIN_FILENO, POLLIN, 0}, {fd, POLLIN, 0}}};
+    while (true) {
+      if (::poll(polled.data(), polled.size(), -1) < 0 && errno == EINTR) continue;
+      // Other words than these are for TellLost, and the last.
+      if ((polled[1].revents & POLLIN) != 0 && !HearPresence(fd)) polled[1].events = 0;
+      if ((polled[1].revents & ~POLLIN) != 0) return false;
+      if (polled[0].revents != 0) return true;
+    }
+  }
+
+  bool HearPresence(int fd) {
+    char word = 0;
+    if (::recv(fd, &word, 1, MSG_PEEK | MSG_DONTWAIT) != 1 || (word != 'a' && word != 'b')) return false;
+    static_cast<void>(!::recv(fd, &word, 1, MSG_DONTWAIT));
+    const bool now = word == 'a';
+    if (is_away != now && on_away) on_away(now);
+    is_away = now;
+    return true;
+  }
+
+  /// Of a job's terminal: its keeper takes the end of ours for the end of us.
+  bool TypesEnd() const { return has_terminal && !is_terminal; }
+
+  // Of the thread that pumps.
+  char block[kPiece];
+  std::string history;    // The last of what was read.
+  std::int64_t read = 0;  // In all,
+  std::int64_t sent = 0;  // and of it to a daemon, as a whole.
+  bool is_over = false;
+  char last_typed = 0;
+  bool is_away = false;  // Where we pump to: its agent.
+};
+
+StreamRelays::StreamRelays(Hooks hooks)
+    : passed_{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO},
+      has_terminal_(hooks.has_terminal),
+      on_output_(std::move(hooks.on_output)),
+      input_(std::make_shared<Input>()),
+      on_lost_(std::move(hooks.on_lost)) {
+  input_->has_terminal = has_terminal_;
+  input_->on_pumping = std::move(hooks.on_pumping);
+  input_->on_begun = std::move(hooks.on_begun);
+  input_->on_left = std::move(hooks.on_left);
+  input_->on_away = std::move(hooks.on_away);
+  Begin();
+  if (passed_.size() > 3) BeginHere();
+  if (hooks.carries_output && !has_terminal_) BeginCarrying();
+  if (passed_.size() > 3) std::thread([input = input_] { input->Pump(); }).detach();
+  else if (input_->on_begun) input_->on_begun();  // Nobody will tell.
+}
+
+// Without sockets it has our own streams.
+void StreamRelays::BeginHere() {
+  std::array<std::array<int, 2>, 2> pairs{};
+  if (!has_terminal_ || ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pairs[0].data()) != 0) return;
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pairs[1].data()) != 0) {
+    ::close(pairs[0][0]), ::close(pairs[0][1]);
+    return;
+  }
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    here_[i].Reset(pairs[i][0]);
+    passed_here_[i].Reset(pairs[i][1]);
+    passed_[i] = pairs[i][1];
+  }
+  input_->SetHere(here_[0].get());
+  here_printer_ = std::thread([this, shown = ::fcntl(here_[1].get(), F_DUPFD_CLOEXEC, 3)] {
+    std::atomic<std::int64_t> came = 0;
+    Print(shown, STDOUT_FILENO, came, on_output_);
+  });
+}
+
+// Without a pipe it has our own output.
+void StreamRelays::BeginCarrying() {
+  std::array<int, 2> ends{};
+  no_more_.Reset(::eventfd(0, EFD_CLOEXEC));
+  if (!no_more_.is_open() || ::pipe2(ends.data(), O_CLOEXEC) != 0) return;
+  carried_.Reset(ends[0]);
+  passed_output_.Reset(ends[1]);
+  passed_[1] = ends[1];
+  carrier_ = std::thread([this] {
+    BlockPipeSignal();
+    char block[kPiece];
+    std::array<pollfd, 2> polled = {{{carried_.get(), POLLIN, 0}, {no_more_.get(), POLLIN, 0}}};
+    while (true) {
+      if (::poll(polled.data(), polled.size(), -1) < 0 && errno == EINTR) continue;
+      // Who has left processes behind keeps the pipe open: what the job wrote is in it by now.
+      if (polled[0].revents == 0) break;
+      const ssize_t got = ReadSome(carried_.get(), block, sizeof block);
+      if (got <= 0) break;
+      const std::string_view bytes(block, static_cast<std::size_t>(got));
+      const bool is_printed = WriteAll(STDOUT_FILENO, bytes);
+      if (on_output_) on_output_(bytes);
+      if (!is_printed) break;
+    }
+    // Nobody reads us: nobody is to read the job either.
+    carried_.Reset();
+  });
+}
+
+void StreamRelays::EndCarrying() {
+  if (!carrier_.joinable()) return;
+  passed_[1] = STDOUT_FILENO;
+  passed_output_.Reset();
+  static_cast<void>(!::eventfd_write(no_more_.get(), 1));
+  carrier_.join();
+}
+
+// What has come is printed. Its keeper may go on, so its end of these is not waited for.
+void StreamRelays::LeaveHere() {
+  if (!here_printer_.joinable()) return;
+  input_->SetHere(-1);
+  ::shutdown(here_[0].get(), SHUT_RDWR);
+  ::shutdown(here_[1].get(), SHUT_RD);
+  here_printer_.join();
+  for (auto* ends : {&here_, &passed_here_}) {
+    for (Descriptor& end : *ends) end.Reset();
+  }
+  passed_[0] = STDIN_FILENO, passed_[1] = STDOUT_FILENO;
+}
+
+void StreamRelays::Begin() {
+  std::array<std::array<int, 2>, 3> pairs{};
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pairs[i].data()) == 0) continue;
+    for (std::size_t made = 0; made < i; ++made) ::close(pairs[made][0]), ::close(pairs[made][1]);
+    return;
+  }
+  passed_.resize(6);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    passed_[3 + i] = pairs[i][1];
+  }
+  // A second hold on the first relay, to hear by it why the streams have ended; whoever pumps one of ours closes it.
+  word_.Reset(::fcntl(pairs[0][0], F_DUPFD_CLOEXEC, 3));
+  input_->Set(pairs[0][0]);
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
+    const int relay = pairs[static_cast<std::size_t>(stream)][0];
+    printers_.emplace_back([this, relay, stream] {
+      const bool is_output = stream == STDOUT_FILENO;
+      Print(relay, stream, came_[is_output ? 0 : 1], is_output ? on_output_ : OnOutput());
+      TellLost();
+    });
+  }
+}
+
+wire::RejoinRequest StreamRelays::Had() const { return {input_->was_far, came_[0], came_[1], has_left()}; }
+
+bool StreamRelays::has_left() const { return input_->has_left; }
+
+// The word stands behind those that say where to pump from, which may not have been read; and it may come a moment
+// after the end of the stream that it is about: until nobody is there who could say it, and for a second at most.
+void StreamRelays::TellLost() {
+  constexpr int kLooks = 100, kLookMs = 10;
+  if (!on_lost_ || !input_->was_far) return;
+  for (int look = 0; look < kLooks; ++look) {
+    pollfd said{word_.get(), POLLRDHUP, 0};
+    const bool is_over = ::poll(&said, 1, look == 0 ? 0 : kLookMs) != 0;
+    std::array<char, 64> words{};
+    const ssize_t got = ::recv(word_.get(), words.data(), words.size(), MSG_PEEK | MSG_DONTWAIT);
+    if (got > 0 && std::string_view(words.data(), static_cast<std::size_t>(got)).find('l') != std::string_view::npos) {
+      if (!was_told_.exchange(true)) on_lost_();
+      return;
+    }
+    if (is_over || was_told_) return;
+  }
+}
+
+void StreamRelays::Finish() {
+  LeaveHere();
+  CloseRelays();
+  EndCarrying();
+}
+
+void StreamRelays::CloseRelays() {
+  for (std::size_t i = 3; i < passed_.size(); ++i) ::close(std::exchange(passed_[i], -1));
+  for (std::thread& printer : printers_) printer.join();
+  printers_.clear();
+  TellLost();
+}
+
+void StreamRelays::Renew() {
+  if (passed_.size() == 3) return;
+  CloseRelays();
+  passed_.resize(3);
+  Begin();
+}
+
+void StreamRelays::RenewAll() {
+  LeaveHere();
+  Renew();
+  if (passed_.size() > 3) BeginHere();
+}
+
+StreamRelays::~StreamRelays() { Finish(); }
+
+}  // namespace divvy::cli

@@ -1,0 +1,379 @@
+// divvy run, submit, explain: from words to a JobSpec, by the same tables that script lines use.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+
+#include "base/text.h"
+#include "cli/client/api.h"
+#include "cli/client/commands.h"
+#include "cli/client/patience.h"
+#include "cli/jobs/foreground.h"
+#include "cli/shims/slurm_look/slurm_refusals.h"
+#include "cli/steps/steps.h"
+#include "dialect/options/components.h"
+#include "dialect/options/container_options.h"
+#include "dialect/options/portion_options.h"
+#include "dialect/options/task_options.h"
+#include "dialect/valohai/valohai.h"
+#include "wire/messages/codec.h"
+
+namespace divvy::cli {
+namespace {
+
+using dialect::Option;
+using dialect::Takes;
+
+struct SubmitFlags {
+  bool is_quiet = false;
+  bool is_json = false;
+  bool is_dry_run = false;
+  bool waits = false;
+  bool reads_metrics = false;  // divvy run: of output that would not come through us as well.
+  bool is_job = false;         // divvy run inside a job: a job of its own, not a step.
+};
+
+std::vector<Option> FlagTable(SubmitFlags& flags, bool is_run) {
+  const auto set = [](bool& flag) {
+    return [&flag](std::string_view) -> Status {
+      flag = true;
+      return {};
+    };
+  };
+  std::vector<Option> table;
+  if (!is_run) {
+    table.push_back(
+        {"quiet", 'q', Takes::kNothing, "", "Print the id alone", set(flags.is_quiet), {"parsable"}, false});
+    table.push_back({"json", 0, Takes::kNothing, "", "Print the answer as JSON", set(flags.is_json), {}, false});
+    table.push_back({"wait",
+                     'w',
+                     Takes::kNothing,
+                     "",
+                     "Return when the job has ended, with its exit code",
+                     set(flags.waits),
+                     {},
+                     false});
+  }
+  if (is_run) {
+    table.push_back(
+        {"metrics",
+         0,
+         Takes::kNothing,
+         "",
+         "Lines of its output that are JSON objects are the job's metrics, as a batch job's are: the "
+         "output is a pipe then, also on a terminal; with --pty and on other machines they are without this",
+         set(flags.reads_metrics),
+         {},
+         false});
+    table.push_back({"as-job",
+                     0,
+                     Takes::kNothing,
+                     "",
+                     "Inside a job: a job of its own, not a step of the job",
+                     set(flags.is_job),
+                     {},
+                     false});
+  }
+  table.push_back({"dry-run",
+                   0,
+                   Takes::kNothing,
+                   "",
+                   "Print how the request is read, and submit nothing",
+                   set(flags.is_dry_run),
+                   {},
+                   false});
+  return table;
+}
+
+bool HasScriptsName(std::string_view path) {
+  return path.ends_with(".sh") || path.ends_with(".sbatch") || path.ends_with(".slurm");
+}
+
+bool BeginsWithInterpreter(const std::string& path) {
+  std::FILE* file = std::fopen(path.c_str(), "re");
+  if (file == nullptr) return false;
+  char start[2] = {0, 0};
+  const bool has_shebang = std::fread(start, 1, 2, file) == 2 && start[0] == '#' && start[1] == '!';
+  std::fclose(file);
+  return has_shebang;
+}
+
+bool IsOnPath(const std::string& word) {
+  const char* path = std::getenv("PATH");
+  if (path == nullptr || word.find('/') != std::string::npos) return false;
+  return std::ranges::any_of(Split(path, ':'), [&](std::string_view directory) {
+    return ::access((std::string(directory) + "/" + word).c_str(), X_OK) == 0;
+  });
+}
+
+/// The program that usually runs a file of that name.
+std::string_view InterpreterFor(std::string_view path) {
+  constexpr std::pair<std::string_view, std::string_view> kKnown[] = {
+      {".py", "python3"}, {".R", "Rscript"}, {".r", "Rscript"}, {".jl", "julia"},
+      {".pl", "perl"},    {".rb", "ruby"},   {".js", "node"},   {".lua", "lua"}};
+  for (const auto& [ending, program] : kKnown) {
+    if (path.ends_with(ending)) return program;
+  }
+  return "bash";
+}
+
+enum class Named { kCommand, kScript };
+
+/// The first word of a request as a path or a program. A word that nothing could run is refused at submission, and not
+/// only in the job's log.
+/// submit, run and explain all ask here.
+Result<Named> FindNamed(const std::string& word, std::string_view verb, const dialect::Surroundings& around) {
+  struct stat status {};
+  const bool is_there = ::stat(word.c_str(), &status) == 0;
+  const bool is_file = is_there && S_ISREG(status.st_mode);
+  const bool has_slash = word.find('/') != std::string::npos;
+  if (is_there && S_ISDIR(status.st_mode) && has_slash)
+    return InvalidArgument("'" + word + "' is a directory; give a command or a script");
+  if (is_file && (HasScriptsName(word) || BeginsWithInterpreter(word))) return Named::kScript;
+  if (IsOnPath(word)) return Named::kCommand;
+  if (!is_there && HasScriptsName(word))
+    return NotFound("there is no script '" + word + "'" + (word.front() == '/' ? "" : " in " + around.directory));
+  if (!is_file) return Named::kCommand;
+  const std::string command = "divvy " + std::string(verb) + " ";
+  const bool is_executable = ::access(word.c_str(), X_OK) == 0;
+  if (is_executable && has_slash) return Named::kCommand;
+  if (is_executable) {
+    return InvalidArgument("'" + word + "' is not in PATH, which alone is searched for a name without '/'; write: " +
+                           command + "./" + word);
+  }
+  return InvalidArgument("'" + word + "' has no #! line that says what runs it; write: " + command + "-- " +
+                         std::string(InterpreterFor(word)) + " " + word);
+}
+
+/// A command line in quotes is one word, and no program's name.
+Status CheckIsNoLine(const std::string& word, std::string_view verb) {
+  if (word.find(' ') == std::string::npos || word.front() == '/' || ::access(word.c_str(), F_OK) == 0 || IsOnPath(word))
+    return {};
+  const std::string command = "divvy " + std::string(verb) + " ";
+  return InvalidArgument("no program is called '" + word + "'; drop the quotes: " + command + word +
+                         "; or let a shell read it: " + command + "-- sh -c " + ShellQuote(word));
+}
+
+Result<std::string> ReadStdin() {
+  std::string text;
+  char buffer[65536];
+  ssize_t got = 0;
+  while ((got = ::read(STDIN_FILENO, buffer, sizeof buffer)) > 0) text.append(buffer, static_cast<std::size_t>(got));
+  if (text.empty()) return InvalidArgument("the script on standard input is empty");
+  return text;
+}
+
+/// Braces around a word that no --param names stay as they are, which is a slip in most sweeps.
+void NoteUnknownParameters(JobSpec& spec) {
+  if (spec.parameters.empty()) return;
+  const auto is_name = [](std::string_view word) {
+    const auto is_letter = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+    return !word.empty() && std::isdigit(static_cast<unsigned char>(word.front())) == 0 &&
+           std::ranges::all_of(word, is_letter);
+  };
+  std::vector<std::string> words = spec.command;
+  words.insert(words.end(), spec.arguments.begin(), spec.arguments.end());
+  for (const std::string& word : words) {
+    for (auto open = word.find('{'); open != std::string::npos; open = word.find('{', open + 1)) {
+      const auto close = std::min(word.find('}', open), word.size());
+      const std::string name = word.substr(open + 1, close - open - 1);
+      const bool is_shells = open > 0 && word[open - 1] == '$';
+      if (close == word.size() || is_shells || !is_name(name)) continue;
+      if (std::ranges::find(spec.parameters, name, &Parameter::name) == spec.parameters.end())
+        spec.notes.push_back("{" + name + "} stays as it is: no --param is called so");
+    }
+  }
+}
+
+struct Request {
+  JobSpec spec;
+  SubmitFlags flags;
+};
+
+/// Reads the words twice where a script is named: its own lines first, then the words again, so that they win.
+Result<Request> ReadRequest(const std::vector<std::string>& words, bool is_run) {
+  const dialect::Surroundings around = CallerSurroundings();
+  const dialect::ParseRules rules{true, true, false};
+  Request request;
+  const auto parse = [&]() -> Result<dialect::Parsed> {
+    std::vector<Option> table = dialect::JobOptions(request.spec, around);
+    for (Option& option : FlagTable(request.flags, is_run)) table.push_back(std::move(option));
+    return dialect::ReadComponents(
+        table, words, rules, request.spec, [&](JobSpec& component) { return dialect::JobOptions(component, around); },
+        [](JobSpec& component) -> Status {
+          if (component == JobSpec()) {
+            return InvalidArgument(
+                "nothing stands behind a ':'; say what that component asks for (--gpus, --cpus, --nodes, ...), or "
+                "leave the ':' out");
+          }
+          dialect::CompleteTasks(component);
+          dialect::CompletePortion(component);
+          return dialect::CheckTasks(component);
+        });
+  };
+  DIVVY_TRY(dialect::Parsed parsed, parse());
+  std::vector<std::string> rest = std::move(parsed.positional);
+  const bool may_be_script = !parsed.saw_dashes || !rest.empty();
+  rest.insert(rest.end(), parsed.after_dashes.begin(), parsed.after_dashes.end());
+  if (rest.empty())
+    return InvalidArgument(std::string("nothing to run; write: divvy ") + (is_run ? "run" : "submit") +
+                           " [OPTIONS] COMMAND... (or a script, or - for standard input)");
+  JobSpec& spec = request.spec;
+  const bool is_stdin = !is_run && may_be_script && rest.front() == "-";
+  const std::string_view verb = is_run ? "run" : "submit";
+  Named named = is_stdin ? Named::kScript : Named::kCommand;
+  DIVVY_TRY(const auto container, dialect::ContainerOf(spec, false));
+  // The programs in a container's image are not known here.
+  if (!is_stdin && !container) DIVVY_CHECK(CheckIsNoLine(rest.front(), verb));
+  if (!is_stdin && may_be_script) {
+    const auto found = FindNamed(rest.front(), verb, around);
+    if (!found && !container) return found.error();
+    if (found) named = *found;
+  }
+  if (named == Named::kScript) {
+    std::string text;
+    if (is_stdin) {
+      DIVVY_TRY(text, ReadStdin());
+    } else {
+      DIVVY_TRY(text, around.read_file(rest.front()));
+    }
+    spec = JobSpec();
+    DIVVY_CHECK(dialect::ReadScript(text, is_stdin ? "stdin" : rest.front(), around, spec));
+    DIVVY_TRY(parsed, parse());
+    spec.arguments.assign(rest.begin() + 1, rest.end());
+  } else {
+    spec.command = std::move(rest);
+  }
+  spec.directory = spec.directory.empty() ? around.directory : spec.directory;
+  dialect::CompleteTasks(spec);
+  dialect::CompletePortion(spec);
+  NoteUnknownParameters(spec);
+  return request;
+}
+
+std::vector<Option> OptionsFor(bool is_run) {
+  static JobSpec scratch_spec;
+  static SubmitFlags scratch_flags;
+  std::vector<Option> table = dialect::JobOptions(scratch_spec, dialect::Surroundings());
+  for (Option& option : FlagTable(scratch_flags, is_run)) table.push_back(std::move(option));
+  return table;
+}
+
+/// Whether the daemon would take it, which nothing but the daemon can say. Without one there is nothing to say, which
+/// `on_absent` may.
+Status AskWhetherTaken(JobSpec spec, const std::function<void(const Error&)>& on_absent) {
+  DIVVY_CHECK(dialect::CheckComplete(spec));
+  auto api = Api::Connect();
+  if (!api) {
+    on_absent(api.error());
+    return {};
+  }
+  DIVVY_CHECK(FinishSpec(spec, *api));
+  const auto answer = api->Raw("POST", "/v1/jobs", "{\"is_test\":true,\"spec\":" + wire::EncodeChanged(spec) + "}");
+  return answer ? Status() : Status(answer.error());
+}
+
+/// --dry-run: prints how the request is read, where it would be taken.
+int PrintRequest(std::string_view verb, const JobSpec& spec) {
+  const Status taken = AskWhetherTaken(spec, [](const Error& why) {
+    Note("whether it would be taken is not known, for no daemon was there to ask: " + why.message);
+  });
+  if (!taken) return Fail(taken.error());
+  std::printf("%s: %s\n", std::string(verb).c_str(), dialect::Summarise(spec).c_str());
+  for (const std::string& note : spec.notes) Note(note);
+  return 0;
+}
+
+/// Of a script that explains itself without a mistake: what the daemon, where there is one, has against it.
+/// In the words of the script's dialect, as its own command (sbatch) refuses it.
+Status CheckScriptIsTaken(const std::string& text, const std::string& name, const dialect::Surroundings& around) {
+  JobSpec spec;
+  DIVVY_CHECK(dialect::ReadScript(text, name, around, spec));
+  dialect::CompleteTasks(spec);
+  dialect::CompletePortion(spec);
+  if (spec.directory.empty()) spec.directory = around.directory;
+  Status taken = AskWhetherTaken(spec, [](const Error&) {});
+  if (!taken && spec.dialect == Dialect::kSlurm)
+    taken.error().message = slurm::InSlurmsWords(taken.error().message, spec);
+  return taken;
+}
+
+}  // namespace
+
+std::vector<Option> SubmitOptions() { return OptionsFor(false); }
+std::vector<Option> RunOptions() { return OptionsFor(true); }
+
+int SubmitMain(const std::vector<std::string>& words) {
+  auto request = ReadRequest(words, false);
+  if (!request) return Fail(request.error());
+  const SubmitFlags flags = request->flags;
+  if (flags.is_dry_run) return PrintRequest("would submit", request->spec);
+  const auto answer = SubmitJob(std::move(request->spec));
+  if (!answer) return Fail(answer.error());
+  const std::string id = ToString(answer->id);
+  if (flags.is_json) {
+    std::printf("{\"id\":%s,\"count\":%lld,\"state\":\"%s\"}\n", id.c_str(), static_cast<long long>(answer->count),
+                answer->state.c_str());
+  } else if (flags.is_quiet) {
+    std::printf("%s\n", id.c_str());
+  } else if (answer->count > 1) {
+    std::printf("array %s: %s\n", id.c_str(), answer->summary.c_str());
+  } else {
+    std::printf("job %s %s: %s\n", id.c_str(), answer->state.c_str(), answer->summary.c_str());
+  }
+  if (!flags.waits) return 0;
+  std::fflush(stdout);
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  std::optional<Patience> patience(std::in_place, "waiting for job " + id + " to end");
+  const auto end = api->Wait(id, {}, [&] { TellDaemonWent(id); });
+  patience.reset();
+  if (!end) return Fail(end.error());
+  return end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;
+}
+
+int RunMain(const std::vector<std::string>& words) {
+  auto request = ReadRequest(words, true);
+  const bool is_inside = std::getenv("DIVVY_STEPS") != nullptr;
+  if (is_inside && request && request->flags.reads_metrics && !request->flags.is_job)
+    return Fail(InvalidArgument(
+        "what a step prints is its job's output, and read where that is; leave --metrics out, or write --as-job"));
+  // Its own process reads a step's words again, and says what is wrong with them.
+  if (is_inside && (!request || (!request->flags.is_job && !request->flags.is_dry_run))) return RunInStep("run", words);
+  if (!request) return Fail(request.error());
+  if (request->flags.is_dry_run) return PrintRequest("would run", request->spec);
+  Voice voice;
+  voice.carries_output = request->flags.reads_metrics;
+  return RunForeground(std::move(request->spec), voice);
+}
+
+int ExplainMain(const std::vector<std::string>& words) {
+  if (words.size() != 1)
+    return Fail(InvalidArgument("write: divvy explain SCRIPT (or valohai.yaml, or - for standard input)"));
+  const dialect::Surroundings around = CallerSurroundings();
+  auto text = words[0] == "-" ? ReadStdin() : around.read_file(words[0]);
+  if (!text) return Fail(text.error());
+  const bool is_yaml = words[0].ends_with(".yaml") || words[0].ends_with(".yml");
+  if (words[0] != "-" && !is_yaml) {
+    const auto named = FindNamed(words[0], "submit", around);
+    if (!named) return Fail(named.error());
+    if (*named == Named::kCommand)
+      return Fail(InvalidArgument("'" + words[0] + "' is a program and not a script; divvy submit runs it as it is"));
+  }
+  const dialect::ScriptExplanation explanation =
+      is_yaml ? dialect::ExplainValohai(*text, words[0]) : dialect::ExplainScript(*text, words[0], around);
+  std::fputs(explanation.text.c_str(), stdout);
+  if (explanation.had_errors || is_yaml) return explanation.had_errors ? 1 : 0;
+  std::fflush(stdout);
+  if (const Status taken = CheckScriptIsTaken(*text, words[0], around); !taken) {
+    std::fprintf(stderr, "divvy: it would be refused here: %s\n", taken.error().message.c_str());
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,244 @@
+// divvy update: what `submit` can say of a job, said later. The options are those of `submit`, from the same table, so
+// that they read alike and check alike.
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "cli/client/actions.h"
+#include "cli/client/api.h"
+#include "cli/client/commands.h"
+#include "cli/client/patience.h"
+#include "dialect/options/quantities.h"
+#include "model/job_record.h"
+
+namespace divvy::cli {
+namespace {
+
+using dialect::Option;
+using dialect::Takes;
+using wire::JobUpdate;
+
+void CopyDependencies(const JobSpec& spec, JobUpdate& update) {
+  std::string all;
+  for (const Dependency& dependency : spec.dependencies) {
+    if (!all.empty()) all += spec.needs_any_dependency ? '?' : ',';
+    all += dialect::FormatDependency(dependency);
+  }
+  update.dependencies.emplace();
+  if (!all.empty()) update.dependencies->push_back(all);
+}
+
+void CopyEnvironment(const JobSpec& spec, JobUpdate& update) {
+  update.environment = spec.extra_environment;
+  if (spec.request.gpus >= 0) update.gpus = spec.request.gpus;  // VH_GPUS=2.
+}
+
+/// None where nothing is said of a part: then its GPUs are whole ones.
+void CopyPortion(const JobSpec& spec, JobUpdate& update) {
+  update.portion.reset();
+  if (spec.request.portion != GpuPortion()) update.portion = spec.request.portion;
+}
+
+/// An option of `submit`, and where it goes in an update.
+struct Field {
+  std::string_view option;
+  bool may_be_empty = false;  // "" takes back what was asked.
+  void (*copy)(const JobSpec& spec, JobUpdate& update) = nullptr;
+  std::string_view help = "";  // Where it means something else here.
+};
+
+constexpr Field kFields[] = {
+    {"gpus", false,
+     [](const JobSpec& spec, JobUpdate& update) {
+       update.gpus = spec.request.gpus;
+       update.gpus_most = spec.request.gpus_most;
+       CopyPortion(spec, update);
+     }},
+    {"gpu-limit", false, CopyPortion},
+    {"gpu-memory-limit", false, CopyPortion},
+    {"compute", false, CopyPortion},
+    {"idle-park", false, CopyPortion},
+    {"slice", false, [](const JobSpec& spec, JobUpdate& update) { update.slice = spec.request.slice; }},
+    {"topology", false,
+     [](const JobSpec& spec, JobUpdate& update) {
+       const std::string topology = TopologyText(spec.request);
+       update.topology = topology.empty() ? "any" : topology;
+     }},
+    {"gpu-type", true, [](const JobSpec& spec, JobUpdate& update) { update.gpu_type = spec.request.gpu_type; }},
+    {"gpu-memory", false,
+     [](const JobSpec& spec, JobUpdate& update) {
+       update.gpu_memory_bytes = std::max<std::int64_t>(0, spec.request.gpu_memory.count());
+     }},
+    {"cpus", false, [](const JobSpec& spec, JobUpdate& update) { update.cpus = spec.request.cpus; }},
+    {"memory", false,
+     [](const JobSpec& spec, JobUpdate& update) { update.memory_bytes = spec.request.memory.count(); }},
+    {"nodes", false, [](const JobSpec& spec, JobUpdate& update) { update.nodes = spec.request.nodes; },
+     "machines, each of which gives the GPUs, cores and memory; a job of one task on each keeps one on each"},
+    {"constraint", true, [](const JobSpec& spec, JobUpdate& update) { update.constraint = spec.request.constraint; }},
+    {"nodelist", true, [](const JobSpec& spec, JobUpdate& update) { update.node_list = spec.request.node_list; }},
+    {"exclude", true,
+     [](const JobSpec& spec, JobUpdate& update) { update.excluded_nodes = spec.request.excluded_nodes; }},
+    {"tasks", false, [](const JobSpec& spec, JobUpdate& update) { update.tasks = spec.request.tasks; }},
+    {"placement", false, [](const JobSpec& spec, JobUpdate& update) { update.placement = spec.placement; }},
+    {"preemptible", false, [](const JobSpec& spec, JobUpdate& update) { update.preemptible = spec.preemptible; }},
+    {"queue-anyway", false, [](const JobSpec&, JobUpdate& update) { update.queues_anyway = true; }},
+    {"time", false, [](const JobSpec& spec, JobUpdate& update) { update.time_limit_s = ToSeconds(spec.time_limit); },
+     "time limit, counted from the start; 0: none; of a running job only an administrator may raise it"},
+    {"begin", true,
+     [](const JobSpec& spec, JobUpdate& update) { update.begin = spec.begin == kNoTime ? 0 : ToSeconds(spec.begin); }},
+    {"deadline", true,
+     [](const JobSpec& spec, JobUpdate& update) {
+       update.end_by = spec.end_by == kNoTime ? 0 : ToSeconds(spec.end_by);
+     },
+     "has ended by then, or does not start; \"\": none"},
+    {"priority", false, [](const JobSpec& spec, JobUpdate& update) { update.priority = spec.priority; },
+     "higher goes first; raising it above 0 takes an administrator"},
+    {"dependency", true, CopyDependencies, "wait for these jobs and for no others; \"\": for none"},
+    {"after", false, CopyDependencies},
+    {"retries", false, [](const JobSpec& spec, JobUpdate& update) { update.retries = spec.retries; }},
+    {"retry-delay", false,
+     [](const JobSpec& spec, JobUpdate& update) { update.retry_delay_s = ToSeconds(spec.retry_delay); }},
+    {"group", true, [](const JobSpec& spec, JobUpdate& update) { update.group = spec.group; }},
+    {"output", true, [](const JobSpec& spec, JobUpdate& update) { update.output = spec.output; }},
+    {"error", true, [](const JobSpec& spec, JobUpdate& update) { update.error = spec.error; }},
+    {"input", true, [](const JobSpec& spec, JobUpdate& update) { update.input = spec.input; }},
+    {"open-mode", false, [](const JobSpec& spec, JobUpdate& update) { update.appends_output = spec.appends_output; }},
+    {"chdir", false, [](const JobSpec& spec, JobUpdate& update) { update.directory = spec.directory; },
+     "directory to run in"},
+    {"env", false, CopyEnvironment},
+    {"signal", true, [](const JobSpec& spec, JobUpdate& update) { update.warn = spec.warn; }},
+    {"stop-signal", false, [](const JobSpec& spec, JobUpdate& update) { update.stop_signal = spec.stop_signal; }},
+    {"grace", false, [](const JobSpec& spec, JobUpdate& update) { update.grace_s = ToSeconds(spec.grace); }},
+    {"name", true, [](const JobSpec& spec, JobUpdate& update) { update.name = spec.name; }},
+    {"project", true, [](const JobSpec& spec, JobUpdate& update) { update.project = spec.project; }},
+    {"comment", true, [](const JobSpec& spec, JobUpdate& update) { update.comment = spec.comment; }},
+    {"account", true, [](const JobSpec& spec, JobUpdate& update) { update.account = spec.account; }},
+    {"pool", true, [](const JobSpec& spec, JobUpdate& update) { update.pool = spec.pool; }},
+};
+
+/// What stays as it was submitted, and what does it instead.
+struct FixedField {
+  std::string_view option;
+  std::string_view instead;
+};
+constexpr FixedField kFixedFields[] = {
+    {"hold", "write: divvy hold ID"},
+    {"group-limit", "write: divvy group limit NAME N"},
+    {"team", "a job stays with the team that it was submitted for; cancel it and submit it anew"},
+    {"array", "an array keeps its elements; cancel it and submit it anew (--at-once changes how many run together)"},
+    {"param", "a sweep keeps its elements; cancel it and submit it anew"},
+    {"param-file", "a sweep keeps its elements; cancel it and submit it anew"},
+    {"name-template", "a sweep keeps its names; cancel it and submit it anew"},
+    {"export", "the environment was taken at the submission; --env NAME=VALUE adds to it"},
+    {"pty", "whether a job has a terminal is settled at its submission"},
+};
+
+/// "--keep-waiting" and "--keep-waiting=no".
+Option YesOrNo(Option option, std::optional<bool>& into) {
+  option.takes = Takes::kOptionalValue;
+  option.value_name = "yes|no";
+  option.apply = [&into](std::string_view value) -> Status {
+    if (!value.empty() && value != "yes" && value != "no")
+      return InvalidArgument("'" + std::string(value) + "': write yes or no");
+    into = value != "no";
+    return {};
+  };
+  return option;
+}
+
+/// All that the table's closures write into, or read.
+struct UpdateFlags {
+  dialect::Surroundings around;
+  JobSpec spec;
+  JobUpdate update;
+
+  UpdateFlags() { spec.request.gpus = -1; }
+};
+
+std::vector<Option> UpdateTable(UpdateFlags& wish) {
+  std::vector<Option> table = SelectTable(wish.update.select);
+  std::erase_if(table, [](const Option& option) {
+    return option.name != "all" && option.name != "user" && option.name != "state";
+  });
+  for (Option& option : dialect::JobOptions(wish.spec, wish.around)) {
+    if (option.name == "keep-waiting") table.push_back(YesOrNo(option, wish.update.keeps_waiting));
+    if (option.name == "requeue-after-reboot") table.push_back(YesOrNo(option, wish.update.requeues_after_reboot));
+    const Field* field = std::ranges::find(kFields, option.name, &Field::option);
+    if (field == std::end(kFields)) continue;
+    if (!field->help.empty()) option.help = field->help;
+    option.apply = [apply = std::move(option.apply), takes = option.takes, field,
+                    &wish](std::string_view value) -> Status {
+      const bool takes_back = value.empty() && field->may_be_empty && takes == Takes::kValue;
+      if (!takes_back) DIVVY_CHECK(apply(value));
+      field->copy(takes_back ? JobSpec() : wish.spec, wish.update);
+      return {};
+    };
+    table.push_back(std::move(option));
+  }
+  table.push_back({"at-once", 0, Takes::kValue, "N", "elements of an array that may run together; 0: no cap",
+                   [&wish](std::string_view value) -> Status {
+                     const auto number = ParseInteger(value);
+                     if (!number || *number < 0 || *number > 1'000'000)
+                       return InvalidArgument("'" + std::string(value) + "' is no whole number from 0 to 1000000");
+                     wish.update.array_at_once = *number;
+                     return {};
+                   }});
+  table.push_back({"script", 0, Takes::kValue, "FILE",
+                   "run this text instead, with the words behind \"--\"; its option lines do not apply",
+                   [&wish](std::string_view value) -> Status {
+                     DIVVY_TRY(wish.update.script, wish.around.read_file(std::string(value)));
+                     return {};
+                   }});
+  return table;
+}
+
+/// The options of `submit` that say here why they are none.
+std::vector<Option> FixedTable() {
+  std::vector<Option> table;
+  for (const FixedField& fixed : kFixedFields) {
+    table.push_back({fixed.option,
+                     0,
+                     Takes::kOptionalValue,
+                     "",
+                     "",
+                     [&fixed](std::string_view) -> Status { return InvalidArgument(std::string(fixed.instead)); },
+                     {},
+                     true});
+  }
+  return table;
+}
+
+}  // namespace
+
+std::vector<Option> UpdateOptions() {
+  static UpdateFlags scratch;
+  return UpdateTable(scratch);
+}
+
+int UpdateMain(const Words& words) {
+  UpdateFlags wish;
+  wish.around = CallerSurroundings();
+  std::vector<Option> table = UpdateTable(wish);
+  for (Option& option : FixedTable()) table.push_back(std::move(option));
+  const auto parsed = dialect::ParseOptions(table, words);
+  if (!parsed) return Fail(parsed.error());
+  JobUpdate& update = wish.update;
+  // As at a submission: by its memory.
+  if (update.portion && update.portion->memory_limit > Bytes() && update.gpu_memory_bytes) {
+    update.portion->memory = Bytes(*std::exchange(update.gpu_memory_bytes, std::nullopt));
+  }
+  update.select.ids = parsed->positional;
+  if (update.select.ids.empty() && !update.select.is_all)
+    return Fail(InvalidArgument("name the jobs: divvy update 17 --priority 5"));
+  if (parsed->saw_dashes && parsed->after_dashes.empty())
+    return Fail(InvalidArgument("a command goes behind \"--\": divvy update 17 -- python train.py"));
+  if (parsed->saw_dashes) (update.script ? update.arguments : update.command) = parsed->after_dashes;
+  auto api = Api::Connect();
+  if (!api) return Fail(api.error());
+  std::optional<Patience> patience(std::in_place, "the daemon is at it");
+  const auto results = api->Update(update);
+  patience.reset();
+  return ReportActions(results);
+}
+
+}  // namespace divvy::cli

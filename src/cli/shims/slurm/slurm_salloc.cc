@@ -1,0 +1,110 @@
+// salloc: a job on the caller's terminal that runs a command, or a shell, while it holds GPUs.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "cli/client/api.h"
+#include "cli/client/command.h"
+#include "cli/shims/slurm/slurm_step_plan.h"
+#include "cli/shims/slurm/slurm_submit.h"
+#include "cli/shims/slurm_look/slurm.h"
+#include "cli/shims/slurm_look/slurm_common.h"
+#include "cli/shims/slurm_look/slurm_nodes.h"
+#include "cli/shims/slurm_look/slurm_refusals.h"
+#include "dialect/options/slurm_request.h"
+#include "dialect/slurm/slurm.h"
+
+namespace divvy::cli {
+namespace {
+
+using namespace slurm;
+using dialect::Takes;
+
+// The job says itself that it has begun: nobody knows earlier. The second line comes after the command has ended.
+constexpr std::string_view kLoud =
+    "echo \"salloc: Granted job allocation $SLURM_JOB_ID\" >&2; \"$@\"; code=$?; "
+    "echo \"salloc: Relinquishing job allocation $SLURM_JOB_ID\" >&2; exit $code";
+
+/// --no-shell: returns once the allocation is there, and leaves it.
+int HoldOnly(JobSpec spec) {
+  spec.is_foreground = false;
+  spec.wants_pty = false;
+  spec.command = {"sleep", "infinity"};
+  spec.output = "/dev/null";
+  const auto answer = SubmitJob(spec);
+  if (!answer) return FailAs("salloc", "Job submit/allocate failed: " + InSlurmsWords(answer.error().message, spec));
+  const std::string id = ToString(answer->id);
+  auto api = Api::Connect();
+  if (!api) return FailAs("salloc", api.error());
+  for (;;) {
+    const auto job = api->Job(id);
+    if (!job) return FailAs("salloc", job.error());
+    const wire::JobView view = ViewOf(*job);
+    if (IsFinal(view)) return FailAs("salloc", "job " + id + " ended: " + job->reason);
+    if (job->state == "running") break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  std::fprintf(stderr, "salloc: Granted job allocation %s\n", id.c_str());
+  return 0;
+}
+
+}  // namespace
+
+int SallocMain(const std::vector<std::string>& words) {
+  const dialect::Surroundings around = CallerSurroundings();
+  JobSpec spec;
+  bool has_no_shell = false;
+  std::vector<dialect::Option> options =
+      Without(dialect::SbatchOptions(spec, around),
+              {"wait", "wrap", "parsable", "output", "error", "input", "open-mode", "export"});
+  options.push_back(Flag("no-shell", 0, "Allocate, and return", has_no_shell));
+  options.push_back(Ignored("bell", 0, Takes::kNothing));
+  options.push_back(Ignored("no-bell", 0, Takes::kNothing));
+  options.push_back(Ignored("kill-command", 'K', Takes::kOptionalValue));
+  options.push_back(Ignored("immediate", 'I', Takes::kOptionalValue));
+  options.push_back(Ignored("wait", 'W', Takes::kValue));
+  if (Greets("salloc", "[OPTIONS] [COMMAND [ARGS...]]", options, words)) return 0;
+  if (const Status read = dialect::ApplyCommandEnvironment("SALLOC_", around, spec); !read)
+    return FailAs("salloc", read.error());
+  auto parsed = dialect::ReadSlurmWords(options, words, around, spec);
+  if (!parsed) return FailAs("salloc", parsed.error().message);
+  if (IsInsideJob(around.environment)) {
+    return FailAs("salloc", "this is inside job " + EnvironmentValue(around.environment, "SLURM_JOB_ID") +
+                                " already; use srun for a step of it");
+  }
+  spec.dialect = Dialect::kSlurm;
+  spec.is_foreground = true;
+  dialect::slurm::KeepOrigin(spec, around);
+  dialect::slurm::Keep(spec, "door", "salloc");
+  if (const Status finished = dialect::FinishSlurm(spec); !finished) return FailAs("salloc", finished.error().message);
+  if (const Status place = dialect::CheckSlurmPlace(spec); !place)
+    return FailAs("salloc", "Job submit/allocate failed: " + place.error().message);
+  if (const Status several = CheckSeveral(spec); !several)
+    return FailAs("salloc", "Job submit/allocate failed: " + several.error().message);
+  if (spec.array) return FailAs("salloc", "--array is sbatch's; salloc makes one allocation");
+  const bool is_quiet = TakeClientFlag(spec, "quiet");
+  TakeClientFlag(spec, "verbose");
+  const bool is_test = TakeClientFlag(spec, "test-only");
+  std::vector<std::string> command = std::move(parsed->positional);
+  command.insert(command.end(), parsed->after_dashes.begin(), parsed->after_dashes.end());
+  if (command.empty()) {
+    const char* shell = std::getenv("SHELL");
+    command = {shell != nullptr && *shell != 0 ? shell : "/bin/sh"};
+    spec.wants_pty = ::isatty(STDIN_FILENO) == 1;
+  }
+  if (spec.name.empty()) spec.name = "interactive";
+  if (spec.directory.empty()) spec.directory = around.directory;
+  if (const Status complete = Complete(spec); !complete) return FailAs("salloc", complete.error());
+  if (is_test) {
+    spec.command = command;
+    return TestOnly("salloc", spec);
+  }
+  if (has_no_shell) return HoldOnly(std::move(spec));
+  spec.command = {"/bin/sh", "-c", is_quiet ? "exec \"$@\"" : std::string(kLoud), "salloc"};
+  spec.command.insert(spec.command.end(), command.begin(), command.end());
+  return RunForeground(spec, SlurmVoice("salloc", "Job submit/allocate failed: ", spec));
+}
+
+}  // namespace divvy::cli

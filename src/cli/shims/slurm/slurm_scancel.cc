@@ -1,0 +1,269 @@
+// scancel: ends jobs, or sends them a signal.
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdio>
+
+#include "base/text.h"
+#include "cli/shims/slurm_look/slurm.h"
+#include "cli/shims/slurm_look/slurm_common.h"
+#include "cli/shims/slurm_look/slurm_places.h"
+#include "cli/steps/step_listing.h"
+#include "dialect/options/quantities.h"
+
+namespace divvy::cli {
+namespace {
+
+const std::string kKillError = "Kill job error on job id ";
+constexpr std::string_view kNoSuchJob = "Invalid job id specified";
+
+using namespace slurm;
+using dialect::Takes;
+
+struct ScancelFlags {
+  std::vector<std::string> names;
+  std::vector<std::string> states;
+  std::vector<std::string> steps;  // "17.0".
+  std::vector<std::string> ids;
+  std::string user;
+  std::string signal;
+  bool is_mine = false;
+  bool is_quiet = false;
+  bool is_verbose = false;
+  std::vector<std::string> partitions;
+  std::vector<std::string> accounts;
+  std::vector<std::string> qos;
+  std::vector<std::string> nodes;
+  bool asks = false;              // -i
+  bool is_batch = false;          // -b
+  bool is_full = false;           // -f
+  bool has_other_filter = false;  // -R, --wckey: nothing here has one.
+};
+
+std::vector<dialect::Option> ScancelTable(ScancelFlags& wish) {
+  const auto filter = [&wish](std::string_view name, char letter) {
+    dialect::Option option = Ignored(name, letter, Takes::kValue);
+    option.apply = [&wish](std::string_view) -> Status {
+      wish.has_other_filter = true;
+      return {};
+    };
+    return option;
+  };
+  std::vector<dialect::Option> options = {
+      List("jobname", 'n', "NAMES", "Jobs of these names", wish.names),
+      List("state", 't', "STATES", "Jobs in these states: PENDING, RUNNING, SUSPENDED", wish.states),
+      Text("user", 'u', "NAME", "Jobs of this user", wish.user),
+      Text("signal", 's', "SIGNAL", "Send this signal; do not end the job", wish.signal),
+      Flag("me", 0, "My jobs", wish.is_mine),
+      Flag("quiet", 'Q', "No word on jobs that have ended", wish.is_quiet),
+      Flag("verbose", 'v', "Tell what is done", wish.is_verbose),
+      List("partition", 'p', "NAMES", "Jobs of these partitions", wish.partitions),
+      List("account", 'A', "NAMES", "Jobs of these accounts", wish.accounts),
+      List("qos", 'q', "NAMES", "Jobs of these QOSs", wish.qos),
+      List("nodelist", 'w', "HOSTS", "Jobs on these hosts", wish.nodes),
+      Flag("interactive", 'i', "Ask before each job", wish.asks),
+      filter("reservation", 'R'),
+      filter("wckey", 0),
+      Flag("batch", 'b', "The signal is for the batch script's own process alone", wish.is_batch),
+      Flag("full", 'f', "The signal is for the batch script as well", wish.is_full),
+      Ignored("hurry", 'H', Takes::kNothing),
+      Ignored("ctld", 0, Takes::kNothing),
+      Ignored("cron", 0, Takes::kNothing),
+      Ignored("clusters", 'M', Takes::kValue),
+      Ignored("sibling", 0, Takes::kValue),
+  };
+  options.front().aliases = {"name"};
+  return options;
+}
+
+/// -i: the jobs of a selection to which the answer was "y".
+Result<wire::JobSelector> AskFor(Api& api, const wire::JobSelector& select) {
+  DIVVY_TRY(const std::vector<wire::JobView> jobs, api.Jobs(select));
+  wire::JobSelector chosen;
+  for (const wire::JobView& job : jobs) {
+    if (IsFinal(job)) continue;
+    std::printf("Cancel job_id=%s name=%s partition=%s [y/n]? ", JobIdText(job).c_str(), job.name.c_str(),
+                Partition(job).c_str());
+    std::fflush(stdout);
+    std::array<char, 64> answer{};
+    if (std::fgets(answer.data(), answer.size(), stdin) == nullptr) break;
+    if (answer[0] == 'y' || answer[0] == 'Y') chosen.ids.push_back(ToString(job.id));
+  }
+  chosen.user = "all";
+  return chosen;
+}
+
+/// Those of the jobs that have a part on one of the hosts.
+Result<wire::JobSelector> OnHosts(Api& api, const wire::JobSelector& select, const std::vector<std::string>& hosts) {
+  DIVVY_TRY(const std::vector<std::string> names, HostNames(hosts));
+  DIVVY_TRY(const std::vector<wire::JobView> jobs, api.Jobs(select));
+  const Scene scene = SceneOf(api, jobs);
+  wire::JobSelector chosen;
+  chosen.user = "all";
+  for (const wire::JobView& job : jobs) {
+    if (HoldsGpus(job) && IsOnOneOf(job, names, scene)) chosen.ids.push_back(ToString(job.id));
+  }
+  return chosen;
+}
+
+/// Which of a job's processes --signal is for: without -b and -f the script's own is spared, as in Slurm.
+std::string ReachOf(const ScancelFlags& wish) {
+  if (wish.is_batch) return "script";
+  return wish.is_full ? "" : "others";
+}
+
+/// One action on one selection; tells of each job that it could not be done to. The exit code.
+int Act(const wire::JobSelector& select, int signal, const ScancelFlags& wish) {
+  auto api = Api::Connect();
+  if (!api) return FailAs("scancel", api.error());
+  wire::ActionRequest request;
+  request.select = select;
+  if (!wish.nodes.empty()) {
+    const auto chosen = OnHosts(*api, select, wish.nodes);
+    if (!chosen && chosen.error().code == ErrorCode::kNotFound && select.ids.empty()) return 0;
+    if (!chosen) return FailAs("scancel", chosen.error());
+    if (chosen->ids.empty()) return 0;
+    request.select = *chosen;
+  }
+  if (wish.asks) {
+    const auto chosen = AskFor(*api, request.select);
+    if (!chosen) return FailAs("scancel", chosen.error());
+    if (chosen->ids.empty()) return 0;
+    request.select = *chosen;
+  }
+  request.signal = signal;
+  const bool ends = wish.signal.empty() || (signal == SIGKILL && !wish.is_batch);
+  if (!ends) request.reach = ReachOf(wish);
+  // A job that names itself is told to stop before we are answered.
+  if (ends) ::signal(SIGTERM, SIG_IGN);
+  const auto answer = ends ? api->Cancel(request) : api->Signal(request);
+  const std::string ids = Join(select.ids, ",");
+  if (!answer) {
+    // What is not there needs no end: a filter that matches nothing, or a job long forgotten. Slurm 22.05 says so
+    // alone.
+    if (answer.error().code == ErrorCode::kNotFound) {
+      if (wish.is_verbose && !ids.empty()) FailAs("scancel", kKillError + ids + ": " + std::string(kNoSuchJob));
+      return 0;
+    }
+    return FailAs("scancel", answer.error().message);
+  }
+  int code = 0;
+  for (const wire::ActionResult& result : answer->results) {
+    if (result.is_done) {
+      if (wish.is_verbose) std::fprintf(stderr, "scancel: Terminating job %s\n", result.display_id.c_str());
+      continue;
+    }
+    // Ending what has ended, or was never there, is what was wanted.
+    const std::string refusal = RefusalOf(result);
+    const bool has_ended = refusal == kNoSuchJob || result.message.find("has ended") != std::string::npos ||
+                           result.message.find("already") != std::string::npos;
+    if (has_ended && !wish.is_verbose) continue;
+    if (!wish.is_quiet || !has_ended)
+      FailAs("scancel", kKillError + (result.display_id.empty() ? ids : result.display_id) + ": " + refusal);
+    if (!has_ended) code = 1;
+  }
+  return code;
+}
+
+/// "17.0", wherever the job runs.
+int StopSteps(const std::vector<std::string>& steps, int signal) {
+  auto api = Api::Connect();
+  int code = 0;
+  for (const std::string& id : steps) {
+    const auto dot = id.find('.');
+    const auto number = ParseInteger(std::string_view(id).substr(dot + 1));
+    if (!api) {
+      // On an agent's machine there may be nobody to ask, and the step all the same.
+      const auto own = ParseInteger(std::string_view(id).substr(0, dot));
+      const bool is_one = own && *own > 0 && number && *number >= 0;
+      const bool is_done = is_one && SignalStep(JobId(static_cast<std::uint64_t>(*own)), CallerName(),
+                                                static_cast<StepNumber>(*number), signal);
+      if (!is_done) return FailAs("scancel", api.error());
+      continue;
+    }
+    const auto job = api->Job(id.substr(0, dot));
+    Status stopped = NotFound("Invalid job step id specified");
+    if (job && number && *number >= 0)
+      stopped = SignalStep(job->id, job->user, static_cast<StepNumber>(*number), signal);
+    if (stopped) continue;
+    code = FailAs("scancel", "Kill job error on job step id " + id + ": " + stopped.error().message);
+  }
+  return code;
+}
+
+}  // namespace
+
+int ScancelMain(const std::vector<std::string>& words) {
+  ScancelFlags wish;
+  const std::vector<dialect::Option> options = ScancelTable(wish);
+  if (Greets("scancel", "[OPTIONS] [JOBID[_ELEMENTS]...]", options, words)) return 0;
+  auto parsed = dialect::ParseOptions(options, words);
+  if (!parsed) return FailAs("scancel", parsed.error().message);
+  parsed->positional.insert(parsed->positional.end(), parsed->after_dashes.begin(), parsed->after_dashes.end());
+  for (const std::string& word : parsed->positional) {
+    const auto ids = SplitJobIds(word);
+    if (!ids) return FailAs("scancel", ids.error().message);
+    for (std::string id : *ids) {
+      const auto dot = id.find('.');
+      const bool is_step = dot != std::string::npos && id.compare(dot, std::string::npos, ".batch") != 0;
+      if (is_step) wish.steps.push_back(std::move(id));
+      else wish.ids.push_back(id.substr(0, dot));
+      wish.is_batch = wish.is_batch || (!is_step && dot != std::string::npos);
+    }
+  }
+  int signal = 0;
+  if (!wish.signal.empty()) {
+    const auto number = dialect::ParseSignal(wish.signal);
+    if (!number) return FailAs("scancel", "Unknown job signal: " + wish.signal);
+    signal = *number;
+  }
+  if (!wish.steps.empty()) {
+    const int stopped = StopSteps(wish.steps, signal != 0 ? signal : SIGTERM);
+    if (stopped != 0 || wish.ids.empty()) return stopped;
+  }
+  std::vector<std::string> user = {wish.user};
+  NameUsers(user);
+  if (!wish.user.empty() && !MayBeUser(wish.user)) return FailAs("scancel", "Invalid user name: " + wish.user);
+  const auto states = ReadStates(wish.states);
+  if (!states)
+    return FailAs("scancel", "Invalid job state specified: " + Join(wish.states, ",") +
+                                 "\nValid job states are PENDING, RUNNING, and SUSPENDED");
+  if (wish.ids.empty() && wish.names.empty() && wish.states.empty() && wish.user.empty() && !wish.is_mine &&
+      wish.partitions.empty() && wish.accounts.empty() && wish.qos.empty() && wish.nodes.empty() &&
+      !wish.has_other_filter) {
+    return FailAs("scancel", "No job identification provided");
+  }
+  wire::JobSelector select;
+  select.user = wish.is_mine ? "@me" : user.front();
+  select.states = *states;
+  // Only what runs is on a host.
+  if (!wish.nodes.empty() && select.states.empty()) select.states = {"starting", "running", "paused", "stopping"};
+  select.pools = PoolsOf(wish.partitions);
+  select.accounts = wish.accounts;
+  select.qos = wish.qos;
+  if (wish.ids.empty() && wish.names.empty()) {
+    select.is_all = wish.is_mine || select.user.empty();
+    return Act(select, signal, wish);
+  }
+  int code = 0;
+  for (const std::string& name : wish.names) {
+    wire::JobSelector one = select;
+    one.name = name;
+    one.ids = wish.ids;
+    code = std::max(code, Act(one, signal, wish));
+  }
+  if (!wish.names.empty()) return code;
+  // One by one, so that a wrong id does not spare the right ones.
+  for (const std::string& id : wish.ids) {
+    wire::JobSelector one = select;
+    one.ids = {id};
+    const int done = Act(one, signal, wish);
+    if (const auto plus = id.find('+'); plus != std::string::npos && done == 0 && !wish.is_quiet)
+      std::fprintf(stderr, "scancel: %s is a component of job %s, which %s as a whole\n", id.c_str(),
+                   id.substr(0, plus).c_str(), signal == 0 ? "ends" : "is signalled");
+    code = std::max(code, done);
+  }
+  return code;
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,241 @@
+// scontrol: the verbs that mean something here.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "base/text.h"
+#include "cli/client/command.h"
+#include "cli/shims/slurm/slurm_scontrol.h"
+#include "cli/shims/slurm/slurm_update.h"
+#include "cli/shims/slurm_look/slurm.h"
+#include "cli/shims/slurm_look/slurm_common.h"
+#include "cli/shims/slurm_look/slurm_fetch.h"
+#include "cli/shims/slurm_look/slurm_nodes.h"
+#include "cli/shims/slurm_look/slurm_refusals.h"
+#include "wire/messages/codec.h"
+
+namespace divvy::cli {
+namespace {
+
+using namespace slurm;
+using Words = std::vector<std::string>;
+
+int Refuse(const Error& error, const std::string& ids) {
+  return Say(error.code == ErrorCode::kNotFound ? "Invalid job id specified for job " + ids
+                                                : "scontrol: error: " + error.message);
+}
+
+/// "17,18_3", "JobId=17", "name=train": which jobs a verb is for.
+Result<wire::JobSelector> SelectorOf(const Words& words) {
+  wire::JobSelector select;
+  for (const std::string& word : words) {
+    const std::string lower = ToLower(word);
+    if (lower.starts_with("name=") || lower.starts_with("jobname=")) {
+      select.name = word.substr(word.find('=') + 1);
+      continue;
+    }
+    const std::string list =
+        lower.starts_with("jobid=") || lower.starts_with("job=") ? word.substr(word.find('=') + 1) : word;
+    DIVVY_TRY(const std::vector<std::string> ids, SplitJobIds(list));
+    select.ids.insert(select.ids.end(), ids.begin(), ids.end());
+  }
+  return select;
+}
+
+using Action = Result<wire::ActionAnswer> (Api::*)(const wire::ActionRequest&);
+
+int Report(const Result<wire::ActionAnswer>& answer, const std::string& ids) {
+  if (!answer) return Refuse(answer.error(), ids);
+  int code = 0;
+  for (const wire::ActionResult& result : answer->results) {
+    if (!result.is_done) code = FailAs("scontrol", InSlurmsWords(RefusalOf(result)) + " for job " + result.display_id);
+  }
+  return code;
+}
+
+int Act(Action action, const Words& words) {
+  const auto select = SelectorOf(words);
+  if (!select) return Say(select.error().message);
+  if (select->ids.empty() && select->name.empty()) return Say("too few arguments for this keyword; name a job");
+  auto api = Api::Connect();
+  if (!api) return FailAs("scontrol", api.error());
+  wire::ActionRequest request;
+  request.select = *select;
+  return Report(((*api).*action)(request), select->ids.empty() ? select->name : Join(select->ids, ","));
+}
+
+/// Jobs that run, and those that have ended; an array that is named as a whole is all of its elements that have begun.
+int Requeue(const Words& words, bool holds) {
+  auto select = SelectorOf(words);
+  if (!select) return Say(select.error().message);
+  if (select->ids.empty()) return Say("too few arguments for this keyword; name a job");
+  auto api = Api::Connect();
+  if (!api) return FailAs("scontrol", api.error());
+  wire::ActionRequest request;
+  request.holds = holds;
+  // A job that names itself is told to stop before we are answered: our answer is still the caller's.
+  ::signal(SIGTERM, SIG_IGN);
+  for (const std::string& id : select->ids) {
+    wire::JobSelector one;
+    one.ids = {id};
+    const auto jobs = FetchJobs(*api, one);
+    if (!jobs) return Refuse(jobs.error(), id);
+    for (const wire::JobView& job : *jobs) {
+      if (!IsWholeArray(job)) request.select.ids.push_back(ToString(job.id));
+    }
+  }
+  if (request.select.ids.empty()) return 0;
+  return Report(api->Requeue(request), Join(select->ids, ","));
+}
+
+int UpdateNodes(Api& api, const Words& words) {
+  const auto update = ReadNodeUpdate(words);
+  if (!update) return Say(update.error().message);
+  const auto text = api.Raw("POST", "/v1/nodes/" + update->verb, wire::EncodeChanged(update->request));
+  return text ? 0 : Say("slurm_update error: " + text.error().message);
+}
+
+int Update(const Words& words) {
+  auto api = Api::Connect();
+  if (!api) return FailAs("scontrol", api.error());
+  if (!words.empty() && ToLower(words.front()).starts_with("nodename=")) return UpdateNodes(*api, words);
+  const auto job_of = [&](const std::string& id) { return api->Job(id); };
+  const auto read = ReadUpdate(words, CallerSurroundings(), job_of);
+  if (!read) return Refuse(read.error(), "");
+  for (const std::string& note : read->notes) Note(note);
+  const std::string ids = Join(read->update.select.ids, ",");
+  const int code = Report(api->Update(read->update), ids);
+  if (code != 0 || !read->holds) return code;
+  wire::ActionRequest request;
+  request.select = read->update.select;
+  return Report(*read->holds ? api->Hold(request) : api->Release(request), ids);
+}
+
+int WaitJob(const Words& words) {
+  if (words.empty()) return Say("too few arguments for keyword:wait_job");
+  auto api = Api::Connect();
+  if (!api) return FailAs("scontrol", api.error());
+  // Slurm's wait_job answers when the job's nodes are ready, which is when it has started.
+  for (;;) {
+    const auto job = api->Job(words.front());
+    if (!job) return Refuse(job.error(), words.front());
+    const wire::JobView view = ViewOf(*job);
+    if (IsFinal(view)) return Say("Job " + words.front() + " is no longer running");
+    if (job->state == "running") {
+      std::printf("Job %s is ready for use\n", words.front().c_str());
+      return 0;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
+int WriteScript(const Words& words) {
+  if (words.size() < 2 || !std::string_view("batch_script").starts_with(ToLower(words[0])))
+    return Say("write: scontrol write batch_script JOBID [FILE|-]");
+  auto api = Api::Connect();
+  if (!api) return FailAs("scontrol", api.error());
+  const auto job = api->Job(words[1]);
+  if (!job) return Refuse(job.error(), words[1]);
+  if (job->script.empty()) return Say("job " + words[1] + " has no batch script");
+  const std::string path = words.size() > 2 ? words[2] : "slurm-" + words[1] + ".sh";
+  if (path == "-") {
+    std::fputs(job->script.c_str(), stdout);
+    return 0;
+  }
+  std::ofstream file(path);
+  file << job->script;
+  file.close();
+  if (!file) return Say("cannot write " + path);
+  std::printf("batch script for job %s written to %s\n", words[1].c_str(), path.c_str());
+  return 0;
+}
+
+/// Verbs of Slurm's administrators.
+constexpr std::array<std::string_view, 15> kNotHere = {
+    "abort", "cancel_reboot", "create",        "delete",   "fsdampeningfactor", "getent",   "power",   "reboot",
+    "token", "reconfigure",   "schedloglevel", "setdebug", "setdebugflags",     "shutdown", "takeover"};
+
+using Verb = std::function<int(const Words&)>;
+
+const std::map<std::string, Verb, std::less<>>& Verbs() {
+  static const std::map<std::string, Verb, std::less<>> kVerbs = {
+      {"hold", [](const Words& w) { return Act(&Api::Hold, w); }},
+      {"uhold", [](const Words& w) { return Act(&Api::Hold, w); }},
+      {"release", [](const Words& w) { return Act(&Api::Release, w); }},
+      {"requeue", [](const Words& w) { return Requeue(w, false); }},
+      {"requeuehold", [](const Words& w) { return Requeue(w, true); }},
+      {"suspend", [](const Words& w) { return Act(&Api::Pause, w); }},
+      {"resume", [](const Words& w) { return Act(&Api::Resume, w); }},
+      {"update", Update},
+      {"top",
+       [](const Words& w) {
+         Words words;
+         for (const std::string& word : w) words.push_back("JobId=" + word);
+         words.emplace_back("Priority=top");
+         return Update(words);
+       }},
+      {"wait_job", WaitJob},
+      {"listpids", [](const Words& w) { return ControlList(w, Listed::kPids); }},
+      {"listjobs", [](const Words& w) { return ControlList(w, Listed::kJobs); }},
+      {"liststeps", [](const Words& w) { return ControlList(w, Listed::kSteps); }},
+      {"pidinfo", ControlPidInfo},
+      {"completing", [](const Words&) { return ControlCompleting(); }},
+      {"getaddrs", ControlAddresses},
+      {"notify", ControlNotify},
+      {"errnumstr", [](const Words&) { return Say("scontrol: error: errors have no numbers here, only their words"); }},
+      {"write", WriteScript},
+      {"version", [](const Words&) { return PrintVersion(); }},
+  };
+  return kVerbs;
+}
+
+}  // namespace
+
+int ScontrolMain(const std::vector<std::string>& words) {
+  ControlStyle style;
+  bool is_quiet = false;
+  std::vector<dialect::Option> options = {Flag("oneliner", 'o', "One line for each record", style.job.is_one_line),
+                                          Flag("details", 'd', "Which GPUs of which node", style.job.has_details),
+                                          Flag("quiet", 'Q', "Fewer words", is_quiet)};
+  AddAnswerForms(options, style.form);
+  for (const auto& [name, letter] :
+       {std::pair("all", 'a'), std::pair("hide", '\0'), std::pair("verbose", 'v'), std::pair("future", 'F'),
+        std::pair("local", '\0'), std::pair("federation", '\0'), std::pair("sibling", '\0')}) {
+    options.push_back(Ignored(name, letter, dialect::Takes::kNothing));
+  }
+  options.push_back(Ignored("clusters", 'M', dialect::Takes::kValue));
+  options.push_back(Ignored("uid", 'u', dialect::Takes::kValue));
+  if (Greets("scontrol", "[OPTIONS] VERB ...", options, words)) return 0;
+  const auto parsed = dialect::ParseOptions(options, words);
+  if (!parsed) return FailAs("scontrol", parsed.error().message);
+  if (style.form.lists_parsers) return PrintParsers();
+  if (parsed->positional.empty())
+    return FailAs("scontrol",
+                  "name a verb: show, update, hold, release, requeue, suspend, resume, wait_job, write, ping, version");
+  const std::string verb = ToLower(parsed->positional.front());
+  const Words rest(parsed->positional.begin() + 1, parsed->positional.end());
+  if (verb.size() >= 2 && std::string_view("show").starts_with(verb)) return ControlShow(rest, style);
+  if (verb.size() >= 3 && std::string_view("ping").starts_with(verb)) return ControlPing(style);
+  if (const auto exact = Verbs().find(verb); exact != Verbs().end()) return exact->second(rest);
+  // Slurm takes any beginning that only one verb has.
+  std::vector<const Verb*> begun;
+  for (const auto& [name, act] : Verbs()) {
+    if (verb.size() >= 3 && name.starts_with(verb)) begun.push_back(&act);
+  }
+  if (begun.size() == 1) return (*begun.front())(rest);
+  if (std::ranges::find(kNotHere, verb) != kNotHere.end()) {
+    return Say("scontrol: error: " + verb + " is not done through scontrol here; divvy --help lists what there is");
+  }
+  return Say("invalid keyword: " + parsed->positional.front());
+}
+
+}  // namespace divvy::cli

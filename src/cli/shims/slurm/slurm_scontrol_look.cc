@@ -1,0 +1,186 @@
+// scontrol's verbs that look at what runs: listpids, listjobs, liststeps, pidinfo, completing, getaddrs, ping; and
+// notify.
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+
+#include "base/text.h"
+#include "cli/client/api.h"
+#include "cli/shims/slurm/slurm_scontrol.h"
+#include "cli/shims/slurm_look/slurm_common.h"
+#include "cli/shims/slurm_look/slurm_job_steps.h"
+#include "cli/shims/slurm_look/slurm_nodes.h"
+#include "cli/shims/slurm_look/slurm_places.h"
+#include "cli/steps/step_listing.h"
+#include "cli/steps/step_plan.h"
+#include "cli/steps/steps.h"
+
+namespace divvy::cli::slurm {
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::string ProcFile(std::int64_t pid, const char* name) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/" + name);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::int64_t ParentOf(std::int64_t pid) {
+  const std::string stat = ProcFile(pid, "stat");
+  const auto name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return 0;
+  const std::vector<std::string_view> words = SplitWords(std::string_view(stat).substr(name_end + 1));
+  return words.size() > 1 ? ParseInteger(words[1]).value_or(0) : 0;
+}
+
+/// The job whose process this is: it says so itself, or stands below the first process of one of `jobs`. Empty: none.
+std::string JobOfProcess(Api& api, std::int64_t pid) {
+  std::vector<std::string> environment;
+  const std::string text = ProcFile(pid, "environ");
+  for (const std::string_view entry : Split(text, '\0')) environment.emplace_back(entry);
+  if (std::string id = EnvironmentValue(environment, "DIVVY_JOB_ID"); !id.empty()) return id;
+  wire::JobSelector select;
+  select.user = "all";
+  select.states = {"running", "paused", "stopping"};
+  const auto jobs = api.Jobs(select);
+  if (!jobs) return "";
+  for (const wire::JobView& job : *jobs) {
+    const auto detail = api.Job(ToString(job.id));
+    if (!detail || detail->pid <= 0) continue;
+    for (std::int64_t one = pid; one > 1; one = ParentOf(one)) {
+      if (one == detail->pid) return ToString(job.id);
+    }
+  }
+  return "";
+}
+
+int Refuse(const Error& error, const std::string& ids) {
+  return Say(error.code == ErrorCode::kNotFound ? "Invalid job id specified for job " + ids
+                                                : "scontrol: error: " + error.message);
+}
+
+}  // namespace
+
+int Say(const std::string& message) {
+  std::fprintf(stderr, "%s\n", message.c_str());
+  return 1;
+}
+
+int ControlList(const Words& words, Listed what) {
+  auto api = Api::Connect();
+  if (!api) return FailAs("scontrol", api.error());
+  wire::JobSelector select;
+  select.user = "all";
+  select.states = {"running", "paused", "stopping"};
+  if (!words.empty()) select.ids = {words.front()};
+  const auto jobs = api->Jobs(select);
+  if (!jobs) return Refuse(jobs.error(), words.empty() ? "" : words.front());
+  if (jobs->empty())
+    return Say(words.empty() ? "No job steps exist on this node." : "Job " + words.front() + " is not running");
+  std::printf(what == Listed::kPids    ? "PID      JOBID    STEPID   LOCALID GLOBALID\n"
+              : what == Listed::kSteps ? "JOBID    STEPID\n"
+                                       : "JOBID\n");
+  for (const wire::JobView& job : *jobs) {
+    const std::string id = ToString(job.id);
+    if (what == Listed::kJobs) {
+      std::printf("%s\n", id.c_str());
+      continue;
+    }
+    const auto detail = api->Job(id);
+    if (!detail) continue;  // It went away meanwhile.
+    if (what == Listed::kPids && detail->pid > 0)
+      std::printf("%-8lld %-8s %-8s %-7s %s\n", static_cast<long long>(detail->pid), id.c_str(), "batch", "0", "0");
+    if (what == Listed::kPids) continue;
+    for (const JobStep& step : JobStepsOf(*detail, StepsOf(*api, *detail))) {
+      if (!IsFinal(step.job)) std::printf("%-8s %s\n", id.c_str(), step.id.c_str());
+    }
+  }
+  return 0;
+}
+
+int ControlPidInfo(const Words& words) {
+  const auto pid = words.empty() ? std::nullopt : ParseInteger(words.front());
+  if (!pid || *pid < 1) return Say("pidinfo: name a process of this machine by its number");
+  auto api = Api::Connect();
+  if (!api) return FailAs("scontrol", api.error());
+  const std::string id = JobOfProcess(*api, *pid);
+  if (id.empty()) return Say("slurm_pid2jobid error: Invalid job id specified");
+  const auto job = api->Job(id);
+  if (!job) return Refuse(job.error(), id);
+  const double limit = job->request.time_limit_s;
+  if (!job->start_time || limit <= 0) {
+    std::printf("Slurm job id %s ends at Unknown\n", id.c_str());
+    return 0;
+  }
+  const auto end = static_cast<std::time_t>(*job->start_time + limit);
+  std::array<char, 64> text{};
+  std::tm local{};
+  ::localtime_r(&end, &local);
+  std::strftime(text.data(), text.size(), "%a %b %e %H:%M:%S %Y", &local);
+  std::printf("Slurm job id %s ends at %s\nslurm_get_rem_time is %lld\n", id.c_str(), text.data(),
+              static_cast<long long>(end - std::time(nullptr)));
+  return 0;
+}
+
+int ControlCompleting() {
+  auto api = Api::Connect();
+  if (!api) return FailAs("scontrol", api.error());
+  wire::JobSelector select;
+  select.user = "all";
+  select.states = {"stopping"};
+  const auto jobs = api->Jobs(select);
+  if (!jobs) return FailAs("scontrol", jobs.error());
+  const Scene scene = SceneOf(*api, *jobs);
+  for (const wire::JobView& job : *jobs) {
+    std::printf("JobId=%s EndTime=%s Nodes(COMPLETING)=%s\n", ToString(job.id).c_str(),
+                Moment(job.end_time, "Unknown").c_str(), HostListOf(job, scene).c_str());
+  }
+  return 0;
+}
+
+int ControlAddresses(const Words& words) {
+  const auto nodes = FetchNodes();
+  if (!nodes) return FailAs("scontrol", nodes.error());
+  const auto names = HostNames(words);
+  if (!names) return Say(names.error().message);
+  const std::vector<NodeRow> wanted = NodesNamed(*nodes, *names);
+  if (wanted.empty()) return Say("Node " + Join(*names, ",") + " not found");
+  for (const NodeRow& row : wanted) std::printf("%s: %s\n", HostOf(row).c_str(), AddressOf(row).c_str());
+  return 0;
+}
+
+int ControlPing(const ControlStyle& style) {
+  const bool is_up = Api::Connect().has_value();
+  if (style.form.any()) {
+    PrintAnswer(RecordsJson("scontrol", "pings",
+                            {{{"hostname", Hostname()}, {"ping", is_up ? "UP" : "DOWN"}, {"mode", "primary"}}}),
+                style.form);
+  } else {
+    std::printf("Slurmctld(primary) at %s is %s\n", Hostname().c_str(), is_up ? "UP" : "DOWN");
+  }
+  return is_up ? 0 : 1;
+}
+
+int ControlNotify(const Words& words) {
+  if (words.size() < 2) return Say("notify: scontrol notify JOBID MESSAGE");
+  auto api = Api::Connect();
+  if (!api) return FailAs("scontrol", api.error());
+  const auto job = api->Job(words[0]);
+  if (!job) return Refuse(job.error(), words[0]);
+  if (job->state != "running") return Say("scontrol: error: job " + words[0] + " does not run");
+  std::string path = job->error.empty() ? job->output : job->error;
+  if (job->is_foreground || path.empty())
+    return Say("scontrol: error: job " + words[0] + " writes its errors to no file, where a message could be seen");
+  // Of a file's name for steps.
+  for (auto at = path.find('%'); at != std::string::npos; at = path.find('%', at + 2)) path.insert(at, "%");
+  const std::string message = Join(std::vector(words.begin() + 1, words.end()), " ");
+  return RunInStepOf(ToString(job->id), "srun",
+                     {"--quiet", "--overlap", "--nodes=1", "--ntasks=1", "--job-name=notify", "--open-mode=append",
+                      "--output=" + path, "--", "printf", "scontrol: %s\n", message},
+                     false);
+}
+
+}  // namespace divvy::cli::slurm

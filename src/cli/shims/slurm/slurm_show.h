@@ -1,0 +1,18 @@
+// scontrol show job, as text.
+#pragma once
+
+#include <string>
+
+#include "cli/shims/slurm_look/slurm_view.h"
+#include "wire/messages/messages.h"
+
+namespace divvy::cli::slurm {
+
+struct ShowStyle {
+  bool is_one_line = false;  // -o
+  bool has_details = false;  // -d: which GPUs of which node.
+};
+/// "JobId=17 JobName=train\n   UserId=..." and an empty line; all on one line if so wanted.
+std::string ShowJob(const wire::JobDetail& job, const Scene& scene, const ShowStyle& style);
+
+}  // namespace divvy::cli::slurm

@@ -1,0 +1,448 @@
+// srun: inside a job of divvy's it starts a step at once, by the job's step process and without the daemon; outside it
+// is a job of its own on the caller's terminal, which runs this very srun inside itself when there is more than one
+// task to start.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <optional>
+
+#include "base/text.h"
+#include "cli/client/command.h"
+#include "cli/shims/slurm/slurm_step_plan.h"
+#include "cli/shims/slurm/slurm_submit.h"
+#include "cli/shims/slurm_look/slurm.h"
+#include "cli/shims/slurm_look/slurm_common.h"
+#include "cli/shims/slurm_look/slurm_nodes.h"
+#include "cli/steps/steps.h"
+#include "dialect/options/components.h"
+#include "dialect/options/option_values.h"
+#include "dialect/options/slurm_request.h"
+#include "dialect/slurm/slurm.h"
+
+namespace divvy::cli {
+namespace {
+
+using namespace slurm;
+using dialect::Takes;
+
+struct SrunFlags {
+  JobSpec spec;
+  std::vector<std::string> command;
+  std::string output;
+  std::string error;
+  std::string input;
+  std::string open_mode;
+  std::string jobid;
+  std::string cpu_bind;
+  std::string wait;
+  std::string het_group;
+  std::string relative;
+  std::string mpi;
+  std::string task_prolog;
+  std::string task_epilog;
+  JobSpec noted;  // Only notes: on options that srun alone has and that do nothing here, and on those of plugins.
+  bool is_noted = false;  // They have been told.
+  bool has_labels = false;
+  bool has_pty = false;
+  bool is_multi_prog = false;
+  bool overlaps = false;
+  bool is_exact = false;
+  bool kills_on_bad_exit = false;
+  bool is_immediate = false;
+  bool is_quiet = false;
+};
+
+/// SrunTable of srun's own that change nothing here, and why where somebody may miss something.
+void AddUnused(std::vector<dialect::Option>& options, SrunFlags& wish) {
+  struct Unused {
+    std::string_view name;
+    char letter;
+    Takes takes;
+    std::string_view why;
+  };
+  constexpr std::string_view kInPlace = "the program is started where it is; put it where each machine finds it";
+  constexpr std::string_view kInScript = "not run; call it in the script, around srun";
+  constexpr std::string_view kInterrupt = "the first Ctrl-C tells which tasks run, the second ends them";
+  static constexpr auto kUnused = std::to_array<Unused>({
+      {"unbuffered", 'u', Takes::kNothing, ""},
+      {"preserve-env", 'E', Takes::kNothing, ""},
+      {"threads", 'T', Takes::kValue, ""},
+      {"treewidth", 0, Takes::kValue, ""},
+      {"slurmd-debug", 0, Takes::kValue, ""},
+      {"msg-timeout", 0, Takes::kValue, ""},
+      {"interactive", 0, Takes::kNothing, ""},
+      {"whole", 0, Takes::kNothing, ""},
+      {"noted", 0, Takes::kNothing, ""},
+      {"accel-bind", 0, Takes::kValue, "--gpu-bind says which GPUs a task sees"},
+      {"bcast", 0, Takes::kOptionalValue, kInPlace},
+      {"bcast-exclude", 0, Takes::kValue, kInPlace},
+      {"compress", 0, Takes::kOptionalValue, kInPlace},
+      {"send-libs", 0, Takes::kOptionalValue, kInPlace},
+      {"prolog", 0, Takes::kValue, kInScript},
+      {"epilog", 0, Takes::kValue, kInScript},
+      {"disable-status", 'X', Takes::kNothing, kInterrupt},
+      {"quit-on-interrupt", 0, Takes::kNothing, kInterrupt},
+      {"no-allocate", 'Z', Takes::kNothing, "a task is started with what its job has been given, as always"},
+  });
+  for (const Unused& one : kUnused) {
+    dialect::Option option = Ignored(one.name, one.letter, one.takes);
+    option.apply = [&wish, &one](std::string_view value) -> Status {
+      if (one.name == "noted") wish.is_noted = true;
+      if (one.why.empty() || value == "none") return {};
+      const std::string written = std::string(one.name) + (value.empty() ? "" : "=" + std::string(value));
+      dialect::AddNote(wish.noted, "--" + written + ": " + std::string(one.why));
+      return {};
+    };
+    options.push_back(std::move(option));
+  }
+  dialect::Option async = Ignored("async", 0, Takes::kNothing);
+  async.apply = [](std::string_view) -> Status {
+    return InvalidArgument("srun waits for its step; write 'srun ... &', and 'wait' for the end");
+  };
+  options.push_back(std::move(async));
+}
+
+std::vector<dialect::Option> SrunTable(SrunFlags& wish, const dialect::Surroundings& around) {
+  const auto optional = [](std::string_view name, char letter, std::string_view help, bool& flag) {
+    dialect::Option option{.name = name,
+                           .letter = letter,
+                           .takes = Takes::kOptionalValue,
+                           .value_name = "1",
+                           .help = help,
+                           .apply = [&flag](std::string_view value) -> Status {
+                             flag = value != "0";
+                             return {};
+                           },
+                           .aliases = {}};
+    return option;
+  };
+  // srun has other meanings for some of sbatch's names and letters.
+  std::vector<dialect::Option> options =
+      Without(dialect::SbatchOptions(wish.spec, around),
+              {"wait", "wrap", "parsable", "output", "error", "input", "open-mode", "quiet"});
+  std::vector<dialect::Option> own = {
+      Text("output", 'o', "FILE", "Output: a file (%t rank, %j job, %s step), none, or a rank", wish.output),
+      Text("error", 'e', "FILE", "Errors; joins the output without it", wish.error),
+      Text("input", 'i', "FILE", "Input: a file, none, or a rank; task 0 has the terminal", wish.input),
+      Text("open-mode", 0, "append|truncate", "How files are opened", wish.open_mode),
+      Text("jobid", 0, "ID", "The job to run in", wish.jobid),
+      Text("mpi", 0, "KIND", "list: which process managers of MPI there are (none)", wish.mpi),
+      Text("task-prolog", 0, "PROGRAM", "Run before each task; its lines \"export NAME=VALUE\" are the task's",
+           wish.task_prolog),
+      Text("task-epilog", 0, "PROGRAM", "Run after each task", wish.task_epilog),
+      Flag("label", 'l', "Each line with its task's number", wish.has_labels),
+      Flag("pty", 0, "A terminal for task 0", wish.has_pty),
+      Flag("multi-prog", 0, "The command is a file with a command for each task", wish.is_multi_prog),
+      Flag("overlap", 0, "Share GPUs with other steps", wish.overlaps),
+      Flag("exact", 0, "Cores (with -c) and GPUs of its own", wish.is_exact),
+      Text("cpu-bind", 0, "HOW", "Cores of each task: none, cores, rank, map_cpu, mask_cpu", wish.cpu_bind),
+      Text("het-group", 0, "LIST", "Components of a heterogeneous job to run in; the first without it", wish.het_group),
+      Text("relative", 'r', "N", "From the job's machine N on, counted from 0", wish.relative),
+      Text("wait", 'W', "SECONDS", "From the first task's end to the others'; 0: for ever", wish.wait),
+      Flag("quiet", 'Q', "No word on failed tasks", wish.is_quiet),
+      Flag("external-launcher", 0, "A step for another launcher, such as mpirun: shares all GPUs", wish.overlaps),
+      optional("kill-on-bad-exit", 'K', "The first task that fails ends the others", wish.kills_on_bad_exit),
+      optional("immediate", 'I', "Fail rather than wait", wish.is_immediate),
+  };
+  AddUnused(own, wish);
+  for (dialect::Option& option : own) {
+    if (option.name == "het-group") option.aliases = {"pack-group"};  // As it was called up to 19.05.
+    options.push_back(std::move(option));
+  }
+  return options;
+}
+
+/// Words and environment of a srun that was called inside a job, as its step process got them.
+dialect::Surroundings SurroundingsOf(const StepCall& call, const StepIdentity& identity) {
+  dialect::Surroundings around;
+  around.environment = call.environment;
+  around.directory = call.directory;
+  around.hostname = identity.hostname;
+  around.home = EnvironmentValue(call.environment, "HOME");
+  around.user = identity.user;
+  return around;
+}
+
+Status ReadCommands(const SrunFlags& wish, const StepCall& call, StepAsk& ask) {
+  ask.commands = {wish.command};
+  if (!wish.is_multi_prog) return {};
+  const std::string& path = wish.command.front();
+  const std::string full = path.front() == '/' ? path : call.directory + "/" + path;
+  DIVVY_TRY(const std::string text, CallerSurroundings().read_file(full));
+  auto commands = ReadMultiProg(text, ask.deal.tasks);
+  if (!commands) return InvalidArgument(path + ": " + commands.error().message);
+  ask.commands = *std::move(commands);
+  return {};
+}
+
+Result<StepAsk> AskOf(SrunFlags& wish, const StepCall& call, const JobAround& job, bool is_spread) {
+  const auto value = [&](std::string_view name) { return EnvironmentValue(job.environment, name); };
+  if (!wish.jobid.empty() && wish.jobid != job.id) {
+    return InvalidArgument("this is job " + job.id + "; a step of job " + wish.jobid +
+                           " must be started inside that job");
+  }
+  // What the job around says of cores is about its own tasks: steps with GPUs of their own would wait for each other.
+  const bool says_cores = dialect::slurm::Value(wish.spec, "cpus-per-task").has_value();
+  const std::string name = wish.spec.name;  // Before the job's own rules fill it in.
+  DIVVY_TRY(StepAsk ask, ReadStepAsk(wish.spec, job, is_spread));
+  ask.name = name;
+  const auto first = wish.relative.empty() ? 0 : ParseInteger(wish.relative);
+  if (!first || *first < 0)
+    return InvalidArgument("--relative=" + wish.relative + ": write the number of a machine of the job, from 0 on");
+  ask.first_machine = static_cast<std::size_t>(*first);
+  DIVVY_CHECK(ReadCommands(wish, call, ask));
+  const TaskHooks hooks = {wish.task_prolog.empty() ? value("SLURM_TASK_PROLOG") : wish.task_prolog,
+                           wish.task_epilog.empty() ? value("SLURM_TASK_EPILOG") : wish.task_epilog};
+  if (ask.name.empty() && hooks.any()) ask.name = ProgramOf(wish.command.front());
+  for (std::vector<std::string>& command : ask.commands) command = WithHooks(hooks, std::move(command));
+  // What an outer step says of its own tasks is no wish for another.
+  const bool is_wish = value("SLURM_CPU_BIND_TYPE").empty();
+  ask.deal.cpu_bind = wish.cpu_bind.empty() && is_wish ? value("SLURM_CPU_BIND") : wish.cpu_bind;
+  ask.overlaps = wish.overlaps || value("SLURM_OVERLAP") == "1";
+  // Cores are counted where the step says that they are to be its own, and how many.
+  const bool is_exact = wish.is_exact || dialect::slurm::Value(wish.spec, "exclusive").has_value();
+  ask.counts_cores = is_exact && says_cores;
+  ask.is_immediate = wish.is_immediate;
+  ask.directory = wish.spec.directory;
+  ask.output = wish.output;
+  ask.error = wish.error;
+  ask.input = wish.input;
+  ask.appends = wish.open_mode.starts_with('a');
+  ask.has_labels = wish.has_labels || value("SLURM_LABELIO") == "1";
+  ask.has_terminal = wish.has_pty;
+  ask.kills_on_bad_exit = wish.kills_on_bad_exit || value("SLURM_KILL_BAD_EXIT") == "1";
+  ask.is_quiet = wish.is_quiet;
+  const std::string wait = wish.wait.empty() ? value("SLURM_WAIT") : wish.wait;
+  ask.wait = std::chrono::seconds(std::clamp<std::int64_t>(ParseInteger(wait).value_or(0), 0, 1'000'000));
+  return ask;
+}
+
+/// True when one plain process on the caller's streams is not all there is to it.
+bool NeedsStepRunner(const SrunFlags& wish) {
+  const auto given = [&](std::string_view option) { return dialect::slurm::Value(wish.spec, option).has_value(); };
+  return wish.spec.request.tasks > 1 || wish.spec.request.is_heterogeneous() || wish.has_labels || wish.is_multi_prog ||
+         !wish.output.empty() || !wish.error.empty() || !wish.input.empty() || !wish.task_prolog.empty() ||
+         !wish.task_epilog.empty() || given("gpu-bind") || given("tres-bind");
+}
+
+/// The words by which a job's own step starts. Where the job may be has been said to the job, which has its machines by
+/// then: of a list of more than it takes some are none of them.
+std::vector<std::string> StepWords(const SrunFlags& wish, std::vector<std::string> words) {
+  if (!wish.noted.notes.empty()) words.insert(words.begin(), "--noted");
+  const bool says_where = dialect::slurm::Value(wish.spec, "nodelist").has_value() || !wish.relative.empty();
+  if (!says_where || wish.spec.request.is_heterogeneous()) return words;
+  auto command = words.end() - static_cast<std::ptrdiff_t>(wish.command.size());
+  if (command != words.begin() && *(command - 1) == "--") --command;
+  words.insert(command, {"--nodelist=", "--relative=0"});
+  return words;
+}
+
+/// --het-group of a job of one component names that.
+Status CheckOnlyGroup(const SrunFlags& wish) {
+  if (wish.het_group.empty()) return {};
+  const auto list = ReadComponentList(wish.het_group, 1);
+  if (list) return {};
+  return InvalidArgument("--het-group=" + wish.het_group + ": " + list.error().message + "; leave --het-group out");
+}
+
+int RunJob(SrunFlags& wish, const std::vector<std::string>& words, const dialect::Surroundings& around) {
+  JobSpec& spec = wish.spec;
+  spec.dialect = Dialect::kSlurm;
+  spec.is_foreground = true;
+  spec.wants_pty = wish.has_pty && ::isatty(STDIN_FILENO) == 1;
+  dialect::slurm::KeepOrigin(spec, around);
+  if (const Status finished = dialect::FinishSlurm(spec); !finished) return FailAs("srun", finished.error().message);
+  if (const Status place = dialect::CheckSlurmPlace(spec); !place)
+    return FailAs("srun", "Unable to allocate resources: " + place.error().message);
+  if (const Status several = CheckSeveral(spec); !several)
+    return FailAs("srun", "Unable to allocate resources: " + several.error().message);
+  if (spec.array) return FailAs("srun", "--array is sbatch's; srun runs one job");
+  if (const Status group = spec.request.is_heterogeneous() ? Status() : CheckOnlyGroup(wish); !group)
+    return FailAs("srun", group.error().message);
+  if (spec.request.is_heterogeneous() && wish.is_multi_prog)
+    return FailAs("srun", "--multi-prog is not for a heterogeneous job; write ./a : ./b");
+  const bool is_test = TakeClientFlag(spec, "test-only");
+  TakeClientFlag(spec, "verbose");
+  for (const std::string& note : wish.noted.notes) dialect::AddNote(spec, note);
+  if (spec.name.empty()) spec.name = ProgramOf(wish.command.front());
+  if (spec.directory.empty()) spec.directory = around.directory;
+  const bool needs_steps = NeedsStepRunner(wish);
+  dialect::slurm::Keep(spec, "door", needs_steps ? "srun-steps" : "srun");
+  spec.command = needs_steps ? SelfWords("srun", StepWords(wish, words)) : wish.command;
+  if (const Status complete = Complete(spec); !complete) return FailAs("srun", complete.error());
+  if (is_test) return TestOnly("srun", spec);
+  Voice voice = SlurmVoice("srun", "Unable to allocate resources: ", spec);
+  voice.asks_interrupts = !needs_steps;  // Else the srun inside asks.
+  return RunForeground(std::move(spec), voice);
+}
+
+/// The line in which srun tells it.
+std::string Complaint(const Error& error) {
+  const bool is_fatal = error.message.starts_with("No command given");
+  return std::string(is_fatal ? "srun: fatal: " : "srun: error: ") + error.message;
+}
+
+Status ReadWords(SrunFlags& wish, const std::vector<std::string>& words, const dialect::Surroundings& around) {
+  DIVVY_TRY(dialect::Parsed parsed,
+            dialect::ReadSlurmWords(SrunTable(wish, around), words, around, wish.spec, &wish.noted));
+  if (wish.mpi == "list") return {};
+  wish.command = std::move(parsed.positional);
+  wish.command.insert(wish.command.end(), parsed.after_dashes.begin(), parsed.after_dashes.end());
+  if (wish.command.empty()) return InvalidArgument("No command given to execute.");
+  return {};
+}
+
+/// The words between ":" and ":".
+std::vector<std::vector<std::string>> SplitAtColons(const std::vector<std::string>& words) {
+  std::vector<std::vector<std::string>> parts(1);
+  for (const std::string& word : words) {
+    if (word == ":") parts.emplace_back();
+    else parts.back().push_back(word);
+  }
+  return parts;
+}
+
+/// In any other job than a heterogeneous one. A ":" at the end is a word of the command (sh -c :).
+Status CheckIsOfOne(const SrunFlags& wish, const std::string& job) {
+  DIVVY_CHECK(CheckOnlyGroup(wish));
+  const auto colon = std::ranges::find(wish.command, ":");
+  if (colon == wish.command.end() || colon + 1 == wish.command.end()) return {};
+  return InvalidArgument("job " + job + " has one component, and ':' parts the commands of several; start " +
+                         *(colon + 1) + " by a srun of its own, or quote ':' with the words around it");
+}
+
+/// In a heterogeneous job: each stretch of words is for the components that --het-group names; without it the first is
+/// for the first, the second for the second.
+Result<StepAsk> AskOfParts(const StepCall& call, const std::vector<std::string>& words, const JobAround& job,
+                           const StepIdentity& identity) {
+  StepAsk whole;
+  std::vector<bool> is_taken(identity.gang->components());
+  const std::vector<std::vector<std::string>> stretches = SplitAtColons(words);
+  for (std::size_t i = 0; i < stretches.size(); ++i) {
+    SrunFlags wish;
+    DIVVY_CHECK(ReadWords(wish, stretches[i], SurroundingsOf(call, identity)));
+    if (wish.is_multi_prog) return InvalidArgument("--multi-prog is not for a heterogeneous job; write ./a : ./b");
+    const std::string group = wish.het_group.empty() ? std::to_string(i) : wish.het_group;
+    DIVVY_TRY(const std::vector<std::size_t> components, ReadComponentList(group, is_taken.size()));
+    for (const std::size_t component : components) {
+      if (is_taken[component])
+        return InvalidArgument("two of the commands are for component " + std::to_string(component));
+      is_taken[component] = true;
+      SrunFlags its = wish;
+      JobAround around = job;
+      around.environment = EnvironmentOfComponent(std::move(around.environment), component);
+      DIVVY_TRY(StepAsk part, AskOf(its, call, around, true));
+      part.component = component;
+      if (whole.commands.empty()) whole = part;
+      whole.parts.push_back(std::move(part));
+    }
+  }
+  return whole;
+}
+
+}  // namespace
+
+namespace slurm {
+namespace {
+
+std::string ShellLine(const std::vector<std::string>& command) {
+  std::string line;
+  for (const std::string& word : command) line += (line.empty() ? "" : " ") + ShellQuote(word);
+  return line;
+}
+
+/// The last step's options and what they meant. Scripts start many steps with the same options in the same environment;
+/// reading them again is most of what a step costs its step process.
+class LastAsk {
+ public:
+  std::optional<StepAsk> Find(const StepCall& call, const std::vector<std::string>& words) const {
+    const bool is_same = words.size() > options_.size() && words[options_.size()].front() != '-' &&
+                         std::equal(options_.begin(), options_.end(), words.begin()) &&
+                         call.environment == environment_ && call.directory == directory_;
+    if (!is_same || std::ranges::find(words, ":") != words.end()) return std::nullopt;
+    StepAsk ask = ask_;
+    ask.commands = {{words.begin() + static_cast<std::ptrdiff_t>(options_.size()), words.end()}};
+    return ask;
+  }
+  /// The command is the last `command_words` of `words`, and no option says how to read it.
+  void Keep(const StepCall& call, const std::vector<std::string>& words, std::size_t command_words,
+            const StepAsk& ask) {
+    environment_ = call.environment;
+    directory_ = call.directory;
+    options_.assign(words.begin(), words.end() - static_cast<std::ptrdiff_t>(command_words));
+    ask_ = ask;
+  }
+
+ private:
+  std::vector<std::string> options_;
+  std::vector<std::string> environment_;  // Empty: nothing is kept.
+  std::string directory_;
+  StepAsk ask_;
+};
+
+}  // namespace
+
+Result<StepPlan> PlanSrun(const StepCall& call, const std::vector<std::string>& words,
+                          const std::vector<std::vector<int>>& machine, const StepIdentity& identity) {
+  static LastAsk last;
+  const auto failed = [](const Error& error) { return InvalidArgument(Complaint(error)); };
+  const bool has_empty_word = std::ranges::any_of(words, [](const std::string& word) { return word.empty(); });
+  JobAround job = ReadJobAround(call.environment);
+  if (identity.gang != nullptr && identity.gang->components() > 1) {
+    auto ask = AskOfParts(call, words, job, identity);
+    if (!ask) return failed(ask.error());
+    return PlanStep(*std::move(ask), std::move(job), call, machine, identity);
+  }
+  if (!has_empty_word && !call.environment.empty()) {
+    if (auto ask = last.Find(call, words)) return PlanStep(*std::move(ask), std::move(job), call, machine, identity);
+  }
+  SrunFlags wish;
+  if (const Status read = ReadWords(wish, words, SurroundingsOf(call, identity)); !read) return failed(read.error());
+  if (const Status is_of_one = CheckIsOfOne(wish, job.id); !is_of_one) return failed(is_of_one.error());
+  auto ask = AskOf(wish, call, job, identity.gang != nullptr);
+  if (!ask) return failed(ask.error());
+  const bool has_hooks = !wish.is_multi_prog && ask->commands.front() != wish.command;
+  if (!wish.is_multi_prog && !has_hooks) last.Keep(call, words, wish.command.size(), *ask);
+  auto plan = PlanStep(*std::move(ask), std::move(job), call, machine, identity);
+  // Lists say what was asked for, not the shell between prolog and epilog.
+  if (plan && has_hooks) plan->command = ShellLine(wish.command);
+  return plan;
+}
+
+}  // namespace slurm
+
+int SrunMain(const std::vector<std::string>& words) {
+  const dialect::Surroundings around = CallerSurroundings();
+  SrunFlags wish;
+  if (Greets("srun", "[OPTIONS] COMMAND [ARGS...]", SrunTable(wish, around), words)) return 0;
+  const bool is_inside = IsInsideJob(around.environment);
+  if (!is_inside) {
+    if (const Status read = dialect::ApplyCommandEnvironment("SLURM_", around, wish.spec); !read)
+      return FailAs("srun", read.error());
+  }
+  const std::vector<std::vector<std::string>> stretches = SplitAtColons(words);
+  Status read = ReadWords(wish, is_inside ? words : stretches.front(), around);
+  for (std::size_t i = 1; read && !is_inside && i < stretches.size(); ++i) {
+    SrunFlags component;
+    read = ReadWords(component, stretches[i], around);
+    if (read) read = dialect::TakeComponent(std::move(component.spec), i, wish.spec);
+  }
+  if (read && wish.mpi == "list") return std::printf("MPI plugin types are...\n\tnone\n") < 0 ? 1 : 0;
+  if (read && is_inside && !wish.is_quiet && !wish.is_noted) {
+    for (const std::string& note : wish.noted.notes) Note(note);
+  }
+  const bool is_elsewhere = !wish.jobid.empty() && wish.jobid != EnvironmentValue(around.environment, "DIVVY_JOB_ID");
+  if (read && is_elsewhere) return RunInStepOf(wish.jobid, "srun", words, wish.has_pty);
+  // Its own process reads a step's words again, and says what is wrong with them.
+  if (is_inside) return RunInStep("srun", words);
+  if (!read) {
+    std::fprintf(stderr, "%s\n", Complaint(read.error()).c_str());
+    return 1;
+  }
+  return RunJob(wish, words, around);
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,34 @@
+// scontrol update: "JobId=17 TimeLimit=+30 Priority=5" as an update of divvy's, "NodeName=n1 State=drain" as an order
+// to nodes.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "dialect/options/job_options.h"
+#include "wire/messages/messages.h"
+#include "wire/messages/messages_nodes.h"
+
+namespace divvy::cli::slurm {
+
+struct UpdateWish {
+  wire::JobUpdate update;
+  std::optional<bool> holds;       // True: hold as well; false: release.
+  std::vector<std::string> notes;  // What means nothing here.
+};
+
+/// `job_of` looks a job up, for what is relative to its present value ("TimeLimit=+30").
+Result<UpdateWish> ReadUpdate(const std::vector<std::string>& words, const dialect::Surroundings& around,
+                              const std::function<Result<wire::JobDetail>(const std::string& id)>& job_of);
+
+struct NodeUpdate {
+  std::string verb;  // "drain" | "resume": POST /v1/nodes/VERB.
+  wire::NodeRequest request;
+};
+/// "NodeName=n[1-3] State=DRAIN Reason=disk". As in Slurm, what runs there goes on, and a drain needs its reason.
+Result<NodeUpdate> ReadNodeUpdate(const std::vector<std::string>& words);
+
+}  // namespace divvy::cli::slurm

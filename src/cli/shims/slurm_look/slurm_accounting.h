@@ -1,0 +1,60 @@
+// sacct's listing, as text.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/shims/slurm_look/slurm_table.h"
+#include "cli/shims/slurm_look/slurm_view.h"
+#include "wire/messages/messages.h"
+
+namespace divvy::cli::slurm {
+
+/// A job, or a step of one: then `job` is what the step is (JobStep).
+struct AccountRow {
+  wire::JobView job;
+  std::string step;              // "batch", "0"; empty: the job.
+  bool is_step_measured = true;  // What the job used is what the step used.
+  std::int64_t step_tasks = 1;
+  bool is_step() const { return !step.empty(); }
+  bool is_measured_step() const { return is_step() && is_step_measured; }
+  // Known only when the job was asked for in full (NeedsDetail).
+  double cpu_time_s = 0;
+  std::int64_t memory_peak_bytes = 0;
+  bool was_oom_killed = false;
+  std::string directory;
+  std::string command;
+  std::string output;
+  std::string error;
+  std::map<std::string, std::string> labels;  // What the dialect kept: "slurm.wckey".
+};
+
+struct AccountFormat {
+  std::vector<std::string> fields;  // "JobID", "JobName%30", "State%-15".
+  TableStyle style;
+};
+
+inline constexpr std::string_view kAccountDefault = "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode";
+inline constexpr std::string_view kAccountBrief = "JobID,State,ExitCode";
+inline constexpr std::string_view kAccountLong =
+    "JobID,JobIDRaw,JobName,Partition,MaxRSS,AveRSS,NTasks,AllocCPUS,Elapsed,State,ExitCode,ReqMem,ReqTRES,AllocTRES";
+
+/// True when a field is only in a job's full answer.
+bool NeedsDetail(const std::vector<std::string>& fields);
+Result<std::string> FormatAccounts(const std::vector<AccountRow>& rows, const AccountFormat& format,
+                                   const Scene& scene);
+/// {"jobs": [...]} with the fields of Slurm 22.05's accounting interface that exist here; rows with their detail, steps
+/// behind their jobs.
+std::string AccountsJson(const std::vector<AccountRow>& rows, const Scene& scene);
+/// {"steps": [...]}, each as it stands with its job there.
+std::string StepsJson(const std::vector<AccountRow>& steps, const Scene& scene);
+/// The state as accounting has it: "CANCELLED by 1000", "OUT_OF_MEMORY".
+std::string AccountState(const AccountRow& row, const Scene& scene);
+/// All names that --format takes, four a line.
+std::string AccountFieldNames();
+
+}  // namespace divvy::cli::slurm

@@ -1,0 +1,103 @@
+#include "cli/shims/slurm_look/slurm_components.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "cli/client/places.h"
+
+namespace divvy::cli::slurm {
+namespace {
+
+std::string IdOf(const std::string& job, std::size_t component) { return job + "+" + std::to_string(component); }
+
+/// What JobView and JobDetail share.
+template <typename View>
+void Narrow(const View& job, std::size_t component, View& out) {
+  out.display_id = IdOf(job.display_id, component);
+  out.request = ComponentOf(job.request, component);
+  if (component > 0 && !job.request.others[component - 1].pool.empty())
+    out.pool = job.request.others[component - 1].pool;
+  if (job.seats.empty()) return;
+  out.seats.clear();
+  for (const wire::SeatView& seat : job.seats) {
+    for (const wire::SeatPartView& part : seat.parts) {
+      if (part.component == static_cast<std::int64_t>(component))
+        out.seats.push_back({seat.node, part.gpus, part.tasks, {}});
+    }
+  }
+  out.node = out.seats.empty() ? "" : out.seats.front().node;
+  out.gpus = out.seats.empty() ? std::vector<std::int64_t>() : out.seats.front().gpus;
+}
+
+}  // namespace
+
+wire::JobView ComponentView(const wire::JobView& job, std::size_t component) {
+  wire::JobView one = job;
+  Narrow(job, component, one);
+  return one;
+}
+
+wire::JobDetail ComponentDetail(const wire::JobDetail& job, std::size_t component) {
+  wire::JobDetail one = job;
+  Narrow(job, component, one);
+  if (component == 0) return one;
+  // What the first has said of itself.
+  constexpr std::array<std::string_view, 6> kOwn = {"cpus-", "ntasks", "nodelist", "exclude", "gpus", "tres-"};
+  std::erase_if(one.labels, [&](const auto& label) {
+    return std::ranges::any_of(
+        kOwn, [&](std::string_view own) { return label.first.starts_with("slurm." + std::string(own)); });
+  });
+  return one;
+}
+
+std::vector<wire::JobView> SplitComponents(const std::vector<wire::JobView>& jobs,
+                                           const std::vector<std::string>& ids) {
+  std::vector<wire::JobView> lines;
+  for (const wire::JobView& job : jobs) {
+    if (!IsHeterogeneous(job)) {
+      lines.push_back(job);
+      continue;
+    }
+    const auto is_named = [&](const std::string& id) { return std::ranges::find(ids, id) != ids.end(); };
+    const std::size_t components = 1 + job.request.others.size();
+    std::vector<std::size_t> named;
+    for (std::size_t i = 0; i < components; ++i) {
+      if (is_named(IdOf(job.display_id, i))) named.push_back(i);
+    }
+    const bool is_whole = named.empty() || is_named(job.display_id);
+    for (std::size_t i = 0; i < components; ++i) {
+      if (is_whole || std::ranges::find(named, i) != named.end()) lines.push_back(ComponentView(job, i));
+    }
+  }
+  return lines;
+}
+
+std::size_t ComponentOfStep(const wire::JobView& job, const wire::JobView& step) {
+  const auto holds = [&](const wire::SeatView& seat, const std::vector<std::int64_t>& gpus, std::size_t component) {
+    const auto there = std::ranges::find(job.seats, seat.node, &wire::SeatView::node);
+    return there != job.seats.end() && std::ranges::any_of(there->parts, [&](const wire::SeatPartView& part) {
+             return part.component == static_cast<std::int64_t>(component) &&
+                    std::ranges::all_of(
+                        gpus, [&](std::int64_t gpu) { return std::ranges::find(part.gpus, gpu) != part.gpus.end(); });
+           });
+  };
+  for (std::size_t i = 0; i <= job.request.others.size(); ++i) {
+    const bool is_all_there = std::ranges::all_of(step.seats, [&](const wire::SeatView& seat) {
+      return holds(seat, step.seats.size() == 1 ? step.gpus : seat.gpus, i);
+    });
+    if (is_all_there) return i;
+  }
+  return 0;
+}
+
+std::optional<std::size_t> ComponentNumber(const wire::JobView& line) {
+  const auto plus = line.display_id.find('+');
+  if (plus == std::string::npos) return std::nullopt;
+  const std::string_view rest = std::string_view(line.display_id).substr(plus + 1);
+  const auto number = ParseInteger(rest.substr(0, rest.find('.')));
+  if (!number || *number < 0) return std::nullopt;
+  return static_cast<std::size_t>(*number);
+}
+
+}  // namespace divvy::cli::slurm

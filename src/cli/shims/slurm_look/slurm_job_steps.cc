@@ -1,0 +1,132 @@
+#include "cli/shims/slurm_look/slurm_job_steps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+
+#include "base/text.h"
+#include "cli/shims/slurm_look/slurm_places.h"
+
+namespace divvy::cli::slurm {
+namespace {
+
+/// Of a job on several machines: what it has on those of the step.
+void TakePlaces(const wire::JobView& job, const std::vector<wire::SeatView>& seats, wire::JobView& view) {
+  std::int64_t cpus = 0;
+  std::int64_t memory_bytes = 0;
+  std::int64_t gpus = 0;
+  const std::vector<Place> places = PlacesOf(job, {});
+  for (const wire::SeatView& seat : seats) {
+    gpus += static_cast<std::int64_t>(seat.gpus.size());
+    const auto at = std::ranges::find(job.seats, seat.node, &wire::SeatView::node);
+    if (at == job.seats.end() || places.size() != job.seats.size()) continue;
+    const Place& place = places[static_cast<std::size_t>(at - job.seats.begin())];
+    cpus += place.cpus;
+    memory_bytes += place.memory_bytes;
+  }
+  view.seats = seats;
+  view.node = seats.front().node;
+  view.gpus = seats.front().gpus;
+  view.request.cpus = std::min(view.request.cpus, std::max<std::int64_t>(cpus, 1));
+  view.request.tasks = std::min(view.request.tasks, view.request.cpus);
+  view.request.memory_bytes = memory_bytes;
+  view.request.gpus = gpus;
+  view.request.gpus_most = 0;
+}
+
+wire::JobView AsStep(const wire::JobView& job, const wire::StepView& step) {
+  wire::JobView view = job;
+  view.name = step.name;
+  view.start_time = step.start_time;
+  view.end_time = step.end_time;
+  view.exit_code = step.exit_code;
+  view.signal.reset();
+  view.state = "running";
+  if (step.exit_code) {
+    view.state = *step.exit_code == 0 ? "succeeded" : "failed";
+    if (*step.exit_code > 128) view.signal = *step.exit_code - 128;
+    // It ended with its job, or by its own number.
+    const bool was_stopped = view.signal == SIGTERM || view.signal == SIGKILL;
+    const bool was_cancelled = step.state == "cancelled" || job.state == "cancelled" || job.state == "timed_out";
+    if (was_stopped && was_cancelled) {
+      view.state = "cancelled";
+      view.exit_code = 0;
+    }
+  } else if (step.state == "cut_off") {
+    view.state = "cancelled";
+    view.exit_code = 0;
+    view.signal = 9;
+  }
+  // Cores are counted for each task, over all machines; tasks that share cores have no more than the job.
+  const std::int64_t cpus = CpusOf(job);
+  const std::int64_t tasks = std::max<std::int64_t>(job.request.tasks, 1);
+  const std::int64_t each = std::max<std::int64_t>(cpus / tasks, 1);
+  view.request.cpus = step.tasks < cpus / each ? each * step.tasks : cpus;
+  view.request.tasks = std::min(step.tasks, view.request.cpus);
+  view.request.memory_bytes = MemoryOf(job);
+  view.request.gpus = GpusAskedBy(job);
+  view.request.nodes = 1;
+  if (!step.seats.empty()) {
+    TakePlaces(job, step.seats, view);
+  } else if (job.seats.empty()) {
+    view.gpus.clear();
+    for (const std::string_view gpu : Split(step.gpus, ',')) {
+      if (const auto index = ParseInteger(gpu)) view.gpus.push_back(*index);
+    }
+    view.request.gpus = static_cast<std::int64_t>(view.gpus.size());
+    view.request.gpus_most = 0;
+  }
+  return view;
+}
+
+}  // namespace
+
+JobStep BatchStepOf(const wire::JobView& job) {
+  JobStep batch{.id = "batch", .job = job, .is_measured = true};
+  batch.job.name = "batch";
+  if (job.seats.size() < 2) return batch;
+  const Place first = PlacesOf(job, {}).front();
+  batch.job.seats.resize(1);
+  wire::RequestView& request = batch.job.request;
+  request.cpus = first.cpus;
+  request.memory_bytes = first.memory_bytes;
+  request.tasks = std::min(batch.job.seats.front().tasks, first.cpus);
+  request.nodes = 1;
+  return batch;
+}
+
+std::vector<JobStep> JobStepsOf(const wire::JobDetail& detail, const std::vector<wire::StepView>& steps) {
+  const wire::JobView job = ViewOf(detail);
+  std::vector<JobStep> out;
+  if (!job.start_time) return out;
+  if (!detail.is_foreground) {
+    out.push_back(BatchStepOf(job));
+  }
+  for (const wire::StepView& step : steps) {
+    if (step.start_time) out.push_back({std::to_string(step.number), AsStep(job, step), false, step.tasks});
+  }
+  const bool is_salloc = LabelOf(detail, "door", "") == "salloc";
+  if (out.empty() && !is_salloc) out.push_back({"0", job, true, 1});
+  return out;
+}
+
+std::string ShowStep(const JobStep& step, const Scene& scene, bool is_one_line) {
+  const wire::JobView& job = step.job;
+  const std::string tasks = std::to_string(step.tasks);
+  const std::string limit =
+      job.request.time_limit_s > 0 ? LongElapsed(std::ceil(job.request.time_limit_s)) : "UNLIMITED";
+  const std::vector<std::string> lines = {
+      "StepId=" + JobIdText(job) + "." + step.id + " UserId=" + std::to_string(scene.uid_of(job.user)) +
+          " StartTime=" + Moment(job.start_time, "Unknown") + " TimeLimit=" + limit,
+      "State=" + StateName(job) + " Partition=" + Partition(job) + " NodeList=" + HostListOf(job, scene),
+      "Nodes=" + std::to_string(NodeCountOf(job)) + " CPUs=" + std::to_string(CpusOf(job)) + " Tasks=" + tasks +
+          " Name=" + job.name + " Network=(null)",
+      "TRES=" + Tres(job, GpusOf(job)),
+      "ResvPorts=(null)",
+      "CPUFreqReq=Default Dist=Block",
+      "SrunHost:Pid=" + BatchHostOf(job, scene) + ":0",
+  };
+  return Join(lines, is_one_line ? " " : "\n   ") + (is_one_line ? "\n" : "\n\n");
+}
+
+}  // namespace divvy::cli::slurm

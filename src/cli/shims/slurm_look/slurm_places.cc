@@ -1,0 +1,74 @@
+#include "cli/shims/slurm_look/slurm_places.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "dialect/options/slurm_hostlist.h"
+
+namespace divvy::cli::slurm {
+namespace {
+
+/// The part of `all` that `tasks` of `all_tasks` have.
+std::int64_t PartOf(std::int64_t all, std::int64_t tasks, std::int64_t all_tasks) {
+  return all_tasks > 0 ? all * tasks / all_tasks : all;
+}
+
+}  // namespace
+
+std::vector<Place> PlacesOf(const wire::JobView& job, const Scene& scene) {
+  if (!job.start_time && !HoldsGpus(job)) return {};
+  const auto named = [&](const std::string& node) { return node.empty() ? scene.hostname : node; };
+  if (job.seats.empty()) return {{named(job.node), job.gpus, CpusOf(job), job.request.memory_bytes}};
+  std::vector<Place> places;
+  for (const wire::SeatView& seat : job.seats) {
+    Place place{named(seat.node), seat.gpus, std::max(job.request.cpus, seat.tasks), job.request.memory_bytes};
+    if (job.request.spreads_tasks) {
+      place.cpus = std::max(PartOf(job.request.cpus, seat.tasks, job.request.tasks), seat.tasks);
+      place.memory_bytes = PartOf(job.request.memory_bytes, seat.tasks, job.request.tasks);
+    }
+    places.push_back(std::move(place));
+  }
+  return places;
+}
+
+std::string HostListOf(const wire::JobView& job, const Scene& scene, std::string_view none) {
+  std::vector<std::string> hosts;
+  for (const Place& place : PlacesOf(job, scene)) hosts.push_back(place.host);
+  return hosts.empty() ? std::string(none) : dialect::FoldHostList(hosts);
+}
+
+std::string BatchHostOf(const wire::JobView& job, const Scene& scene, std::string_view none) {
+  const std::vector<Place> places = PlacesOf(job, scene);
+  return places.empty() ? std::string(none) : places.front().host;
+}
+
+std::int64_t NodeCountOf(const wire::JobView& job) {
+  if (!job.seats.empty() && !IsPending(job)) return static_cast<std::int64_t>(job.seats.size());
+  return std::max<std::int64_t>(job.request.nodes, 1);
+}
+
+bool IsSameHost(std::string_view a, std::string_view b) { return a.substr(0, a.find('.')) == b.substr(0, b.find('.')); }
+
+bool IsOnOneOf(const wire::JobView& job, const std::vector<std::string>& names, const Scene& scene) {
+  return std::ranges::any_of(PlacesOf(job, scene), [&](const Place& place) {
+    return std::ranges::any_of(names, [&](const std::string& name) {
+      return IsSameHost(name, place.host) || (name == "localhost" && place.host == scene.hostname);
+    });
+  });
+}
+
+Result<std::vector<std::string>> HostNames(const std::vector<std::string>& parts) {
+  return dialect::ExpandHostList(Join(parts, ","));
+}
+
+std::string HeldGpusOf(const wire::JobView& job) {
+  if (job.seats.empty()) return HeldGpus(job.gpus);
+  std::string text;
+  for (const wire::SeatView& seat : job.seats) {
+    const std::string one = HeldGpus(seat.gpus);
+    if (!one.empty()) text += (text.empty() ? "" : ",") + one;
+  }
+  return text;
+}
+
+}  // namespace divvy::cli::slurm

@@ -1,0 +1,45 @@
+// squeue's listing, as text.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/shims/slurm_look/slurm_view.h"
+#include "wire/messages/messages.h"
+
+namespace divvy::cli::slurm {
+
+/// One line of squeue: the job, or one of its steps, and what only some columns need.
+struct QueueRow {
+  wire::JobView job;
+  std::optional<double> predicted_start;          // For --start.
+  std::shared_ptr<const wire::JobDetail> detail;  // For columns that need it (QueueNeedsDetail), and for JSON.
+  std::int64_t step_tasks = 0;                    // Of a step.
+};
+
+struct QueueFormat {
+  std::string letters;  // "%.18i %.9P ..."; used when `names` is empty.
+  std::string names;    // "jobid,name:30".
+  std::string sort;     // "+i,-t": letters; empty: Slurm's own order.
+  bool has_header = true;
+  bool is_of_steps = false;  // The rows are steps.
+};
+
+inline constexpr std::string_view kQueueDefault = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R";
+inline constexpr std::string_view kQueueLong = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R";
+inline constexpr std::string_view kQueueSteps = "%.15i %.8j %.9P %.8u %.9M %N";
+inline constexpr std::string_view kQueueStart = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R";
+
+/// True when a column is only in a job's full answer; false also for a format that FormatQueue refuses.
+bool QueueNeedsDetail(const QueueFormat& format);
+
+/// The header and a line for each row, in the order given unless format.sort says another.
+Result<std::string> FormatQueue(std::vector<QueueRow> rows, const QueueFormat& format, const Scene& scene);
+
+/// {"jobs": [...]} with the fields of Slurm 22.05's REST interface (v0.0.38) that exist here; rows with their detail.
+std::string QueueJson(const std::vector<QueueRow>& rows, const Scene& scene);
+
+}  // namespace divvy::cli::slurm

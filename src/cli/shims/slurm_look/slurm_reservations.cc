@@ -1,0 +1,111 @@
+#include "cli/shims/slurm_look/slurm_reservations.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/text.h"
+#include "cli/shims/slurm_look/slurm_format.h"
+#include "cli/shims/slurm_look/slurm_json.h"
+#include "cli/shims/slurm_look/slurm_view.h"
+#include "dialect/options/slurm_hostlist.h"
+
+namespace divvy::cli::slurm {
+namespace {
+
+std::string Flags(const wire::ReservationView& view) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kFlags = {
+      {{"day", "DAILY"}, {"weekday", "WEEKDAY"}, {"week", "WEEKLY"}}};
+  for (const auto& [every, flag] : kFlags) {
+    if (view.every == every) return std::string(flag);
+  }
+  return "";
+}
+
+/// Its turn that is now or comes next.
+struct Turn {
+  std::string name;
+  double start = 0;
+  double end = 0;
+  bool is_active = false;
+  std::vector<std::string> nodes;
+};
+
+Turn TurnOf(const wire::ReservationView& view, double now, const std::string& own) {
+  Turn turn;
+  turn.name = view.name.empty() ? std::to_string(view.number) : view.name;
+  turn.start = view.turns.empty() ? view.start : view.turns.front().start;
+  turn.end = view.turns.empty() ? turn.start + view.duration_s : view.turns.front().end;
+  turn.is_active = !view.turns.empty() && view.turns.front().is_held && turn.start <= now;
+  if (view.turns.empty()) return turn;
+  for (const wire::ReservedPlace& place : view.turns.front().places)
+    turn.nodes.push_back(place.node.empty() ? own : place.node);
+  return turn;
+}
+
+}  // namespace
+
+std::string ShowReservation(const wire::ReservationView& view, double now, const std::string& own, bool is_one_line) {
+  const auto [name, start, end, is_active, nodes] = TurnOf(view, now, own);
+  const std::vector<std::string> lines = {
+      "ReservationName=" + name + " StartTime=" + Moment(start) + " EndTime=" + Moment(end) +
+          " Duration=" + LongElapsed(end - start),
+      "Nodes=" + OrNull(dialect::FoldHostList(nodes)) + " NodeCnt=" + std::to_string(nodes.size()) +
+          " CoreCnt=0 Features=(null) PartitionName=(null) Flags=" + Flags(view),
+      "TRES=gres/gpu=" + std::to_string(view.gpus),
+      "Users=" + OrNull(view.user) + " Groups=(null) Accounts=" + OrNull(view.team) +
+          " Licenses=(null) State=" + (is_active ? "ACTIVE" : "INACTIVE") + " BurstBuffer=(null) Watts=n/a"};
+  return Join(lines, is_one_line ? " " : "\n   ") + (is_one_line ? "\n" : "\n\n");
+}
+
+std::string ReservationsJson(const std::vector<wire::ReservationView>& views, double now, const std::string& own) {
+  std::string out;
+  JsonWriter json(out);
+  JsonFields fields(json);
+  json.BeginObject();
+  AddMeta(json, "scontrol");
+  json.Key("reservations");
+  json.BeginArray();
+  for (const wire::ReservationView& view : views) {
+    const Turn turn = TurnOf(view, now, own);
+    json.BeginObject();
+    fields.Text("name", turn.name);
+    fields.Number("start_time", static_cast<std::int64_t>(turn.start));
+    fields.Number("end_time", static_cast<std::int64_t>(turn.end));
+    fields.Text("node_list", dialect::FoldHostList(turn.nodes));
+    fields.Number("node_count", static_cast<std::int64_t>(turn.nodes.size()));
+    fields.Text("flags", Flags(view));
+    fields.Text("tres", "gres/gpu=" + std::to_string(view.gpus));
+    fields.Text("users", view.user);
+    fields.Text("accounts", view.team);
+    fields.Text("state", turn.is_active ? "ACTIVE" : "INACTIVE");
+    json.EndObject();
+  }
+  json.EndArray();
+  json.EndObject();
+  return out + "\n";
+}
+
+std::string ListReservations(const std::vector<wire::ReservationView>& views, double now, const std::string& own,
+                             bool has_header) {
+  if (views.empty()) return "No reservations in the system\n";
+  std::string out;
+  const auto line = [&out](const std::array<std::string_view, 6>& cells) {
+    constexpr std::array<int, 5> kWidths = {-10, 9, 20, 20, 12};
+    for (std::size_t i = 0; i < kWidths.size(); ++i) {
+      const auto width = static_cast<std::size_t>(std::abs(kWidths[i]));
+      out += FitTo(cells[i], std::max(width, cells[i].size()), kWidths[i] > 0);
+    }
+    out += "  " + std::string(cells.back()) + "\n";
+  };
+  if (has_header) line({"RESV_NAME", "STATE", "START_TIME", "END_TIME", "DURATION", "NODELIST"});
+  for (const wire::ReservationView& view : views) {
+    const Turn turn = TurnOf(view, now, own);
+    line({turn.name, turn.is_active ? "ACTIVE" : "INACTIVE", Moment(turn.start), Moment(turn.end),
+          LongElapsed(turn.end - turn.start), dialect::FoldHostList(turn.nodes)});
+  }
+  return out;
+}
+
+}  // namespace divvy::cli::slurm

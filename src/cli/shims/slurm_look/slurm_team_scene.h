@@ -1,0 +1,23 @@
+// What accounting's listings ask of the daemon and of this machine.
+#pragma once
+
+#include "base/result.h"
+#include "cli/client/api.h"
+#include "cli/shims/slurm_look/slurm_teams.h"
+
+namespace divvy::cli::slurm {
+
+Result<wire::TeamsView> FetchTeams(Api& api);
+TeamScene TeamSceneOf(Api& api);
+
+/// -n, -p, -P, --delimiter as accounting's commands have them.
+struct TableFlags {
+  bool has_no_header = false;
+  bool is_parsable = false;
+  bool is_parsable2 = false;
+  std::string delimiter;
+
+  TableStyle style() const;
+};
+
+}  // namespace divvy::cli::slurm

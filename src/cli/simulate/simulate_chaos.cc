@@ -1,0 +1,93 @@
+#include "cli/simulate/simulate_chaos.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/text.h"
+#include "cli/client/table.h"
+#include "dialect/options/options.h"
+#include "simulate/chaos/chaos.h"
+
+namespace divvy::cli {
+namespace {
+
+using dialect::Option;
+using dialect::Takes;
+
+struct ChaosFlags {
+  simulate::ChaosOptions run;
+  bool is_limited_to_worlds = false;
+  bool are_steps_set = false;
+};
+
+dialect::Apply Count(std::uint64_t& into, bool& is_set, std::int64_t least) {
+  return [&into, &is_set, least](std::string_view value) -> Status {
+    const auto number = ParseInteger(value);
+    if (!number || *number < least)
+      return InvalidArgument("'" + std::string(value) + "' is no whole number from " + std::to_string(least));
+    into = static_cast<std::uint64_t>(*number);
+    is_set = true;
+    return {};
+  };
+}
+
+std::vector<Option> Table(ChaosFlags& flags) {
+  static bool ignored = false;
+  std::vector<Option> table;
+  const auto add = [&](std::string_view name, std::string_view value, std::string_view help, dialect::Apply apply) {
+    table.push_back(
+        {name, 0, value.empty() ? Takes::kNothing : Takes::kValue, value, help, std::move(apply), {}, false});
+  };
+  add("chaos", "SEED", "Faults from this seed; see docs/chaos.md", Count(flags.run.seed, ignored, 0));
+  add("steps", "N", "Begin worlds until N steps were made (default: 1000000)",
+      Count(flags.run.steps, flags.are_steps_set, 1));
+  add("worlds", "N", "At most N worlds, of seeds SEED, SEED + 1, ...",
+      Count(flags.run.worlds, flags.is_limited_to_worlds, 1));
+  add("check-every", "N", "The expensive checks at every Nth step only (default: 1)",
+      Count(flags.run.check_every, ignored, 1));
+  add("trace", "", "Print the last events of the last world, even if nothing broke",
+      [&flags](std::string_view) -> Status {
+        flags.run.traces = true;
+        return {};
+      });
+  return table;
+}
+
+void ReportFailure(const simulate::ChaosFailure& failure) {
+  const std::string seed = std::to_string(failure.seed);
+  std::fprintf(
+      stderr, "%sdivvy: broken invariant: %s\nseed %s, step %s; divvy simulate --chaos %s --worlds 1 shows it again\n",
+      failure.events.c_str(), failure.broken.c_str(), seed.c_str(), std::to_string(failure.step).c_str(), seed.c_str());
+}
+
+}  // namespace
+
+int SimulateChaosMain(const Words& words) {
+  ChaosFlags flags;
+  const auto parsed = dialect::ParseOptions(Table(flags), words);
+  if (!parsed) return Fail(parsed.error());
+  if (!parsed->positional.empty())
+    return Fail(InvalidArgument("divvy simulate --chaos takes no trace: '" + parsed->positional.front() + "'"));
+  // A world that is named alone runs to its end.
+  if (flags.is_limited_to_worlds && !flags.are_steps_set) flags.run.steps = ~std::uint64_t{0};
+  if (flags.run.traces) flags.run.events_kept = 1'000;
+  const bool is_terminal = ::isatty(STDERR_FILENO) == 1;
+  if (is_terminal) {
+    flags.run.on_world_done = [](std::uint64_t steps) {
+      std::fprintf(stderr, "\r\033[K%s steps", std::to_string(steps).c_str());
+      std::fflush(stderr);
+    };
+  }
+  const simulate::ChaosResult result = simulate::RunChaos(flags.run);
+  if (is_terminal) std::fputs("\r\033[K", stderr);
+  if (result.failure) {
+    ReportFailure(*result.failure);
+    return 1;
+  }
+  std::fputs(result.events.c_str(), stdout);
+  std::printf("%s\n", ToText(result.figures).c_str());
+  return 0;
+}
+
+}  // namespace divvy::cli

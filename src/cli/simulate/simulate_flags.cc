@@ -1,0 +1,245 @@
+#include "cli/simulate/simulate_flags.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/text.h"
+#include "cli/client/commands.h"
+#include "dialect/options/quantities.h"
+#include "simulate/experiment.h"
+#include "simulate/traces/trace_time.h"
+
+namespace divvy::cli {
+namespace {
+
+using dialect::Option;
+using dialect::Takes;
+
+// More runs than anybody waits for; a slip of the finger in --seeds should not take a week.
+constexpr std::int64_t kMostRuns = 10'000;
+constexpr double kMostFill = 100;
+constexpr double kMostLoad = 1000;
+constexpr double kMostAgeing = 1000;
+constexpr std::int64_t kMostMoves = 16;
+
+using Setter = dialect::Apply;
+
+/// "1000..1009", "1,2,7", or both joined by commas.
+Status ReadSeeds(std::string_view text, std::vector<std::uint64_t>& seeds) {
+  seeds.clear();
+  for (const std::string_view part : Split(text, ',')) {
+    const std::size_t dots = part.find("..");
+    const auto first = ParseInteger(part.substr(0, dots));
+    const auto last = dots == std::string_view::npos ? first : ParseInteger(part.substr(dots + 2));
+    if (!first || !last || *first < 0 || *last < *first)
+      return InvalidArgument("'" + std::string(text) + "' is no list of seeds; write 1000..1009 or 1,2,7");
+    if (*last - *first >= kMostRuns || seeds.size() >= static_cast<std::size_t>(kMostRuns))
+      return InvalidArgument("more than " + std::to_string(kMostRuns) + " seeds");
+    for (std::int64_t seed = *first; seed <= *last; ++seed) seeds.push_back(static_cast<std::uint64_t>(seed));
+  }
+  return {};
+}
+
+/// One of a few words.
+template <typename T>
+Setter OneOf(std::vector<std::pair<std::string_view, T>> words, T& into) {
+  return [words = std::move(words), &into](std::string_view value) -> Status {
+    std::string names;
+    for (const auto& [name, meaning] : words) {
+      if (name == value) {
+        into = meaning;
+        return {};
+      }
+      names += (names.empty() ? "" : ", ") + std::string(name);
+    }
+    return InvalidArgument("'" + std::string(value) + "' is none of " + names);
+  };
+}
+
+Setter Text(std::string& into) {
+  return [&into](std::string_view value) -> Status {
+    into = value;
+    return {};
+  };
+}
+
+Setter List(std::vector<std::string>& into) {
+  return [&into](std::string_view value) -> Status {
+    for (const std::string_view part : Split(value, ',')) into.emplace_back(Trim(part));
+    return {};
+  };
+}
+
+Setter Moment(std::optional<Time>& into) {
+  return [&into](std::string_view value) -> Status {
+    into = simulate::ParseDateTime(value);
+    if (!into)
+      return InvalidArgument("'" + std::string(value) + "' is no date; write 2020-09-01 or \"2020-09-01 12:00:00\"");
+    return {};
+  };
+}
+
+Setter Number(double& into, double above, double most, const char* what) {
+  return [=, &into](std::string_view value) -> Status {
+    const auto number = ParseNumber(value);
+    if (!number || *number <= above || *number > most)
+      return InvalidArgument("'" + std::string(value) + "' is " + what);
+    into = *number;
+    return {};
+  };
+}
+
+void AddInput(SimulateFlags& flags, std::vector<Option>& table) {
+  const auto add = [&table](std::string_view name, std::string_view value, std::string_view help, Setter apply,
+                            std::vector<std::string_view> aliases = {}) {
+    table.push_back({name, 0, Takes::kValue, value, help, std::move(apply), std::move(aliases), false});
+  };
+  add("jobs", "FILE,...", "The trace: one file or several, plain or .gz", List(flags.jobs), {"pods", "trace"});
+  add("nodes", "FILE|NxG", "The cluster: a list of nodes, or 96x8 or 36x1:v100,36x1:p100 (nodes x GPUs : model)",
+      Text(flags.nodes), {"cluster"});
+  add("from", "DATE", "Only jobs that were submitted from then on", Moment(flags.from));
+  add("to", "DATE", "Only jobs that were submitted before then", Moment(flags.to));
+  add("history", "last-30d", "How far back divvy simulate history looks (default: as far as is kept)",
+      [&flags](std::string_view value) -> Status {
+        flags.history = value.starts_with("last-") ? value.substr(5) : value;
+        const auto span = dialect::ParseDuration(flags.history, std::chrono::hours(24));
+        if (!span) return span.error();
+        if (*span <= Duration(0)) return InvalidArgument("'" + std::string(value) + "' is no time; write last-30d");
+        return {};
+      });
+  add("load", "X", "Let jobs arrive X times as fast (default: 1)",
+      Number(flags.load, 0, kMostLoad, "not above 0 and at most 1000"));
+  add("what-if", "CHANGE", "Run again on another cluster: \"+8 H100\", \"+2x8:H100\", \"-8\"",
+      [&flags](std::string_view value) -> Status {
+        flags.what_if.emplace_back(value);
+        return {};
+      });
+  add("seeds", "A..B", "openb: a run for each seed (default: 1000..1009). Replays: submissions moved by up to 30 min",
+      [&flags](std::string_view value) { return ReadSeeds(value, flags.seeds); }, {"seed"});
+}
+
+void AddRules(SimulateFlags& flags, std::vector<Option>& table) {
+  const auto add = [&table](std::string_view name, char letter, std::string_view value, std::string_view help,
+                            Setter apply, std::vector<std::string_view> aliases = {}) {
+    const Takes takes = value.empty() ? Takes::kNothing : Takes::kValue;
+    table.push_back({name, letter, takes, value, help, std::move(apply), std::move(aliases), false});
+  };
+  const auto flag = [](bool& into) -> Setter {
+    return [&into](std::string_view) -> Status {
+      into = true;
+      return {};
+    };
+  };
+  add("policy", 'p', "NAME,...", "The policies to run side by side (default: small-first; openb: default); see above",
+      List(flags.policies), {"policies", "compare"});
+  add("predict", 0, "HOW", "What is known of run times: history (of jobs that have ended by then), true, none",
+      [&flags](std::string_view value) -> Status {
+        const auto known = simulate::PredictingFromName(value);
+        if (!known) return InvalidArgument("'" + std::string(value) + "' is none of history, true, none");
+        flags.engine.predicting = *known;
+        return {};
+      });
+  add("backfill", 0, "WHAT",
+      "What may start behind a blocked job: reserved (what delays no reservation), none, anything",
+      OneOf<core::Backfill>({{"reserved", core::Backfill::kReserved},
+                             {"none", core::Backfill::kNone},
+                             {"anything", core::Backfill::kAnything}},
+                            flags.engine.rules.backfill));
+  add("placement", 0, "HOW", "Which nodes are taken: best, pack, spread, sequential (default: best)",
+      OneOf<PlacementStrategy>({{"best", PlacementStrategy::kBest},
+                                {"pack", PlacementStrategy::kPack},
+                                {"spread", PlacementStrategy::kSpread},
+                                {"sequential", PlacementStrategy::kSequential}},
+                               flags.engine.placement));
+  add("escalate-after", 0, "TIME", "Jobs that waited so long are no longer passed (default: 1h; 0: never)",
+      [&flags](std::string_view value) -> Status {
+        const auto span = dialect::ParseDuration(value, std::chrono::hours(1));
+        if (!span) return span.error();
+        flags.engine.rules.escalate_after = *span;
+        return {};
+      });
+  add("ageing", 0, "X", "shortest: how much a wait counts against predicted GPU time (default: 1; 0: not at all)",
+      [&flags](std::string_view value) -> Status {
+        const auto ageing = ParseNumber(value);
+        if (!ageing || *ageing < 0 || *ageing > kMostAgeing)
+          return InvalidArgument("'" + std::string(value) + "' is no number from 0 to 1000");
+        flags.engine.rules.ageing = *ageing;
+        return {};
+      });
+  add("no-limits", 0, "", "Do without the trace's time limits", [&flags](std::string_view) -> Status {
+    flags.engine.uses_limits = false;
+    return {};
+  });
+  add("teams", 0, "", "The trace's teams are teams of equal weight; else everybody is of one",
+      flag(flags.engine.uses_teams));
+  add("replay", 0, "", "openb: jobs arrive and end as they did, instead of filling the cluster",
+      flag(flags.is_replayed));
+  add("fill", 0, "X", "openb: let jobs arrive until they ask for X times the GPUs (default: 1.3)",
+      Number(flags.fill.fill, 0, kMostFill, "not above 0 and at most 100"));
+  add("moves", 0, "N", "openb: for a job that fits nowhere, move up to N others that run (default: 0)",
+      [&flags](std::string_view value) -> Status {
+        const auto moves = ParseInteger(value);
+        if (!moves || *moves < 0 || *moves > kMostMoves)
+          return InvalidArgument("'" + std::string(value) + "' is no number from 0 to " + std::to_string(kMostMoves));
+        flags.fill.moves_per_job = static_cast<int>(*moves);
+        return {};
+      });
+}
+
+}  // namespace
+
+std::vector<Option> SimulateOptionTable(SimulateFlags& flags) {
+  std::vector<Option> table;
+  AddInput(flags, table);
+  AddRules(flags, table);
+  for (Option& option : ListingOptionTable(flags.listing)) {
+    if (option.name == "watch" || option.name == "interval") continue;
+    if (option.name == "csv") {
+      option.takes = Takes::kOptionalValue;
+      option.value_name = "FOLDER";
+      option.help = "Comma-separated values; with a folder: summary, groups and every job as files in it";
+      option.apply = [&flags](std::string_view value) -> Status {
+        flags.listing.csv = true;
+        flags.csv_folder = value;
+        return {};
+      };
+    }
+    table.push_back(std::move(option));
+  }
+  table.push_back(
+      {"html", 0, Takes::kValue, "FILE", "One self-contained page with plots", Text(flags.html_file), {}, false});
+  table.push_back({"by",
+                   0,
+                   Takes::kValue,
+                   "GROUP",
+                   "A row for each size, team, or hour of submission",
+                   [&flags](std::string_view value) -> Status {
+                     if (value != "size" && value != "team" && value != "hour")
+                       return InvalidArgument("'" + std::string(value) + "' is none of size, team, hour");
+                     flags.by = value;
+                     return {};
+                   },
+                   {},
+                   false});
+  return table;
+}
+
+ProgressBar::~ProgressBar() {
+  if (shown_ >= 0) std::fputs("\r\033[K", stderr);
+}
+
+void ProgressBar::Show(double share) {
+  static const bool is_terminal = ::isatty(STDERR_FILENO) == 1;
+  const int thousandths = static_cast<int>(std::clamp(share, 0.0, 1.0) * 1000);
+  if (!is_terminal || thousandths <= shown_) return;
+  shown_ = thousandths;
+  constexpr std::size_t kWidth = 24;
+  const std::size_t filled = kWidth * static_cast<std::size_t>(thousandths) / 1000;
+  std::fprintf(stderr, "\r\033[K[%s%s] %d %%  %s", std::string(filled, '#').c_str(),
+               std::string(kWidth - filled, '.').c_str(), thousandths / 10, what_.c_str());
+  std::fflush(stderr);
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,54 @@
+// The options of divvy simulate, shared by its parts.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "cli/client/table.h"
+#include "simulate/engine_decider.h"
+#include "simulate/fill.h"
+
+namespace divvy::cli {
+
+struct SimulateFlags {
+  std::string nodes;  // A file, or "96x8".
+  std::vector<std::string> jobs;
+  std::vector<std::string> policies;
+  std::vector<std::uint64_t> seeds;
+  simulate::FillOptions fill;
+  bool is_replayed = false;  // Of openb, which is filled otherwise.
+  // Of a replay.
+  simulate::EngineRule engine;
+  std::optional<Time> from;
+  std::optional<Time> to;
+  double load = 1;
+  std::vector<std::string> what_if;
+  std::string history;  // "30d"; empty: all of it.
+  std::string by;       // "size", "team", "hour".
+  // Output.
+  ListingOptions listing;
+  std::string csv_folder;
+  std::string html_file;
+};
+
+std::vector<dialect::Option> SimulateOptionTable(SimulateFlags& flags);
+
+/// On a terminal only, and gone when the work is done. `what` stands beside it.
+class ProgressBar {
+ public:
+  explicit ProgressBar(std::string what) : what_(std::move(what)) { Show(0); }
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+  /// 0..1; draws only what can be seen to change.
+  void Show(double share);
+
+ private:
+  std::string what_;
+  int shown_ = -1;  // Thousandths.
+};
+
+}  // namespace divvy::cli

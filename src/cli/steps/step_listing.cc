@@ -1,0 +1,140 @@
+#include "cli/steps/step_listing.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/text.h"
+#include "cli/client/command.h"
+#include "cli/client/job_text.h"
+#include "cli/steps/steps.h"
+#include "dialect/options/quantities.h"
+#include "dialect/options/slurm_hostlist.h"
+#include "platform/os/places.h"
+#include "platform/records/step_list_file.h"
+#include "platform/steps/step_client.h"
+#include "wire/messages/step_views.h"
+
+namespace divvy::cli {
+namespace {
+
+constexpr std::size_t kStepsShown = 20;
+constexpr std::size_t kTasksShown = 64;
+
+/// Inside the job it says itself where; else below the daemon or the agent of this machine. One without root runs all
+/// jobs as itself, and so do its users.
+std::vector<std::string> ListsOf(JobId job, const std::string& user) {
+  const Places places = FindPlaces();
+  const std::int64_t own = ::geteuid();
+  const std::int64_t uid = UserIdOf(user).value_or(own);
+  std::vector<std::string> paths;
+  const char* inside = ::getenv("DIVVY_JOB_ID");
+  const char* list = ::getenv("DIVVY_STEPS");
+  if (inside != nullptr && list != nullptr && ToString(job) == inside) paths.emplace_back(list);
+  for (const std::string& runs : {places.runs, places.state + "/agent/runs"}) {
+    paths.push_back(StepListPath(runs, uid, job.value()));
+    if (uid != own) paths.push_back(StepListPath(runs, own, job.value()));
+  }
+  return paths;
+}
+
+std::string RunTime(const wire::StepView& step, double now) {
+  if (!step.start_time) return "";
+  const double ran = step.end_time.value_or(now) - *step.start_time;
+  return dialect::FormatDuration(std::chrono::seconds(static_cast<std::int64_t>(std::max(ran, 0.0))));
+}
+
+/// "n[1-2] GPUs 0-3; n3 GPU 0": machines in a row that have the same together.
+std::string SeatsText(const std::vector<wire::SeatView>& seats, const std::string& controller) {
+  std::string out;
+  for (std::size_t first = 0; first < seats.size();) {
+    std::size_t after = first;
+    std::vector<std::string> hosts;
+    for (; after < seats.size() && seats[after].gpus == seats[first].gpus; ++after)
+      hosts.push_back(seats[after].node.empty() ? controller : seats[after].node);
+    if (!out.empty()) out += "; ";
+    out += dialect::FoldHostList(hosts);
+    const std::vector<std::int64_t>& gpus = seats[first].gpus;
+    if (!gpus.empty()) out += (gpus.size() > 1 ? " GPUs " : " GPU ") + GpuList(gpus);
+    first = after;
+  }
+  return out;
+}
+
+/// Its name says more than its command does.
+bool IsCalledOtherwise(const wire::StepView& step) {
+  StepLine line;
+  line.command = step.command;
+  return step.name != StepName(line);
+}
+
+/// "rank 3  n2  GPU 1  cores 0-15".
+std::string MapText(const wire::StepView& step, const std::string& controller) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min(step.task_map.size(), kTasksShown); ++i) {
+    const wire::StepTaskView& task = step.task_map[i];
+    out += "     rank " + std::to_string(task.rank);
+    if (!step.seats.empty()) out += "  " + (task.node.empty() ? controller : task.node);
+    if (!task.gpus.empty()) out += "  GPU " + GpuList(task.gpus);
+    if (!task.cores.empty()) out += "  cores " + task.cores;
+    out += "\n";
+  }
+  if (step.task_map.size() > kTasksShown)
+    out += "     ... " + std::to_string(step.task_map.size() - kTasksShown) + " more: --json\n";
+  return out;
+}
+
+}  // namespace
+
+std::vector<StepLine> StepsOf(JobId job, const std::string& user) {
+  for (const std::string& path : ListsOf(job, user)) {
+    if (auto steps = ReadStepListFile(path); !steps.empty()) return steps;
+  }
+  return {};
+}
+
+std::vector<wire::StepView> StepsOf(Api& api, const wire::JobDetail& job) {
+  if (!job.steps.empty() || !job.start_time || job.end_time) return job.steps;
+  // A machine with another part of the job has a list as well, of the steps that have tasks there.
+  if (!api.is_remote() && job.seats.size() < 2) {
+    if (auto here = StepsOf(job.id, job.user); !here.empty()) return wire::StepViewsOf(here, kNoTime, true, job.seats);
+  }
+  if (job.node.empty()) return {};
+  auto there = api.Steps(ToString(job.id));
+  return there ? *std::move(there) : std::vector<wire::StepView>();
+}
+
+std::string StepsText(const std::vector<wire::StepView>& steps, double now, const std::string& controller) {
+  if (steps.empty()) return "";
+  std::string out = "steps\n";
+  const std::size_t first = steps.size() > kStepsShown ? steps.size() - kStepsShown : 0;
+  if (const std::int64_t before = steps[first].number; before > 0)
+    out += "  ... " + std::to_string(before) + " before\n";
+  for (std::size_t i = first; i < steps.size(); ++i) {
+    const wire::StepView& step = steps[i];
+    std::string state = step.state == "cut_off" ? "cut off by the job's end" : step.state;
+    if (step.exit_code) state += ", exit code " + std::to_string(*step.exit_code);
+    out += "  " + std::to_string(step.number) + "  " + state + "  " + Plural(step.tasks, "task");
+    if (!step.seats.empty()) out += "  on " + SeatsText(step.seats, controller);
+    else if (!step.gpus.empty()) out += "  GPUs " + step.gpus;
+    if (const std::string time = RunTime(step, now); !time.empty()) out += "  " + time;
+    out += "  " + (step.command.empty() ? step.name : step.command);
+    if (!step.command.empty() && IsCalledOtherwise(step)) out += "  (" + step.name + ")";
+    out += "\n";
+    out += MapText(step, controller);
+  }
+  return out;
+}
+
+Status SignalStep(JobId job, const std::string& user, StepNumber step, int signal) {
+  const auto outcome = [](int code) { return code == 0 ? Status() : NotFound("Invalid job step id specified"); };
+  for (const std::string& path : ListsOf(job, user)) {
+    if (const auto code = StopStep(path + ".sock", static_cast<int>(step), signal)) return outcome(*code);
+  }
+  DIVVY_TRY(const Descriptor far, ReachSteps(ToString(job), true));
+  return outcome(StopStepAt(far.get(), static_cast<int>(step), signal));
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,248 @@
+// A step of a job on several machines: which of its tasks run on this one.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/text.h"
+#include "cli/steps/step_plan.h"
+
+namespace divvy::cli {
+
+std::string ShortName(const std::string& name) {
+  // An address is whole.
+  const bool is_address = name.find_first_not_of("0123456789.:abcdef") == std::string::npos;
+  return is_address ? name : name.substr(0, name.find('.'));
+}
+
+std::string NameOf(const GangSeat& seat) { return ShortName(seat.name()); }
+
+void TakeShare(StepAsk& ask, const TaskLayout& layout, std::optional<std::size_t> own) {
+  const int all = layout.tasks();
+  const int here = own ? layout.machines[*own].tasks : 0;
+  const std::optional<int> in_all = ask.own_gpus;
+  ask.deal.tasks = here;
+  if (ask.own_gpus_on_machine) ask.own_gpus = ask.own_gpus_on_machine;
+  else if (ask.own_gpus && ask.deal.gpus_per_task > 0) ask.own_gpus = here * ask.deal.gpus_per_task;
+  else if (ask.own_gpus && own) {
+    // Each machine's in proportion to its tasks, and all together just as many.
+    int before = 0;
+    for (std::size_t i = 0; i < *own; ++i) before += layout.machines[i].tasks;
+    const auto upto = [&](int tasks) {
+      return static_cast<int>(static_cast<std::int64_t>(*in_all) * tasks / std::max(all, 1));
+    };
+    ask.own_gpus = upto(before + here) - upto(before);
+  }
+  if (!own) ask.own_gpus.reset();
+  if (!own) ask.counts_cores = false;
+}
+
+// See StreamPlacer.
+void PlaceFiles(const StepAsk& ask, const JobAround& around, const StepIdentity& identity, SpreadPlan& spread) {
+  const auto is_file = [](const std::string& name) {
+    const bool is_rank = !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
+    return !name.empty() && name != "all" && name != "none" && !is_rank && !NamesMachineOrTask(name);
+  };
+  const auto path = [&](const std::string& name) { return FillStepPattern(name, around, identity, 0); };
+  if (is_file(ask.output)) spread.files[0] = {StepStream::Kind::kFile, path(ask.output), !ask.appends};
+  if (!is_file(ask.error)) return;
+  const bool is_same = is_file(ask.output) && path(ask.output) == path(ask.error);
+  spread.files[1] = {StepStream::Kind::kFile, path(ask.error), !ask.appends && !is_same};
+}
+
+std::optional<std::size_t> InputRank(const StepAsk& ask, std::size_t tasks) {
+  if (ask.input.empty() || ask.input == "all") return 0;
+  const auto rank = ParseInteger(ask.input);
+  if (!rank || *rank < 0 || static_cast<std::size_t>(*rank) >= tasks) return std::nullopt;
+  return static_cast<std::size_t>(*rank);
+}
+
+namespace {
+
+constexpr std::size_t kShown = 8;
+
+std::vector<std::size_t> AllSeats(const GangFile& gang) {
+  std::vector<std::size_t> seats(gang.seats.size());
+  std::iota(seats.begin(), seats.end(), std::size_t{0});
+  return seats;
+}
+
+Result<TaskLayout> WorkOut(const StepAsk& ask, const GangFile& gang) {
+  LayoutAsk layout = ask.layout;
+  DIVVY_CHECK(TakeMachines(ask, gang, AllSeats(gang), "the job's machines", layout));
+  std::vector<int> capacities;
+  for (const GangSeat& seat : gang.seats) capacities.push_back(seat.tasks);
+  return LayTasks(layout, capacities);
+}
+
+SpreadPlan PlanOthers(const StepAsk& ask, const GangFile& gang, const TaskLayout& layout,
+                      const std::vector<std::vector<int>>& ranks) {
+  SpreadPlan spread;
+  spread.layout = LayoutText(layout);
+  spread.has_own = false;
+  for (std::size_t i = 0; i < layout.machines.size(); ++i) {
+    const std::size_t seat = layout.machines[i].seat;
+    if (seat == gang.own) {
+      spread.has_own = true;
+      spread.own_place = spread.others.size();
+      continue;
+    }
+    PartPlan part{NameOf(gang.seats[seat]), gang.seats[seat].address, {}};
+    part.ranks.assign(ranks[i].begin(), ranks[i].end());
+    const auto input = InputRank(ask, static_cast<std::size_t>(layout.tasks()));
+    if (input && std::ranges::find(part.ranks, *input) != part.ranks.end()) spread.input_rank = input;
+    spread.others.push_back(std::move(part));
+  }
+  return spread;
+}
+
+}  // namespace
+
+Status TakeMachines(const StepAsk& ask, const GangFile& gang, std::span<const std::size_t> seats,
+                    const std::string& whose, LayoutAsk& layout) {
+  const auto place_of = [&](const std::string& machine) -> std::optional<std::size_t> {
+    const auto seat = gang.Find(machine);
+    const auto at = seat ? std::ranges::find(seats, *seat) : seats.end();
+    if (at == seats.end()) return std::nullopt;
+    return static_cast<std::size_t>(at - seats.begin());
+  };
+  for (const std::string& machine : ask.machines) {
+    const auto place = place_of(machine);
+    if (!place) {
+      std::vector<std::string> names;
+      for (const std::size_t seat : seats.first(std::min(seats.size(), kShown)))
+        names.push_back(NameOf(gang.seats[seat]));
+      return InvalidArgument("'" + machine + "' is none of " + whose + ": " + Join(names, ", ") +
+                             (seats.size() > kShown ? ", ..." : ""));
+    }
+    layout.seats.push_back(*place);
+  }
+  for (const std::string& machine : ask.left_out) {
+    if (const auto place = place_of(machine)) layout.left_out.push_back(*place);
+  }
+  if (ask.first_machine > 0 && ask.first_machine >= seats.size()) {
+    return InvalidArgument("it begins at number " + std::to_string(ask.first_machine) + " of " + whose +
+                           ", whose last is number " + std::to_string(seats.size() - 1));
+  }
+  for (std::size_t place = 0; place < ask.first_machine; ++place) layout.left_out.push_back(place);
+  return {};
+}
+
+Status CheckOnlyMachine(const StepAsk& ask, const std::string& node) {
+  GangFile job;
+  job.seats.push_back({node, {node, 0}, {}, 1});
+  LayoutAsk layout;
+  layout.nodes = ask.layout.nodes;
+  DIVVY_CHECK(TakeMachines(ask, job, AllSeats(job), "the job's machines", layout));
+  const auto laid = LayTasks(layout, {1});
+  return laid ? Status() : Status(laid.error());
+}
+
+bool NamesMachineOrTask(std::string_view pattern) {
+  for (std::size_t at = 0; at + 1 < pattern.size(); ++at) {
+    if (pattern[at] != '%') continue;
+    ++at;
+    while (at < pattern.size() && pattern[at] >= '0' && pattern[at] <= '9') ++at;
+    if (at < pattern.size() && (pattern[at] == 't' || pattern[at] == 'n' || pattern[at] == 'N')) return true;
+  }
+  return false;
+}
+
+void MoveToMachine(StepCall& call, const std::vector<std::string>& own) {
+  constexpr std::string_view kOfMachine[] = {
+      "CUDA_VISIBLE_DEVICES",
+      "CUDA_MPS_PIPE_DIRECTORY",
+      "CUDA_MPS_LOG_DIRECTORY",
+      "DIVVY_GPUS",
+      "DIVVY_GPU_NUMA",
+      "DIVVY_CUDA_INDICES",
+      "DIVVY_GPUS_FILE",
+      "DIVVY_CPUS",
+      "SLURM_JOB_GPUS",
+      "SLURM_STEP_GPUS",
+      "SLURM_GPUS_ON_NODE",
+      "SLURM_CPUS_ON_NODE",
+      "SLURM_NODEID",
+      "SLURMD_NODENAME",
+      "HOSTNAME",
+  };
+  const auto name_of = [](std::string_view entry) { return entry.substr(0, entry.find('=')); };
+  const auto is_of_machine = [&](std::string_view entry) {
+    return std::ranges::find(kOfMachine, name_of(entry)) != std::end(kOfMachine);
+  };
+  const auto is_ours = [&](std::string_view entry) { return is_of_machine(entry) || entry.starts_with("DIVVY_"); };
+  const std::string theirs = EnvironmentValue(call.environment, "DIVVY_STEPS");
+  const std::string ours = EnvironmentValue(own, "DIVVY_STEPS");
+  std::erase_if(call.environment, [&](const std::string& entry) {
+    const bool is_known =
+        std::ranges::any_of(own, [&](const std::string& one) { return name_of(one) == name_of(entry); });
+    return is_of_machine(entry) || (is_known && is_ours(entry));
+  });
+  std::ranges::copy_if(own, std::back_inserter(call.environment), is_ours);
+  // What lies beside the list of steps (platform/records/gang_files.h).
+  if (theirs.empty() || theirs == ours) return;
+  for (std::string& entry : call.environment) {
+    const auto equals = entry.find('=');
+    if (equals != std::string::npos && entry.compare(equals + 1, theirs.size() + 1, theirs + ".") == 0)
+      entry.replace(equals + 1, theirs.size(), ours);
+  }
+}
+
+Error CannotStart(const StepAsk& ask, const JobAround& around, const std::string& why) {
+  return InvalidArgument((ask.is_slurm ? "srun: error: Unable to create step for job " + around.id + ": "
+                                       : "divvy: the step cannot be started: ") +
+                         why);
+}
+
+Result<TaskLayout> LayoutOf(const StepAsk& ask, const JobAround& around, const StepCall& call,
+                            const std::function<Result<TaskLayout>()>& work_out) {
+  auto layout = call.part ? Result<TaskLayout>(ReadLayout(call.part->layout).value_or(TaskLayout())) : work_out();
+  if (!layout) return CannotStart(ask, around, layout.error().message);
+  return layout;
+}
+
+Result<StepPlace> SpreadStep(StepAsk& ask, const JobAround& around, const StepCall& call, const StepIdentity& identity,
+                             StepPlan& plan) {
+  const GangFile& gang = *identity.gang;
+  const auto failed = [&](const std::string& why) { return CannotStart(ask, around, why); };
+  DIVVY_TRY(const TaskLayout layout, LayoutOf(ask, around, call, [&] { return WorkOut(ask, gang); }));
+  const auto own = layout.Find(gang.own);
+  const bool is_known = !layout.machines.empty() && layout.machines.back().seat < gang.seats.size();
+  if (!is_known || (call.part && !own)) return failed("the machines of the job do not agree on who is who");
+  const std::vector<std::vector<int>> ranks = layout.Ranks();
+  const int all = layout.tasks();
+  if (ask.commands.size() > 1 && ask.commands.size() < static_cast<std::size_t>(all))
+    return failed("it has " + std::to_string(ask.commands.size()) + " commands for " + Plural(all, "task"));
+  ask.layout.is_cyclic = layout.is_cyclic;
+
+  StepPlace place;
+  place.tasks = all;
+  place.is_part = call.part.has_value();
+  place.node = own.value_or(0);
+  if (own) place.ranks.assign(ranks[*own].begin(), ranks[*own].end());
+  for (const TaskLayout::Machine& machine : layout.machines) {
+    place.machines.push_back(NameOf(gang.seats[machine.seat]));
+    place.counts.push_back(machine.tasks);
+  }
+  place.master = gang.seats[layout.machines.front().seat].address.host;
+  plan.tasks = static_cast<std::size_t>(all);
+  for (const TaskLayout::Machine& machine : layout.machines) {
+    if (!call.part) plan.machines.push_back({machine.seat, machine.tasks, {}});
+  }
+  const bool is_alone = layout.machines.size() == 1 && own;
+  if (!call.part && !is_alone) {
+    SpreadPlan spread = PlanOthers(ask, gang, layout, ranks);
+    if (ask.has_terminal && (!own || place.ranks.front() != 0))
+      return failed("a terminal can only be for a task on this machine, and task 0 is not here");
+    StepIdentity named = identity;
+    named.node = place.node;
+    PlaceFiles(ask, around, named, spread);
+    spread.reserves = (ask.own_gpus || ask.own_gpus_on_machine || ask.counts_cores) && !ask.overlaps;
+    place.spreads = true;
+    plan.spread = std::move(spread);
+  }
+  if (call.part) ask.has_terminal = false;
+  TakeShare(ask, layout, own);
+  return place;
+}
+
+}  // namespace divvy::cli

@@ -1,0 +1,63 @@
+// The terminal of divvy top: lines with colours, keys and the mouse. ncurses' names stay in top_screen.cc.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/top/top_frame.h"
+
+namespace divvy::cli {
+
+enum class TopKey {
+  kNone,
+  kCharacter,
+  kUp,
+  kDown,
+  kPageUp,
+  kPageDown,
+  kHome,
+  kEnd,
+  kEnter,
+  kEscape,
+  kBackspace,
+  kResize,
+  kClick
+};
+
+struct TopEvent {
+  TopKey key = TopKey::kNone;  // kNone: nothing came in that time.
+  char32_t character = 0;
+  std::size_t row = 0;  // Of a click.
+};
+
+class TopScreen {
+ public:
+  /// Takes the terminal until it ends; kFailedPrecondition without one, or with one that is not known.
+  static Result<std::unique_ptr<TopScreen>> Take();
+  ~TopScreen();
+  TopScreen(const TopScreen&) = delete;
+  TopScreen& operator=(const TopScreen&) = delete;
+
+  std::size_t rows() const;
+  std::size_t columns() const;
+  bool is_ascii() const { return is_ascii_; }
+
+  /// `selected`: the row to be marked; rows.size(): none. `cursor`: its column in the last row; nothing: it is hidden.
+  /// Only what differs from before is sent.
+  void Draw(const std::vector<TopLine>& rows, std::size_t selected, std::optional<std::size_t> cursor);
+  TopEvent Wait(int most_ms);
+  /// The terminal as it was, with empty lines, for as long as `work` lasts.
+  void Aside(const std::function<void()>& work);
+
+ private:
+  TopScreen() = default;
+  bool is_ascii_ = false;
+  bool has_colour_ = false;
+};
+
+}  // namespace divvy::cli

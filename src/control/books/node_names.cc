@@ -1,0 +1,49 @@
+#include "control/books/node_names.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "engine/phrases.h"
+#include "model/job_record.h"
+
+namespace divvy {
+namespace {
+
+constexpr std::size_t kMostNamed = 8;
+
+std::string KnownText(const Server& server) {
+  std::vector<std::string> names;
+  for (const BookNode& node : server.nodes()) {
+    if (!node.words.name.empty()) names.push_back(node.words.name);
+  }
+  if (names.size() <= kMostNamed) return "nodes are " + AndList(names);
+  const std::size_t more = names.size() - kMostNamed;
+  names.resize(kMostNamed);
+  return "nodes are " + Join(names, ", ") + " and " + std::to_string(more) + " more (divvy nodes)";
+}
+
+Status CheckNames(const Server& server, const std::vector<std::string>& names, std::string_view option) {
+  for (const std::string& name : names) {
+    const auto is_it = [&](const BookNode& node) { return node.words.name == name; };
+    if (std::ranges::any_of(server.nodes(), is_it)) continue;
+    return InvalidArgument("there is no node '" + name + "', which " + std::string(option) + " names; " +
+                           KnownText(server));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status CheckNodeNames(const Server& server, const Request& request) {
+  if (!server.has_many()) return {};
+  for (std::size_t i = 0; i < request.components(); ++i) {
+    const Request one = ComponentOf(request, i);
+    DIVVY_CHECK(CheckNames(server, one.node_list, "--nodelist"));
+    DIVVY_CHECK(CheckNames(server, one.excluded_nodes, "--exclude"));
+  }
+  return {};
+}
+
+}  // namespace divvy

@@ -1,0 +1,399 @@
+// What people ask to be done with jobs and GPUs that are there.
+#include <algorithm>
+#include <cstdint>
+
+#include "base/text.h"
+#include "control/books/deadlines.h"
+#include "control/books/record_parts.h"
+#include "control/books/settings_text.h"
+#include "control/controller/controller.h"
+#include "model/run_line.h"
+
+namespace divvy {
+namespace {
+
+Error WrongState(const JobRecord& record, std::string_view verb, std::string_view repair) {
+  return FailedPrecondition("job " + DisplayId(record) + " is " + std::string(Name(record.state)) + " and cannot be " +
+                            std::string(verb) + (repair.empty() ? "" : "; " + std::string(repair)));
+}
+
+Status CheckCanQueueAgain(const JobRecord& record) {
+  if (record.is_foreground)
+    return FailedPrecondition("job " + DisplayId(record) +
+                              " runs on somebody's terminal and cannot be queued again; cancel it");
+  if (record.is_run_once)
+    return FailedPrecondition(
+        "job " + DisplayId(record) +
+        " runs once, since it was submitted with --no-requeue or adopted without its script; submit it again");
+  if (record.array_count > 0)
+    return WrongState(record, "requeued as a whole", "name its elements: " + ToString(record.id) + "_0");
+  return {};
+}
+
+/// Null: none.
+const GpuProcess* FindOnGpus(const std::vector<GpuObservation>& observations, std::int64_t pid) {
+  for (const GpuObservation& observation : observations) {
+    for (const GpuProcess& process : observation.processes) {
+      if (process.identity.pid == pid) return &process;
+    }
+  }
+  return nullptr;
+}
+
+Reason QueuedAgainBy(const Caller& caller, JobId id, bool holds) {
+  return holds ? "queued again and held by " + CallerName(caller) + ": divvy release " + ToString(id)
+               : "queued again by " + CallerName(caller);
+}
+
+}  // namespace
+
+bool CanLead(std::string_view verb) {
+  constexpr std::string_view kVerbs[] = {"cancel", "hold", "release", "requeue", "change"};
+  return std::ranges::find(kVerbs, verb) != std::end(kVerbs);
+}
+
+std::string CallerName(const Caller& caller) {
+  return caller.user.name.empty() ? "uid " + std::to_string(caller.user.uid) : caller.user.name;
+}
+
+Status Controller::Authorise(const JobRecord& record, const Caller& caller, std::string_view verb) const {
+  if (caller.is_admin || caller.user.uid == record.user.uid) return {};
+  if (CanLead(verb) && Leads(caller, record)) return {};
+  return PermissionDenied("job " + DisplayId(record) + " belongs to " + record.user.name + "; " + CallerName(caller) +
+                          " may not " + std::string(verb) + " it");
+}
+
+Result<JobRecord*> Controller::FindForAction(JobId id, const Caller& caller, std::string_view verb) {
+  if (const auto at = live_.find(id); at != live_.end()) {
+    DIVVY_CHECK(Authorise(at->second, caller, verb));
+    return &at->second;
+  }
+  const JobRecord* array = ArrayOf(id);
+  if (array == nullptr) return NotFound("there is no live job " + ToString(id));
+  DIVVY_CHECK(Authorise(*array, caller, verb));
+  return SplitElement(live_.at(array->id), static_cast<std::uint32_t>(id.value() - array->id.value() - 1));
+}
+
+JobRecord Controller::NewElement(const JobRecord& array, std::uint32_t ordinal) const {
+  JobRecord element = ElementOf(array, ordinal);
+  if (name_of_ && array.name.find('{') != std::string::npos) element.name = name_of_(element);
+  return element;
+}
+
+JobRecord* Controller::SplitElement(JobRecord& array, std::uint32_t ordinal) {
+  array.array_waiting.Erase(ordinal);
+  JobRecord element = NewElement(array, ordinal);
+  JobRecord* kept = &live_.emplace(element.id, std::move(element)).first->second;
+  IndexDependencies(*kept, true);
+  effects_.batch.inserts.push_back({*kept, nullptr});
+  if (array.array_waiting.empty()) {
+    cluster_.Remove(array.id);
+    array.state = JobState::kRunning;
+  } else {
+    PutWaiting(array);
+  }
+  Persist(array);
+  PutWaiting(*kept);
+  return kept;
+}
+
+Result<std::string> Controller::Cancel(JobId id, int signal, Duration grace, const std::string& reason,
+                                       const Caller& caller, Time now) {
+  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "cancel"));
+  const Reason why = reason.empty() ? "cancelled by " + CallerName(caller) : reason;
+  if (record->array_count > 0) {
+    // The elements that run first: each may end the array, so ids are collected before.
+    std::vector<JobId> elements;
+    for (auto at = live_.upper_bound(id); at != live_.end() && at->first.value() <= id.value() + record->array_count;
+         ++at)
+      elements.push_back(at->first);
+    record->array_cancelled += static_cast<std::uint32_t>(record->array_waiting.size());
+    record->array_waiting = IndexRanges();
+    if (cluster_.waiting(id) != nullptr) cluster_.Remove(id);
+    record->state = JobState::kRunning;
+    record->is_held = false;
+    Persist(*record);
+    ResolveDependents(JobRecord(*record), now);
+    for (JobId element : elements) static_cast<void>(Cancel(element, signal, grace, why, caller, now));
+    FinishArrayIfDone(id, now);
+    needs_plan_ = true;
+    return std::string(elements.empty()
+                           ? "cancelled"
+                           : "stopping " + Plural(static_cast<std::int64_t>(elements.size()), "running element"));
+  }
+  if (IsWaiting(record->state)) {
+    Finish(*record, JobState::kCancelled, why, now);
+    return std::string("cancelled");
+  }
+  const bool is_first = record->stop_intent != StopIntent::kCancel;
+  record->stop_intent = StopIntent::kCancel;
+  record->state = JobState::kStopping;
+  record->reason = why;
+  Persist(*record);
+  if (is_first) Note(id, why, now);
+  Send(*record, StopOrder{id, signal, grace, ""});
+  Announce(*record);
+  return std::string("stopping");
+}
+
+Result<std::string> Controller::Hold(JobId id, const Caller& caller, Time now) {
+  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "hold"));
+  if (!IsWaiting(record->state)) return WrongState(*record, "held", "divvy requeue takes it back to the queue");
+  if (record->is_held) return std::string("was held already");
+  record->is_held = true;
+  record->state = JobState::kHeld;
+  record->reason = "held by " + CallerName(caller) + ": divvy release " + ToString(id);
+  Note(id, "held by " + CallerName(caller), now);
+  Persist(*record);
+  PutWaiting(*record);
+  Announce(*record);
+  return std::string("held");
+}
+
+Result<std::string> Controller::Release(JobId id, Time at, const Caller& caller, Time now) {
+  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "release"));
+  if (!IsWaiting(record->state)) return WrongState(*record, "released", "");
+  if (!record->is_held && at == kNoTime) return std::string("was not held");
+  record->is_held = false;
+  record->state = JobState::kQueued;
+  record->reason.clear();
+  record->queued_at = record->waits_since = now;
+  if (at != kNoTime) record->begin = at;
+  Note(id, "released by " + CallerName(caller), now);
+  Persist(*record);
+  PutWaiting(*record);
+  Announce(*record);
+  return std::string("released");
+}
+
+Result<std::string> Controller::Requeue(JobId id, bool holds, const Caller& caller, Time now) {
+  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "requeue"));
+  if (IsWaiting(record->state) && holds) return Hold(id, caller, now);
+  if (IsWaiting(record->state)) return std::string("is in the queue already");
+  DIVVY_CHECK(CheckCanQueueAgain(*record));
+  if (record->stop_intent == StopIntent::kCancel) return WrongState(*record, "requeued", "it was cancelled");
+  record->stop_intent = StopIntent::kRequeue;
+  record->is_held = holds;
+  record->state = JobState::kStopping;
+  record->reason = QueuedAgainBy(caller, id, holds);
+  Persist(*record);
+  Send(*record, StopOrder{id, 0, Duration(-1), ""});
+  Announce(*record);
+  return std::string(holds ? "stopping, then held" : "stopping, then queued again");
+}
+
+Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spec, std::optional<JobRecord> array,
+                                             std::vector<std::string> owner_groups, bool holds, const Caller& caller,
+                                             Time now) {
+  DIVVY_CHECK(Authorise(ended, caller, "requeue"));
+  DIVVY_CHECK(CheckCanQueueAgain(ended));
+  if (ended.array.is_set() && !live_.contains(ended.array) && !array)
+    return NotFound("array " + ToString(ended.array) + " is not known any more");
+  JobSpec asked = spec;
+  asked.request = ended.request;
+  asked.team = ended.team;
+  DIVVY_CHECK(CheckRoom(1, caller));
+  // As whoever submits it today, and as what may have been changed meanwhile has it.
+  if (const Status fits = CheckTimeLimit(ended.time_limit); !fits && !caller.is_admin)
+    return Error{fits.error().code, "it cannot run again as it was; submit it anew: " + fits.error().message};
+  RestoreLimit(ended);
+  if (const Status fits = CheckDeadline(ended.end_by, ended.time_limit, kNoTime, now); !fits)
+    return Error{fits.error().code, "it cannot run again as it was; submit it anew: " + fits.error().message};
+  DIVVY_CHECK(CheckTeam(asked, 0, {ended.user, caller.is_admin, std::move(owner_groups)}, now));
+  DIVVY_TRY(ended.pool, CheckPools(ended.pool, {ended.request, ended.time_limit, ended.user.name,
+                                                teams_.PathOf(asked.team), caller.is_admin}));
+  if (!asked.queues_anyway) {
+    DIVVY_CHECK(CheckFeasible(cluster_, asked.request, PlacePool(ended.pool)));
+    DIVVY_CHECK(CheckTeamGpus(ended));
+  }
+
+  JobRecord& record = live_.insert_or_assign(ended.id, std::move(ended)).first->second;
+  if (record.array.is_set()) TakeBackFromArray(record, std::move(array));
+  // What was waited for has happened; who is to be the only one of its name waits again.
+  std::erase_if(record.dependencies, [](const Dependency& one) { return one.kind != DependencyKind::kSingleton; });
+  record.needs_any_dependency = false;
+  record.is_held = holds;
+  record.retries_used = 0;
+  ++record.restarts;
+  KeepRun(record, record.state, record.ended, effects_.batch);
+  Note(record.id, EndText(record), record.ended);
+  run_times_.Know(record, record.shape);
+  IndexDependencies(record, true);
+  QueueAgain(record, kNoTime, QueuedAgainBy(caller, record.id, holds), now);
+  return std::string(holds ? "queued again, and held" : "queued again");
+}
+
+/// `element` has ended, and counts no more among those that have.
+void Controller::TakeBackFromArray(const JobRecord& element, std::optional<JobRecord> array) {
+  auto at = live_.find(element.array);
+  if (at == live_.end()) {
+    at = live_.emplace(element.array, *std::move(array)).first;
+    JobRecord& whole = at->second;
+    whole.state = JobState::kRunning;
+    whole.reason.clear();
+    whole.exit.reset();
+    whole.ended = kNoTime;
+    whole.dependencies.clear();
+    run_times_.Know(whole, whole.shape);
+    if (whole.array_at_once > 0) cluster_.SetGroupLimit(ArrayGroupName(whole.id), whole.array_at_once);
+  }
+  JobRecord& whole = at->second;
+  std::uint32_t& counted = element.state == JobState::kSucceeded   ? whole.array_succeeded
+                           : element.state == JobState::kCancelled ? whole.array_cancelled
+                                                                   : whole.array_failed;
+  if (counted > 0) --counted;
+  if (whole.array_failed == 0) whole.array_exit_code = 0;
+  Persist(whole);
+  Announce(whole);
+}
+
+Result<std::string> Controller::Pause(JobId id, bool is_paused, const Caller& caller, Time now) {
+  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, is_paused ? "pause" : "resume"));
+  const JobState from = is_paused ? JobState::kRunning : JobState::kPaused;
+  if (record->array_count > 0 || record->state != from) {
+    return WrongState(*record, is_paused ? "paused" : "resumed",
+                      is_paused && IsWaiting(record->state) ? "divvy hold keeps it from starting" : "");
+  }
+  record->state = is_paused ? JobState::kPaused : JobState::kRunning;
+  MeasureAnew(record->progress);
+  if (is_paused) record->progress.was_paused = true;
+  record->reason =
+      is_paused ? "paused by " + CallerName(caller) + (record->request.is_portioned() ? "" : "; it keeps its GPUs")
+                : record->start_reason;
+  Note(id, is_paused ? "paused by " + CallerName(caller) : "resumed by " + CallerName(caller), now);
+  Persist(*record);
+  Send(*record, PauseOrder{id, is_paused, ""});
+  Announce(*record);
+  if (is_paused && record->request.is_portioned())
+    return "paused; the memory of its part of a GPU goes to the host where it can, until divvy resume";
+  return std::string(is_paused ? "paused; it keeps its GPUs and their memory" : "running again");
+}
+
+Result<std::string> Controller::Signal(JobId id, int signal, SignalReach reach, const Caller& caller) {
+  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "signal"));
+  if (record->array_count > 0) {
+    std::vector<JobId> elements;
+    for (auto at = live_.upper_bound(id); at != live_.end() && at->first.value() <= id.value() + record->array_count;
+         ++at)
+      elements.push_back(at->first);
+    std::int64_t told = 0;
+    std::optional<Error> cannot;
+    for (JobId element : elements) {
+      const auto sent = Signal(element, signal, reach, caller);
+      told += sent ? 1 : 0;
+      if (!sent && sent.error().code == ErrorCode::kUnreachable) cannot = sent.error();
+    }
+    if (told == 0 && cannot) return *cannot;
+    return "sent to " + Plural(told, "running element");
+  }
+  if (!IsActive(record->state)) return WrongState(*record, "signalled", "it has not started");
+  // What somebody runs on their terminal has no script around it.
+  if (record->is_foreground && reach == SignalReach::kOthers) reach = SignalReach::kTree;
+  std::string absence;
+  for (const Seat& seat : SeatsOf(*record)) {
+    const std::string here = AbsenceOf(seat.node);
+    if (absence.empty()) absence = here;
+    const auto node = IndexOf(seat.node);
+    const bool is_known = node && (*node == kOwnNode || (*node < machines_.size() && machines_[*node].is_accounted));
+    if (!is_known)  // Nothing is kept for that.
+      return Unreachable("it cannot be signalled: " + here + "; try again when divvy nodes shows it up");
+  }
+  Send(*record, SignalOrder{id, signal, reach, ""});
+  if (absence.empty()) return std::string("sent");
+  return absence + "; the signal is kept until it connects again, and gone if its agent was restarted meanwhile";
+}
+
+Result<std::string> Controller::SetGroupLimit(const std::string& group, int limit, const Caller& caller, Time now) {
+  if (limit < 0) return InvalidArgument("a group's limit is 0 (none) or more");
+  const std::string at_most =
+      limit == 0 ? std::string("no cap any more") : "at most " + std::to_string(limit) + " at once";
+  if (const auto id = ParseInteger(group); id && *id > 0) {
+    JobChanges changes;
+    changes.array_at_once = limit;
+    const JobRecord* array = Find(JobId(static_cast<std::uint64_t>(*id)));
+    if (array == nullptr || array->array_count == 0) return NotFound("there is no live array " + group);
+    const auto done = Update(array->id, changes, caller, now, [](JobId) { return std::nullopt; });
+    if (!done) return done.error();
+    return at_most;
+  }
+  const bool is_theirs = std::ranges::any_of(
+      live_, [&](const auto& e) { return e.second.group == group && e.second.user.uid == caller.user.uid; });
+  const bool is_used = std::ranges::any_of(live_, [&](const auto& e) { return e.second.group == group; });
+  if (!is_used) return NotFound("no live job is in a group '" + group + "'");
+  if (!is_theirs && !caller.is_admin) return PermissionDenied("group '" + group + "' has no job of yours");
+  group_limits_[group] = limit;
+  cluster_.SetGroupLimit(group, limit);
+  effects_.batch.settings.emplace_back(std::string(kGroupPrefix) + group, limit == 0 ? "" : std::to_string(limit));
+  needs_plan_ = true;
+  return at_most;
+}
+
+// --- GPUs of one machine -----------------------------------------------------------------------------------------
+
+Result<NodeIndex> Controller::FindMachine(const std::string& node) const {
+  const auto index = IndexOf(node);
+  if (index && (*index >= machines_.size() || !machines_[*index].is_removed)) return *index;
+  return NotFound("there is no node '" + node.substr(0, 64) + "'; divvy nodes lists those there are");
+}
+
+Status Controller::CheckRestriction(NodeIndex node, GpuSet allowed) const {
+  const GpuSet all = GpuSet::FirstN(static_cast<int>(cluster_.node(node).capacity.gpus.size()));
+  if ((allowed - all).empty()) return {};
+  return InvalidArgument(
+      "there is no GPU " + std::to_string((allowed - all).ToVector().front()) + "; " +
+      (node == kOwnNode ? "this server" : "node " + NodeName(node)) + " has " +
+      (all.empty() ? std::string("none") : Plural(all.size(), "GPU") + ", 0 to " + std::to_string(all.size() - 1)));
+}
+
+Result<GpuSet> Controller::Restrict(std::optional<GpuSet> allowed, const Caller& caller,
+                                    const std::vector<std::string>& nodes) {
+  if (!caller.is_admin)
+    return PermissionDenied("restricting GPUs takes an administrator; " + CallerName(caller) + " is none");
+  std::vector<NodeIndex> machines;
+  for (const std::string& node : nodes) {
+    DIVVY_TRY(machines.emplace_back(), FindMachine(node));
+    if (allowed) DIVVY_CHECK(CheckRestriction(machines.back(), *allowed));
+  }
+  GpuSet usable;
+  for (const NodeIndex machine : machines) {
+    const std::string name = NodeName(machine);
+    usable = allowed.value_or(GpuSet::FirstN(static_cast<int>(cluster_.node(machine).capacity.gpus.size())));
+    if (allowed) restrictions_.insert_or_assign(name, *allowed);
+    else restrictions_.erase(name);
+    KeepSetting(name.empty() ? std::string(kRestrictionKey) : std::string(kNodeRestrictionPrefix) + name,
+                allowed ? FormatRestriction(*allowed) : "");
+    RefreshGpus(machine, observations(machine));
+  }
+  needs_plan_ = true;
+  return usable;
+}
+
+Result<std::string> Controller::Ignore(IgnoredProcess process, bool is_ignored, const Caller& caller) {
+  if (!caller.is_admin)
+    return PermissionDenied("ignoring a process on a GPU takes an administrator; " + CallerName(caller) + " is none");
+  DIVVY_TRY(const NodeIndex index, FindMachine(process.node));
+  process.node = NodeName(index);
+  const std::string pid = "pid " + std::to_string(process.identity.pid);
+  const std::string where = process.node.empty() ? "" : " of node " + process.node;
+  if (is_ignored && !process.node.empty()) {
+    const GpuProcess* seen = FindOnGpus(observations(index), process.identity.pid);
+    if (seen == nullptr) {
+      return NotFound("no process with " + pid + " was seen on a GPU" + where + "; divvy gpus lists those there are");
+    }
+    process.identity = seen->identity;
+    process.user = seen->user;
+    process.command = seen->command;
+  }
+  const auto matches = [&](const IgnoredProcess& rule) {
+    return rule.node == process.node && rule.identity.pid == process.identity.pid &&
+           (process.gpu < 0 || rule.gpu < 0 || rule.gpu == process.gpu);
+  };
+  const std::size_t removed = std::erase_if(ignored_, matches);
+  if (!is_ignored && removed == 0) return NotFound(pid + where + " is not ignored");
+  if (is_ignored) ignored_.push_back(process);
+  effects_.batch.settings.emplace_back(kIgnoredKey, FormatIgnored(ignored_));
+  RefreshGpus(index, observations(index));
+  return pid + where + (is_ignored ? " no longer takes a GPU away, until it ends" : " counts again");
+}
+
+}  // namespace divvy

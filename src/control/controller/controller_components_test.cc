@@ -1,0 +1,88 @@
+// Jobs of several components under a controller: one job, prepared and ended as a whole.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "control/controller/controller_machines_test_world.h"
+
+namespace divvy {
+namespace controller_components_test {
+
+JobSpec Components(int first_gpus, std::vector<Component> others) {
+  JobSpec spec;
+  spec.command = {"train"};
+  spec.request.gpus = first_gpus;
+  spec.request.others = std::move(others);
+  return spec;
+}
+
+Component WithGpus(int gpus, int nodes = 1) {
+  Component one;
+  one.gpus = gpus;
+  one.nodes = one.tasks = nodes;
+  return one;
+}
+
+TEST(Components, ComponentsArePreparedTogetherAndEndTogether) {
+  Machines world(3, 4);
+  const auto job =
+      world.controller_.Submit(Components(4, {WithGpus(4, 2)}), 0, world.ada_, world.now_, World::NoHistory());
+  ASSERT_TRUE(job) << job.error().message;
+  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job->id), (Names{"n1", "n2", "n3"}));
+  const std::vector<Seat> seats = SeatsOf(world.Of(job->id));
+  ASSERT_EQ(seats.size(), 3U);
+  EXPECT_EQ(seats[0].parts, (std::vector<SeatPart>{{0, seats[0].gpus, 1}}));
+  EXPECT_EQ(seats[1].parts, (std::vector<SeatPart>{{1, seats[1].gpus, 1}}));
+  world.Prepare(job->id, seats[0].node);
+  world.Prepare(job->id, seats[2].node);
+  EXPECT_TRUE(Machines::Told<GoOrder>(world.Turn(), job->id).empty()) << "one is not ready";
+  world.Prepare(job->id, seats[1].node);
+  EXPECT_EQ(Machines::Told<GoOrder>(world.Turn(), job->id).size(), 3U);
+  world.controller_.OnStarted(job->id, 1, world.now_, seats[0].node);
+  // A machine of the second component loses its part.
+  world.End(job->id, seats[2].node, 137);
+  const Effects stopping = world.Turn();
+  EXPECT_EQ(Machines::Told<StopOrder>(stopping, job->id), (Names{seats[0].node, seats[1].node}));
+  EXPECT_EQ(world.controller_.cluster().free_count(), 0) << "nothing is free before all have ended";
+  world.End(job->id, seats[0].node, 143);
+  world.End(job->id, seats[1].node, 143);
+  EXPECT_EQ(World::EndOf(world.Turn(), job->id), JobState::kFailed);
+  EXPECT_EQ(world.controller_.cluster().free_count(), 12);
+}
+
+TEST(Components, ComponentsOnOneMachineAreAGangOfOne) {
+  Machines world(1, 4);
+  const auto job =
+      world.controller_.Submit(Components(2, {WithGpus(1)}), 0, world.ada_, world.now_, World::NoHistory());
+  ASSERT_TRUE(job);
+  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job->id), Names{"n1"});
+  const std::vector<Seat> seats = SeatsOf(world.Of(job->id));
+  ASSERT_EQ(seats.size(), 1U);
+  EXPECT_EQ(seats[0].gpus.size(), 3);
+  EXPECT_EQ(seats[0].parts.size(), 2U);
+  world.Prepare(job->id, "n1");
+  EXPECT_EQ(Machines::Told<GoOrder>(world.Turn(), job->id), Names{"n1"});
+  world.controller_.OnStarted(job->id, 1, world.now_, "n1");
+  world.End(job->id, "n1", 0);
+  EXPECT_EQ(World::EndOf(world.Turn(), job->id), JobState::kSucceeded);
+}
+
+TEST(Components, ComponentsThatNeverFitTogetherAreRefused) {
+  Machines world(2, 4);
+  const auto job = world.controller_.Submit(Components(3, {WithGpus(3), WithGpus(3)}), 0, world.ada_, world.now_,
+                                            World::NoHistory());
+  ASSERT_FALSE(job);
+  EXPECT_NE(job.error().message.find("fits alone"), std::string::npos) << job.error().message;
+  // What they ask for is not changed afterwards.
+  const auto fits =
+      world.controller_.Submit(Components(3, {WithGpus(3)}), 0, world.ada_, world.now_, World::NoHistory());
+  ASSERT_TRUE(fits);
+  JobChanges changes;
+  changes.gpus = 1;
+  const auto changed = world.controller_.Update(fits->id, changes, world.ada_, world.now_, World::NoHistory());
+  ASSERT_FALSE(changed);
+  EXPECT_NE(changed.error().message.find("components"), std::string::npos) << changed.error().message;
+}
+
+}  // namespace controller_components_test
+}  // namespace divvy

@@ -1,0 +1,71 @@
+// Elastic jobs that run: what the engine gives them or asks back, and their answers.
+//
+// What a job has is `gpus`, and of these it may be asked for `gpus_asked_back`, which stay its own until it says
+// `divvy checkpoint`. Its file says what it may use: the rest. All of it is in the record, so a restart loses nothing.
+#include "base/text.h"
+#include "control/books/record_parts.h"
+#include "control/controller/controller.h"
+#include "engine/phrases.h"
+
+namespace divvy {
+
+void Controller::Resize(const Resizing& resizing, Time now) {
+  JobRecord& record = live_.at(resizing.job);
+  const GpuSet more = resizing.gpus - record.gpus;
+  const GpuSet asked = resizing.asked_back - record.gpus_asked_back;
+  if (!more.empty()) {
+    CountUsage(record, now);
+    record.gpus = resizing.gpus;
+    record.gpu_model = ModelOf(record);
+    MeasureAnew(record.progress);
+    record.gpus_since = record.grown_at = now;
+    Note(record.id, "gets " + GpusText(more) + ": " + resizing.reason, now);
+  }
+  if (!asked.empty()) {
+    record.asked_back_at = now;
+    Note(record.id, "is asked to give back " + GpusText(asked) + ": " + resizing.reason, now);
+  } else if (more.empty()) {
+    Note(record.id, resizing.reason, now);
+  }
+  record.gpus_asked_back = resizing.asked_back;
+  if (resizing.asked_back.empty()) record.asked_back_at = kNoTime;
+  if (resizing.is_silent) record.takes_resizes = false;
+  Persist(record);
+  Send(record, ResizeOrder{record.id, record.gpus - record.gpus_asked_back, !resizing.is_silent, ""});
+  Announce(record);
+}
+
+Result<Controller::Checkpointed> Controller::Checkpoint(JobId id, std::uint32_t attempt, const Caller& caller,
+                                                        Time now) {
+  const auto at = live_.find(id);
+  if (at == live_.end()) return NotFound("there is no live job " + ToString(id));
+  JobRecord& record = at->second;
+  DIVVY_CHECK(Authorise(record, caller, "speak for"));
+  DIVVY_CHECK(CheckSpeaks(record, attempt));
+  const GpuSet back = record.gpus_asked_back;
+  if (!back.empty()) {
+    CountUsage(record, now);
+    record.gpus = record.gpus - back;
+    record.gpu_model = ModelOf(record);
+    MeasureAnew(record.progress);
+    record.gpus_since = now;
+    record.gpus_asked_back = GpuSet();
+    record.asked_back_at = kNoTime;
+    cluster_.Resize(id, record.gpus);
+    Note(id, "gives back " + GpusText(back), now);
+    Announce(record);
+    needs_plan_ = true;
+  }
+  const bool joins = !record.takes_resizes && record.request.is_elastic() && record.request.gpus > 0;
+  if (joins) {
+    record.takes_resizes = true;
+    cluster_.SetResizable(id);
+    needs_plan_ = true;
+  }
+  const bool has_changed = record.gpus_used != record.gpus;
+  record.gpus_used = record.gpus;
+  if (has_changed || joins || !back.empty()) Persist(record);
+  return Checkpointed{record.gpus, has_changed};
+}
+
+}  // namespace divvy

@@ -1,0 +1,167 @@
+// Elements of an array that never become records of their own: what waits for them must learn how they ended.
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "control/controller/controller_test_world.h"
+
+namespace divvy {
+namespace controller_elements_test {
+
+Dependency AfterElement(DependencyKind kind, JobId array, std::uint32_t element) {
+  Dependency dependency;
+  dependency.kind = kind;
+  dependency.job = array;
+  dependency.element = element;
+  return dependency;
+}
+
+Dependency AfterJob(DependencyKind kind, JobId job) {
+  Dependency dependency;
+  dependency.kind = kind;
+  dependency.job = job;
+  return dependency;
+}
+
+TEST(ArrayElements, CancelledWithTheirArrayLetThoseBehindThemStart) {
+  World world(1);
+  const JobId blocker = world.Submit(1);
+  const JobId array = world.Submit(1, 3);
+  const JobId waiting = world.Submit(0, 0, {AfterElement(DependencyKind::kAfterAny, array, 1)});
+  world.Turn();
+  ASSERT_TRUE(world.controller_.Cancel(array, 0, Duration(-1), "", world.ada_, world.now_));
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{waiting});
+  EXPECT_EQ(world.StateOf(blocker), JobState::kStarting);
+}
+
+TEST(ArrayElements, CancelledWithTheirArrayEndThoseWhoNeedTheirSuccess) {
+  World world(1);
+  world.Submit(1);
+  const JobId array = world.Submit(1, 3);
+  const JobId waiting = world.Submit(0, 0, {AfterElement(DependencyKind::kAfterOk, array, 1)});
+  world.Turn();
+  ASSERT_TRUE(world.controller_.Cancel(array, 0, Duration(-1), "", world.ada_, world.now_));
+  EXPECT_EQ(World::EndOf(world.Turn(), waiting), JobState::kCancelled);
+}
+
+// Such a dependency names nothing, so it would never be decided.
+TEST(ArrayElements, HaveNoElementsToDependOn) {
+  World world(1);
+  world.Submit(1);
+  const JobId array = world.Submit(1, 3);
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.dependencies = {AfterElement(DependencyKind::kAfterAny, JobId(array.value() + 1), 1)};
+  const auto nothing = [](JobId) -> std::optional<JobRecord> { return std::nullopt; };
+  const auto refused = world.controller_.Submit(std::move(spec), 0, world.ada_, world.now_, nothing);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "dependency on 3_1: job 3 is an element of array 2 and has no elements itself");
+}
+
+// The daemon's answer about an element that waits is the element as it would be: not an end.
+TEST(ArrayElements, ThatWaitAreNotLearnedAsEnded) {
+  World world(1);
+  world.Submit(1);
+  const JobId array = world.Submit(1, 3);
+  world.Turn();
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.dependencies = {AfterElement(DependencyKind::kAfterAny, array, 1)};
+  const auto alive = [&](JobId id) -> std::optional<JobRecord> {
+    JobRecord record;
+    record.id = id;
+    record.array = array;
+    record.array_index = record.array_ordinal = 1;
+    return record;
+  };
+  const auto waiting = world.controller_.Submit(spec, 0, world.ada_, world.now_, alive);
+  ASSERT_TRUE(waiting);
+  ASSERT_TRUE(world.controller_.Cancel(array, 0, Duration(-1), "", world.ada_, world.now_));
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{waiting->id});
+}
+
+TEST(ArrayElements, TheFirstToStartIsNotedOfTheirArrayOnce) {
+  World world(1);
+  const JobId array = world.Submit(1, 3);
+  const auto is_of_array = [&](const Batch::HistoryLine& line) { return line.job == array; };
+  const Effects first = world.Turn();
+  ASSERT_EQ(std::ranges::count_if(first.batch.history, is_of_array), 1);
+  EXPECT_EQ(std::ranges::find_if(first.batch.history, is_of_array)->text, "its first element started");
+  world.Exit(ElementId(array, 0), 0);
+  const Effects second = world.Turn();
+  ASSERT_EQ(World::Launched(second), std::vector<JobId>{ElementId(array, 1)});
+  EXPECT_EQ(std::ranges::count_if(second.batch.history, is_of_array), 0);
+}
+
+TEST(ArrayElements, NamedByTheirOwnIdsAreTheSame) {
+  World world(1);
+  world.Submit(1);
+  const JobId array = world.Submit(1, 3);
+  const JobId waiting = world.Submit(0, 0, {AfterJob(DependencyKind::kAfterAny, ElementId(array, 1))});
+  world.Turn();
+  ASSERT_TRUE(world.controller_.Cancel(array, 0, Duration(-1), "", world.ada_, world.now_));
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{waiting});
+}
+
+TEST(ArrayElements, AreCountedWhenTheirDependencyIsLost) {
+  World world(1);
+  const JobId first = world.Submit(1);
+  const JobId array = world.Submit(1, 3, {AfterJob(DependencyKind::kAfterOk, first)});
+  world.Turn();
+  world.Exit(first, 1);
+  const Effects effects = world.Turn();
+  ASSERT_EQ(World::EndOf(effects, array), JobState::kCancelled);
+  for (const JobRecord& record : effects.finished) {
+    if (record.id != array) continue;
+    EXPECT_EQ(record.array_cancelled, 3U);
+    EXPECT_TRUE(record.array_waiting.empty());
+  }
+}
+
+TEST(ArrayElements, OfTheirOwnOutliveALostDependencyOfTheRest) {
+  World world(2);
+  const JobId first = world.Submit(1);
+  const JobId array = world.Submit(1, 3, {AfterJob(DependencyKind::kAfterOk, first)});
+  world.Turn();
+  JobChanges changes;
+  changes.dependencies.emplace();
+  const JobId element = ElementId(array, 0);
+  ASSERT_TRUE(world.controller_.Update(element, changes, world.ada_, world.now_, World::NoHistory()));
+  ASSERT_EQ(World::Launched(world.Turn()), std::vector<JobId>{element});
+  world.Exit(first, 1);
+  EXPECT_EQ(World::EndOf(world.Turn(), array), std::nullopt) << "one of its elements runs";
+  world.Exit(element, 0);
+  const Effects effects = world.Turn();
+  EXPECT_EQ(World::EndOf(effects, array), JobState::kCancelled);
+  for (const JobRecord& record : effects.finished) {
+    if (record.id != array) continue;
+    EXPECT_EQ(record.array_succeeded + record.array_cancelled, 3U);
+  }
+}
+
+// As Slurm has it: `after` of an array waits for the last of its elements to begin, and its minutes count from there.
+TEST(ArrayElements, AnArrayHasStartedForOthersWhenItsLastElementHas) {
+  World world(1);
+  const JobId array = world.Submit(1, 2);
+  Dependency delayed = AfterJob(DependencyKind::kAfter, array);
+  delayed.delay = std::chrono::minutes(5);
+  const JobId next = world.Submit(0, 0, {AfterJob(DependencyKind::kAfter, array)});
+  const JobId later = world.Submit(0, 0, {delayed});
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{ElementId(array, 0)});
+  EXPECT_EQ(world.controller_.Find(array)->started, world.now_);
+  world.controller_.OnStarted(ElementId(array, 0), 1, world.now_);
+  EXPECT_TRUE(World::Launched(world.Turn()).empty()) << "its second one waits";
+  world.now_ += std::chrono::hours(1);
+  world.Exit(ElementId(array, 0), 0);
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{ElementId(array, 1)});
+  const Time last = world.now_;
+  world.controller_.OnStarted(ElementId(array, 1), 1, last);
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{next});
+  EXPECT_EQ(world.controller_.Find(later)->begin, last + std::chrono::minutes(5));
+  // So does who asks when all have begun.
+  const JobId after_that = world.Submit(0, 0, {delayed});
+  EXPECT_EQ(world.controller_.Find(after_that)->begin, last + std::chrono::minutes(5));
+}
+
+}  // namespace controller_elements_test
+}  // namespace divvy

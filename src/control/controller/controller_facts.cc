@@ -1,0 +1,425 @@
+// What happens by itself: processes start and end, GPUs change.
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "control/books/record_parts.h"
+#include "control/books/settings_text.h"
+#include "control/controller/controller.h"
+#include "model/exit_codes.h"
+#include "model/reason_words.h"
+#include "model/run_line.h"
+
+namespace divvy {
+namespace {
+
+constexpr Duration kRetryDelayMost = std::chrono::hours(1);
+
+std::string Compact(Duration duration) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(duration).count();
+  if (seconds >= 2 * 86400) return std::to_string(seconds / 86400) + " d";
+  if (seconds >= 2 * 3600) return std::to_string(seconds / 3600) + " h";
+  if (seconds >= 120) return std::to_string(seconds / 60) + " min";
+  return std::to_string(seconds) + " s";
+}
+
+std::string CompactSize(Bytes size) {
+  const std::int64_t mebibytes = size.count() >> 20;
+  if (mebibytes < 1024) return std::to_string(mebibytes) + " MiB";
+  const std::int64_t tenths = mebibytes * 10 / 1024;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GiB";
+}
+
+/// Of a gang that ran: another machine than its first lost its part, and not that the first could not run its program.
+bool LostAPart(const JobRecord& record) {
+  if (record.gang.empty() || !record.was_let_go) return false;
+  const std::optional<Exit>& first = record.gang.front().exit;
+  return first && (first->failure.empty() || !first->is_known);
+}
+
+/// Pid and start time of a process say who it is; the rule must name the same one.
+bool IsIgnored(const std::vector<IgnoredProcess>& ignored, const std::string& node, GpuIndex gpu,
+               const GpuProcess& process) {
+  return std::ranges::any_of(ignored, [&](const IgnoredProcess& rule) {
+    return rule.node == node && (rule.gpu < 0 || rule.gpu == gpu) && rule.identity == process.identity;
+  });
+}
+
+/// Of whom the process is where that job has other GPUs of the machine than this one: nothing keeps it from them where
+/// jobs are not shut in. Null: it is where it should be, or nobody knows.
+const JobRecord* StrayOf(const Controller& controller, const std::string& node, GpuIndex gpu,
+                         const GpuProcess& process) {
+  constexpr Duration kSlack = std::chrono::seconds(2);
+  const JobRecord* record = controller.Find(JobId(process.job));
+  if (record == nullptr || !IsActive(record->state)) return nullptr;
+  // Those with parts are moved by their machine's keeper.
+  if (record->request.is_portioned() || record->gpu_slice.any()) return nullptr;
+  if (process.started != kNoTime && process.started < record->started - kSlack) return nullptr;  // Of the run before.
+  for (const Seat& seat : SeatsOf(*record)) {
+    if (seat.node != node) continue;
+    // What it gives back it may still be leaving.
+    const GpuSet its = record->takes_resizes ? seat.gpus | record->gpus_used : seat.gpus;
+    return its.Contains(gpu) ? nullptr : record;
+  }
+  return nullptr;
+}
+
+/// "job 17 of ada, which does not hold it (pid 4711, 1.2 GiB): its program should keep to CUDA_VISIBLE_DEVICES".
+std::string StrayText(const JobRecord& record, const GpuProcess& process) {
+  return "job " + DisplayId(record) + " of " + record.user.name + ", which does not hold it (pid " +
+         std::to_string(process.identity.pid) + ", " + CompactSize(process.memory_used) + "): " +
+         (GpuCountOf(record) > 0 ? "its program should keep to CUDA_VISIBLE_DEVICES"
+                                 : "it asked for no GPU (--gpus 1)");
+}
+
+}  // namespace
+
+namespace {
+
+/// Nothing of it can run there any more.
+bool IsWithItsMachine(Controller::Vanished how) {
+  return how == Controller::Vanished::kFenced || how == Controller::Vanished::kGone;
+}
+
+std::string_view MachinesEnd(Controller::Vanished how) {
+  return how == Controller::Vanished::kGone ? " is gone for good" : " was cut off and has stopped its jobs";
+}
+
+}  // namespace
+
+void Controller::OnDelayed(JobId job, std::uint32_t attempt, const std::string& why, const std::string& node) {
+  const auto found = live_.find(job);
+  if (found == live_.end() || found->second.attempt != attempt || found->second.state != JobState::kStarting) return;
+  JobRecord& record = found->second;
+  if (!IsOn(record, node)) return;
+  // Not persisted: the node reports it again to a controller that begins anew.
+  const std::string where = node.empty() ? "the controller's machine " : "node " + node + " ";
+  const Reason reason = record.gang.empty() ? why : where + why;
+  if (std::exchange(record.reason, reason) != reason) Announce(record);
+}
+
+std::pair<JobState, Reason> Controller::Judge(const JobRecord& record, const Exit& exit) {
+  if (record.stop_intent == StopIntent::kCancel) return {JobState::kCancelled, record.reason};
+  if (!exit.is_known) return {JobState::kLost, "its supervisor was killed, so nobody saw how it ended"};
+  if (exit.hit_time_limit && record.full_limit >= Duration(0)) return {JobState::kTimedOut, Reason(kReachedDeadline)};
+  if (exit.hit_time_limit) return {JobState::kTimedOut, "reached its time limit of " + Compact(record.time_limit)};
+  if (!exit.failure.empty()) return {JobState::kFailed, exit.failure};
+  if (exit.was_oom_killed)
+    return {JobState::kFailed, std::string(kOutOfMemory) + ": it asked for " + CompactSize(record.request.memory)};
+  if (exit.signal != 0) return {JobState::kFailed, "ended by signal " + std::to_string(exit.signal)};
+  if (exit.code != 0) return {JobState::kFailed, "exit code " + std::to_string(exit.code)};
+  return {JobState::kSucceeded, "exit code 0"};
+}
+
+void Controller::OnStarted(JobId job, std::uint32_t attempt, Time at, const std::string& node) {
+  const auto found = live_.find(job);
+  if (found == live_.end() || found->second.attempt != attempt || found->second.state != JobState::kStarting) return;
+  // On its other machines nothing of the user's starts with it.
+  if (found->second.node != node || (!found->second.gang.empty() && !found->second.was_let_go)) return;
+  // Not persisted at once: a restart learns it from the run record, and a commit less per job is a fifth of its cost.
+  found->second.state = JobState::kRunning;
+  found->second.started = at;
+  found->second.reason = found->second.start_reason;
+  if (CutToDeadline(found->second)) {
+    cluster_.SetKnownEnd(job, Deadline(found->second));
+    Send(found->second, TimeLimitOrder{job, Deadline(found->second), ""});
+  }
+  unkept_starts_.insert_or_assign(job, attempt);
+  refusals_.erase(job);
+  Announce(found->second);
+}
+
+// Most have ended by then. Of the others a restart knows that they run also while their machine cannot say so.
+void Controller::KeepStarts(Time now) {
+  constexpr Duration kKeepAfter = std::chrono::seconds(10);
+  if (unkept_starts_.empty()) return;
+  if (next_starts_ == kNever) {
+    next_starts_ = AddSaturating(now, kKeepAfter);
+    next_wakeup_ = std::min(next_wakeup_, next_starts_);
+  }
+  if (now < next_starts_) return;
+  next_starts_ = kNever;
+  for (const auto& [job, attempt] : std::exchange(unkept_starts_, {})) {
+    const JobRecord* record = Find(job);
+    if (record != nullptr && record->attempt == attempt && record->state == JobState::kRunning) Persist(*record);
+  }
+}
+
+void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at, Time now,
+                          const std::string& node) {
+  effects_.orders.push_back(ForgetOrder{job, attempt, node});
+  const auto found = live_.find(job);
+  if (found == live_.end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
+  JobRecord& record = found->second;
+  if (record.gang.empty() && record.node != node) return;
+  // Once something has begun, or another machine has said why it ends, it is no refusal.
+  const bool is_first = std::ranges::none_of(record.gang, [](const Seat& seat) { return seat.exit.has_value(); });
+  if (IsMachinesFault(exit) && record.state == JobState::kStarting && is_first) OnRefusal(record, node, exit, now);
+  if (IsForWantOfRoom(exit) && record.state == JobState::kStarting && is_first) OnNoRoom(record, node, exit);
+  if (!record.gang.empty()) {
+    if (EndSeat(record, node, exit, at, now)) EndRun(record, now);
+    return;
+  }
+  record.exit = exit;
+  record.ended = std::max(at, record.started);
+  // It never ran, and waited for what was missing.
+  if (record.state == JobState::kStarting && !exit.failure.empty()) record.started = record.ended;
+  EndRun(record, now);
+}
+
+void Controller::EndRun(JobRecord& record, Time now) {
+  const Exit exit = *record.exit;
+  cluster_.Finish(record.id);
+  LoosenPaper(record);
+  needs_plan_ = true;
+  CountUsage(record, record.ended);
+  if (exit.is_known && exit.failure.empty() && !WasTakenBack(record))
+    run_times_.Ran(record, record.ended - record.started);
+  LearnSpeed(record, record.stop_intent == StopIntent::kNone && Judge(record, exit).first == JobState::kSucceeded);
+  const auto [state, reason] = Judge(record, exit);
+  if (RunsAgain(record, state, exit, now)) return;
+  Finish(record, state, reason, now);
+}
+
+// Of a gang: what it was keeps it from going on, or says that it may begin anew.
+bool Controller::VanishSeat(JobRecord& record, const std::string& node, Vanished how, Time now) {
+  static constexpr std::array<std::string_view, 5> kHow = {
+      "it was never started there", "its processes are gone and nobody saw how they ended", "the machine was rebooted",
+      "the machine was cut off and has stopped its jobs", "the machine is gone for good"};
+  const bool begins_anew = how == Vanished::kNeverStarted || (IsWithItsMachine(how) && !record.is_run_once) ||
+                           (how == Vanished::kRebooted && record.requeues_after_reboot);
+  Exit exit;
+  exit.code = 1;
+  exit.is_known = false;
+  exit.failure = kHow[static_cast<std::size_t>(how)];
+  if (begins_anew && record.stop_intent == StopIntent::kNone && !record.is_foreground) {
+    record.stop_intent = StopIntent::kRequeue;
+    const std::string where = node.empty() ? "the controller's machine" : "node " + node;
+    record.reason =
+        "queued again: " + where + (IsWithItsMachine(how) ? std::string(MachinesEnd(how)) : ": " + exit.failure);
+  }
+  return EndSeat(record, node, exit, now, now);
+}
+
+void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time now, const std::string& node) {
+  effects_.orders.push_back(ForgetOrder{job, attempt, node});
+  const auto found = live_.find(job);
+  if (found == live_.end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
+  JobRecord& record = found->second;
+  if (!record.gang.empty()) {
+    if (VanishSeat(record, node, how, now)) EndRun(record, now);
+    return;
+  }
+  if (record.node != node) return;
+  cluster_.Finish(job);
+  LoosenPaper(record);
+  needs_plan_ = true;
+  // A job that the store knows to have run has a run record until its end is known. Where there is none any more, its
+  // end was told to another store.
+  const bool has_run = record.state != JobState::kStarting && record.stop_intent == StopIntent::kNone;
+  if (how == Vanished::kNeverStarted && has_run) how = Vanished::kUnseen;
+  const bool never_ran = how == Vanished::kNeverStarted;
+  const bool was_rebooted = how == Vanished::kRebooted;
+  if (!never_ran) CountUsage(record, now);
+  if (record.stop_intent == StopIntent::kCancel) {
+    Finish(record, JobState::kCancelled, record.reason, now);
+  } else if (never_ran) {
+    // One in the foreground, too: its caller may be back with its streams, and is waited for where it is launched.
+    QueueAgain(record, kNoTime, "the daemon was restarted before it could start", now);
+  } else if (IsWithItsMachine(how) && !record.is_foreground && !record.is_run_once) {
+    ++record.restarts;
+    KeepRun(record, JobState::kLost, now, effects_.batch);
+    QueueAgain(record, kNoTime, "queued again: node " + node + std::string(MachinesEnd(how)), now);
+  } else if ((was_rebooted && record.requeues_after_reboot) || record.stop_intent == StopIntent::kRequeue) {
+    ++record.restarts;
+    KeepRun(record, was_rebooted ? JobState::kFailed : JobState::kCancelled, now, effects_.batch);
+    QueueAgain(record, kNoTime, was_rebooted ? "queued again after a reboot" : record.reason, now);
+  } else {
+    Exit exit;
+    exit.is_known = false;
+    record.exit = exit;
+    record.ended = now;
+    Finish(record, was_rebooted ? JobState::kFailed : JobState::kLost,
+           was_rebooted            ? "the machine was rebooted while it ran"
+           : IsWithItsMachine(how) ? "its machine" + std::string(MachinesEnd(how))
+                                   : "its processes are gone and nobody saw how they ended",
+           now);
+  }
+}
+
+bool Controller::RunsAgain(JobRecord& record, JobState outcome, const Exit& exit, Time now) {
+  if (record.stop_intent == StopIntent::kRequeue) {
+    ++record.restarts;
+    KeepRun(record, exit.is_known ? JobState::kCancelled : JobState::kLost, record.ended, effects_.batch);
+    const Duration delay = IsForWantOfRoom(exit) ? RoomDelay(record.id) : BorrowDelay(record, now);
+    QueueAgain(record, delay > Duration(0) ? AddSaturating(now, delay) : kNoTime, record.reason, now);
+    return true;
+  }
+  const bool may_retry = outcome == JobState::kFailed && !record.is_foreground &&
+                         (exit.failure.empty() || LostAPart(record)) &&
+                         record.retries_used < static_cast<std::uint32_t>(std::max(record.retries, 0));
+  if (!may_retry) return false;
+  Duration delay = record.retry_delay;
+  for (std::uint32_t i = 0; i < record.retries_used && delay < kRetryDelayMost; ++i) delay *= 2;
+  delay = std::min(delay, kRetryDelayMost);
+  ++record.retries_used;
+  ++record.restarts;
+  const std::string how = !exit.failure.empty() ? ": " + exit.failure
+                          : exit.signal != 0    ? " with signal " + std::to_string(exit.signal)
+                                                : " with exit code " + std::to_string(exit.code);
+  KeepRun(record, outcome, record.ended, effects_.batch);
+  // The first run is a try, too.
+  QueueAgain(record, AddSaturating(now, delay),
+             "try " + std::to_string(record.retries_used) + " of " + std::to_string(record.retries + 1) + " ended" +
+                 how + "; tries again after " + Compact(delay),
+             now);
+  return true;
+}
+
+void Controller::QueueAgain(JobRecord& record, Time begin, Reason reason, Time now) {
+  Note(record.id, reason, now);
+  // Who had to make room loses what it had done, and not its place as well.
+  if (!WasTakenBack(record)) record.queued_at = now;
+  if (record.state != JobState::kStarting) record.waits_since = now;  // Else it has not run.
+  record.ended = kNoTime;
+  record.stop_intent = StopIntent::kNone;
+  record.state = record.is_held ? JobState::kHeld : JobState::kQueued;
+  record.gpus = GpuSet();
+  record.node.clear();
+  record.gang.clear();
+  record.was_let_go = false;
+  ForgetResizes(record);
+  record.begin = begin;
+  RestoreLimit(record);
+  record.reason = std::move(reason);
+  Persist(record);
+  PutWaiting(record);
+  Announce(record);
+}
+
+void Controller::Finish(JobRecord& record, JobState state, Reason reason, Time now) {
+  const JobId id = record.id;
+  const JobId array = record.array;
+  if (cluster_.waiting(id) != nullptr) cluster_.Remove(id);
+  IndexDependencies(record, false);
+  record.state = state;
+  record.reason = std::move(reason);
+  record.stop_intent = StopIntent::kNone;
+  ForgetResizes(record);
+  if (record.ended == kNoTime) record.ended = now;
+  Persist(record);
+  Announce(record);
+
+  JobRecord ended = std::move(record);
+  live_.erase(id);
+  run_times_.Forget(id);
+  refusals_.erase(id);
+  repaid_.erase(id);
+  if (IsAskedFor(ended)) outcomes_.insert_or_assign(id, ended);
+  if (array.is_set()) {
+    if (const auto whole = live_.find(array); whole != live_.end()) {
+      JobRecord& sum = whole->second;
+      ++(state == JobState::kSucceeded   ? sum.array_succeeded
+         : state == JobState::kCancelled ? sum.array_cancelled
+                                         : sum.array_failed);
+      if (ended.exit) sum.array_exit_code = std::max(sum.array_exit_code, ended.exit->code);
+      Persist(sum);
+    }
+  }
+  ResolveDependents(ended, now);
+  effects_.finished.push_back(std::move(ended));
+  needs_plan_ = true;
+  if (array.is_set()) FinishArrayIfDone(array, now);
+}
+
+void Controller::FinishArrayIfDone(JobId array, Time now) {
+  const auto at = live_.find(array);
+  if (at == live_.end() || !at->second.array_waiting.empty()) return;
+  JobRecord& record = at->second;
+  const std::uint32_t ended = record.array_succeeded + record.array_failed + record.array_cancelled;
+  if (ended < record.array_count) return;
+  Exit exit;
+  exit.code = record.array_exit_code;
+  record.exit = exit;
+  record.ended = now;
+  const std::string counts =
+      std::to_string(record.array_succeeded) + " of " + std::to_string(record.array_count) + " elements succeeded";
+  if (record.array_failed > 0) {
+    Finish(record, JobState::kFailed, counts + ", " + std::to_string(record.array_failed) + " failed", now);
+  } else if (record.array_cancelled > 0) {
+    Finish(record, JobState::kCancelled, counts + ", " + std::to_string(record.array_cancelled) + " were cancelled",
+           now);
+  } else {
+    Finish(record, JobState::kSucceeded, counts, now);
+  }
+}
+
+void Controller::OnGpusObserved(const std::vector<GpuObservation>& observations) {
+  bool has_changed = false;
+  for (const GpuObservation& observation : observations) {
+    const auto at = std::ranges::find(observations_, observation.index, &GpuObservation::index);
+    if (at == observations_.end()) {
+      observations_.push_back(observation);
+      has_changed = true;
+    } else {
+      has_changed |= at->processes != observation.processes || at->is_present != observation.is_present ||
+                     at->fault != observation.fault || at->cut_by_others != observation.cut_by_others;
+      *at = observation;
+    }
+  }
+  if (!has_changed) return;
+  ForgetIgnored("", observations_);
+  RefreshAvailability();
+}
+
+// A rule ends with its process: the pid may be given to somebody else.
+void Controller::ForgetIgnored(const std::string& node, const std::vector<GpuObservation>& observations) {
+  const auto is_gone = [&](const IgnoredProcess& rule) {
+    return rule.node == node && std::ranges::none_of(observations, [&](const GpuObservation& observation) {
+             return std::ranges::any_of(observation.processes,
+                                        [&](const GpuProcess& p) { return p.identity == rule.identity; });
+           });
+  };
+  if (std::erase_if(ignored_, is_gone) > 0) effects_.batch.settings.emplace_back(kIgnoredKey, FormatIgnored(ignored_));
+}
+
+void Controller::RefreshAvailability() { RefreshGpus(kOwnNode, observations_); }
+
+void Controller::RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& observations) {
+  const std::vector<GpuAvailability>& before = cluster_.node(node).availability;
+  const std::string name = NodeName(node);
+  const std::optional<GpuSet> allowed = restriction(name);
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const auto gpu = static_cast<GpuIndex>(i);
+    GpuAvailability availability;
+    availability.is_restricted = allowed && !allowed->Contains(gpu);
+    const auto seen = std::ranges::find(observations, gpu, &GpuObservation::index);
+    if (seen != observations.end()) {
+      availability.fault = !seen->is_present && seen->fault.empty() ? "the driver no longer sees it" : seen->fault;
+      for (const GpuProcess& process : seen->processes) {
+        const bool is_small = process.memory_used < limits_.ignore_unmanaged_below;
+        const bool is_ignored = IsIgnored(ignored_, name, gpu, process);
+        const JobRecord* stray = process.supervisor_pid != 0 ? StrayOf(*this, name, gpu, process) : nullptr;
+        if ((process.supervisor_pid != 0 && stray == nullptr) || is_small || is_ignored) continue;
+        if (!availability.unmanaged.empty()) availability.unmanaged += "; ";
+        availability.unmanaged += stray != nullptr ? StrayText(*stray, process)
+                                                   : "pid " + std::to_string(process.identity.pid) + " of " +
+                                                         process.user + ", " + CompactSize(process.memory_used);
+      }
+    }
+    if (const std::string runs = FoundOn(name, gpu); !runs.empty())
+      availability.unmanaged += (availability.unmanaged.empty() ? "" : "; ") + runs;
+    if (seen != observations.end() && !seen->cut_by_others.empty())
+      availability.unmanaged += (availability.unmanaged.empty() ? "others: " : "; others: ") + seen->cut_by_others;
+    if (std::ranges::find(MachineOf(node).gone, gpu) != MachineOf(node).gone.end())
+      availability.fault = "its machine no longer has it";
+    if (const auto stuck = MachineOf(node).stuck.find(gpu); stuck != MachineOf(node).stuck.end())
+      availability.stuck = stuck->second;
+    if (before[i] == availability) continue;
+    cluster_.SetAvailability(node, gpu, std::move(availability));
+    effects_.changes.push_back({JobId(), JobState::kQueued, ""});  // MachineEvents has words for it.
+    needs_plan_ = true;
+  }
+}
+
+}  // namespace divvy

@@ -1,0 +1,126 @@
+// What is foreseen of a submission against what becomes of it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "control/books/record_parts.h"
+#include "control/controller/controller_test_world.h"
+#include "engine/server/explain.h"
+
+namespace divvy {
+namespace controller_forecast_test {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+
+JobSpec SpecOf(int gpus, Duration limit) {
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.name = "job";
+  spec.request.gpus = gpus;
+  spec.time_limit = limit;
+  return spec;
+}
+
+TEST(Forecast, GoesByTheCapThatTheSubmissionBrings) {
+  World world(4);
+  JobSpec spec = SpecOf(1, hours(1));
+  spec.group = "eval";
+  ASSERT_TRUE(world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory()));
+  world.Turn();
+  JobSpec next = spec;
+  next.group_limit = 1;
+  const auto waits = world.controller_.Foresee(next, 0, world.ada_, world.now_, World::NoHistory());
+  ASSERT_TRUE(waits);
+  EXPECT_EQ(waits->start, world.now_ + hours(1));
+  EXPECT_EQ(world.controller_.cluster().group_limit("eval"), 0) << "nothing was submitted";
+  const auto free = world.controller_.Foresee(spec, 0, world.ada_, world.now_, World::NoHistory());
+  ASSERT_TRUE(free);
+  EXPECT_EQ(free->start, world.now_);
+
+  ASSERT_TRUE(world.controller_.Submit(next, 0, world.ada_, world.now_, World::NoHistory()));
+  world.Turn();
+  next.group_limit = 3;
+  const auto wider = world.controller_.Foresee(next, 0, world.ada_, world.now_, World::NoHistory());
+  ASSERT_TRUE(wider);
+  EXPECT_EQ(wider->start, world.now_) << "the cap is raised for all of the group";
+  EXPECT_EQ(world.controller_.cluster().group_limit("eval"), 1) << "and stays as it was";
+  const Effects effects = world.Turn();
+  EXPECT_TRUE(effects.orders.empty());
+  EXPECT_TRUE(effects.batch.settings.empty());
+}
+
+TEST(Forecast, TakesAnArraysCapAndLeavesNone) {
+  World world(4);
+  JobSpec spec = SpecOf(1, hours(1));
+  spec.array = ArraySpec{IndexRanges(0, 9), 2};
+  const auto foreseen = world.controller_.Foresee(spec, 10, world.ada_, world.now_, World::NoHistory());
+  ASSERT_TRUE(foreseen);
+  EXPECT_EQ(foreseen->start, world.now_);
+  EXPECT_EQ(world.controller_.cluster().group_limit(ArrayGroupName(foreseen->id)), 0);
+  world.Turn();
+  EXPECT_EQ(world.controller_.CheckInvariants(), "");
+}
+
+// Small worlds of all kinds of caps: what is foreseen to start starts where it was foreseen, and of what is to wait
+// `why` says the same as soon as it is submitted.
+TEST(Forecast, IsWhatWhySaysOnceItIsSubmitted) {
+  int starts = 0;
+  int waits = 0;
+  int others = 0;  // Estimated otherwise once all that may start has.
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    std::mt19937 draws(seed);
+    const auto below = [&](int n) { return static_cast<int>(draws() % static_cast<unsigned>(n)); };
+    World world(4);
+    for (int step = 0; step < 12; ++step) {
+      JobSpec spec = SpecOf(1 + below(3), minutes(10 * (1 + below(6))));
+      if (below(3) == 0) {
+        spec.group = "eval";
+        if (below(2) == 0) spec.group_limit = 1 + below(2);
+      }
+      std::uint64_t elements = 0;
+      if (below(3) == 0) {
+        elements = static_cast<std::uint64_t>(1 + below(4));
+        spec.array = ArraySpec{IndexRanges(0, static_cast<std::uint32_t>(elements - 1)), below(3)};
+      }
+      const auto foreseen = world.controller_.Foresee(spec, elements, world.ada_, world.now_, World::NoHistory());
+      ASSERT_TRUE(foreseen);
+      const auto made = world.controller_.Submit(spec, elements, world.ada_, world.now_, World::NoHistory());
+      ASSERT_TRUE(made);
+      EXPECT_EQ(made->id, foreseen->id);
+      const std::string where = "seed " + std::to_string(seed) + ", step " + std::to_string(step);
+      const auto why = [&] {
+        return Explain(world.controller_.cluster(), made->id, world.now_, world.controller_.run_spread());
+      };
+      const Explanation before = why();
+      const JobId first = elements > 0 ? ElementId(made->id, 0) : made->id;
+      const bool has_started = std::ranges::count(World::Launched(world.Turn()), first) > 0;
+      EXPECT_EQ(has_started, foreseen->start == world.now_) << where;
+      if (has_started) {
+        ++starts;
+        ASSERT_EQ(foreseen->seats.size(), 1u) << where;
+        EXPECT_EQ(world.controller_.Find(first)->gpus, foreseen->seats[0].gpus) << where;
+      } else if (!before.blockers.empty()) {
+        ++waits;
+        EXPECT_EQ(foreseen->start, before.predicted_start) << where;
+        EXPECT_EQ(foreseen->basis, before.prediction_basis) << where;
+        // The decision may have promised starts meanwhile, which puts estimates in order.
+        others += foreseen->start == why().predicted_start ? 0 : 1;
+      }
+      if (below(3) == 0) world.now_ += minutes(10 * below(4));
+      for (const auto& [id, running] : world.controller_.cluster().running_jobs()) {
+        if (running.known_end > world.now_) continue;
+        world.Exit(id, 0);
+        world.Turn();
+        break;
+      }
+    }
+  }
+  EXPECT_GT(starts, 50);
+  EXPECT_GT(waits, 50);
+  EXPECT_LT(others, waits / 20);
+}
+
+}  // namespace controller_forecast_test
+}  // namespace divvy

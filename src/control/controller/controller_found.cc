@@ -1,0 +1,360 @@
+// Runs that are there, or were, and that the store does not know: it was lost, emptied, or restored from a backup. What
+// is known of them comes from their run records, and from the run journal beside the store. No such run is ended, and
+// no job runs again, because a store does not know better.
+#include <algorithm>
+
+#include "base/text.h"
+#include "control/books/record_parts.h"
+#include "control/controller/controller.h"
+
+namespace divvy {
+namespace {
+
+/// Ids above this are not taken from a record: nobody submits so many jobs.
+constexpr std::uint64_t kLargestId = std::uint64_t{1} << 48;
+/// So far ahead of the ids that were given out a run may be found. A node that lies uses up no more.
+constexpr std::uint64_t kLargestLead = 10'000'000;
+
+/// Times travel as seconds with a fraction.
+bool IsSameMoment(Time a, Time b) {
+  return a - b < std::chrono::milliseconds(1) && b - a < std::chrono::milliseconds(1);
+}
+
+/// An id alone is not enough: a store that began anew may have given it to another job.
+bool IsSameJob(const JobRecord& known, const JobRecord& run) {
+  return known.id == run.id && IsSameMoment(known.submitted, run.submitted);
+}
+
+bool IsOver(const RunDescription& run) { return run.runs_again || IsFinal(run.record.state); }
+
+std::string UserText(const User& user) { return user.name.empty() ? "uid " + std::to_string(user.uid) : user.name; }
+
+}  // namespace
+
+void Controller::ReserveIds(std::uint64_t next_id) {
+  if (next_id <= next_id_ || next_id > kLargestId) return;
+  next_id_ = next_id;
+  effects_.batch.next_id = next_id_;
+}
+
+// --- What the store should know ------------------------------------------------------------------------------------
+
+/// The live job that this is a run of, as a record of its own; null: there is none.
+JobRecord* Controller::SameJob(const JobRecord& run) {
+  if (const auto at = live_.find(run.id); at != live_.end())
+    return IsSameJob(at->second, run) && at->second.array_count == 0 ? &at->second : nullptr;
+  const JobRecord* array = ArrayOf(run.id);
+  if (array == nullptr || !IsSameMoment(array->submitted, run.submitted)) return nullptr;
+  return SplitElement(live_.at(array->id), static_cast<std::uint32_t>(run.id.value() - array->id.value() - 1));
+}
+
+bool Controller::MayReplay(JobId job, std::uint32_t attempt) const {
+  const auto at = live_.find(job);
+  return at == live_.end() ? ArrayOf(job) != nullptr : at->second.attempt <= attempt;
+}
+
+/// It neither waits nor runs for the cluster.
+void Controller::LeaveCluster(const JobRecord& record) {
+  if (cluster_.waiting(record.id) != nullptr) cluster_.Remove(record.id);
+  if (!IsActive(record.state)) return;
+  cluster_.Finish(record.id);
+  LoosenPaper(record);
+  preparing_.erase(record.id);
+  needs_plan_ = true;
+}
+
+/// GPUs that the run has, and that no other job was given. `known` is the job as the store has it, which gives back
+/// what it has there.
+bool Controller::HasRoomFor(const RunDescription& run, const JobRecord* known) const {
+  const GpuShare share(static_cast<std::int32_t>(run.gpu_parts));
+  if (share <= GpuShare() || share > GpuShare(GpuShare::kWhole)) return false;
+  for (const Seat& seat : SeatsOf(run.record)) {
+    const auto index = IndexOf(seat.node);
+    if (!index) return false;
+    const BookNode& node = cluster_.node(*index);
+    for (const int gpu : (seat.gpus & node.present()).ToVector()) {
+      GpuShare room = node.room(static_cast<GpuIndex>(gpu));
+      for (const Seat& own : known == nullptr || !IsActive(known->state) ? std::vector<Seat>() : SeatsOf(*known)) {
+        if (own.node == seat.node && own.gpus.Contains(static_cast<GpuIndex>(gpu))) room = room + known->gpu_parts;
+      }
+      if (room < share) return false;
+    }
+  }
+  return true;
+}
+
+/// A run of it may be going on that cannot be taken over: it is not started beside that.
+void Controller::HoldBack(JobRecord& record, Time now) {
+  if (!IsWaiting(record.state) || record.is_held) return;
+  record.is_held = true;
+  record.state = JobState::kHeld;
+  record.reason = "held: a run of it that the store does not know may go on; divvy release " + ToString(record.id) +
+                  " starts it again";
+  Note(record.id, record.reason, now);
+  Persist(record);
+  PutWaiting(record);
+  Announce(record);
+}
+
+void Controller::TakeUp(JobRecord& record, const RunDescription& run, const std::string& why, Time now) {
+  LeaveCluster(record);
+  const JobRecord& seen = run.record;
+  record.state = seen.state;
+  record.attempt = seen.attempt;
+  record.restarts = std::max(record.restarts, seen.restarts);
+  record.retries_used = std::max(record.retries_used, seen.retries_used);
+  record.node = seen.node;
+  record.gpus = seen.gpus;
+  record.gang = seen.gang;
+  record.was_let_go = seen.was_let_go;
+  record.gpu_parts = GpuShare(static_cast<std::int32_t>(run.gpu_parts));
+  record.gpu_slice = seen.gpu_slice;
+  record.gpu_model = ModelOf(record);
+  record.pool_of_run = seen.pool;
+  record.progress = Progress();
+  record.started = seen.started;
+  record.ended = kNoTime;
+  record.exit.reset();
+  record.is_held = false;
+  record.stop_intent = StopIntent::kNone;
+  record.reason = why;
+  ForgetResizes(record);
+  record.gpus_used = record.gpus;
+  KeepGpusOf(record);
+  cluster_.Adopt(ToRunning(record));
+  if (!record.gang.empty() && !record.was_let_go) preparing_[record.id] = kNoTime;
+  Note(record.id, why, now);
+  Persist(record);
+  Announce(record);
+  needs_plan_ = true;
+}
+
+/// A run that the store did not know has ended, and nothing of it is left.
+void Controller::KeepEnd(JobRecord& record, const RunDescription& run, Time now) {
+  LeaveCluster(record);
+  record.attempt = run.record.attempt;
+  record.restarts = std::max(record.restarts, run.record.restarts);
+  record.retries_used = std::max(record.retries_used, run.record.retries_used);
+  record.started = run.record.started;
+  record.ended = std::max(run.ended, record.started);
+  record.exit = run.exit;
+  record.stop_intent = StopIntent::kNone;
+  effects_.orders.push_back(ForgetOrder{record.id, record.attempt, run.record.node});
+  const auto [state, reason] = Judge(record, *run.exit);
+  if (!RunsAgain(record, state, *run.exit, now)) Finish(record, state, reason, now);
+}
+
+void Controller::Replay(const RunDescription& run, Time now) {
+  const JobRecord& seen = run.record;
+  if (seen.array_count > 0) return;  // An array ends with its elements.
+  JobRecord* record = SameJob(seen);
+  if (record == nullptr || record->attempt > seen.attempt) return;
+  // A job that had ended is queued again with the same attempt, and with one more restart.
+  if (record->attempt == seen.attempt && record->restarts > seen.restarts) return;
+  if (!IsOver(run)) {
+    const bool is_news = record->attempt < seen.attempt || (seen.was_let_go && !record->was_let_go);
+    if (is_news && !HasRoomFor(run, record)) return HoldBack(*record, now);
+    if (is_news) TakeUp(*record, run, "runs, as the run journal says; the store was restored from before", now);
+    return;
+  }
+  if (record->attempt == seen.attempt && run.runs_again && IsWaiting(record->state)) return;
+  LeaveCluster(*record);
+  record->attempt = seen.attempt;
+  record->restarts = std::max(record->restarts, seen.restarts);
+  record->retries_used = std::max(record->retries_used, seen.retries_used);
+  if (run.exit) record->exit = run.exit;
+  record->started = seen.started;
+  record->ended = run.ended;
+  if (run.runs_again) return QueueAgain(*record, kNoTime, "queued again: " + run.reason, now);
+  Finish(*record, seen.state, run.reason, now);
+}
+
+// --- What nodes find -----------------------------------------------------------------------------------------------
+
+Controller::Found Controller::OnFound(RunDescription run, Time now, const FindOutcome& outcome) {
+  const JobRecord& seen = run.record;
+  const JobId id = seen.id;
+  const auto end = [&] {
+    if (run.exit) effects_.orders.push_back(ForgetOrder{id, seen.attempt, seen.node});
+    else effects_.orders.push_back(StopOrder{id, 9, Duration(0), seen.node});
+    return Found::kOver;
+  };
+  for (Seat& seat : run.record.gang) {
+    if (seat.node == cluster_.node(kOwnNode).words.name) seat.node.clear();  // As its launch named this machine.
+  }
+  run.record.was_let_go = !seen.gang.empty() && seen.state == JobState::kRunning;
+  const bool is_whole_end = run.exit && seen.gang.empty();
+  const auto take = [&](JobRecord& record) {
+    if (is_whole_end) {
+      found_.erase(id);
+      KeepEnd(record, run, now);
+      return Found::kTaken;
+    }
+    TakeUp(record, run, "its run was found, which is later than the store", now);
+    effects_.orders.push_back(AdoptOrder{PartOn(record, seen.node), seen.node});
+    found_.erase(id);
+    return Found::kTaken;
+  };
+  const std::optional<JobRecord> ended = outcome(id);
+  bool is_id_taken = ended.has_value();
+  if (JobRecord* live = SameJob(seen)) {
+    const bool is_there = IsActive(live->state) && live->attempt == seen.attempt && IsOn(*live, seen.node);
+    if (is_there) {
+      effects_.orders.push_back(AdoptOrder{PartOn(*live, seen.node), seen.node});
+      found_.erase(id);
+      return Found::kTaken;
+    }
+    if (live->attempt >= seen.attempt) return end();
+    // A node speaks for its own runs: it does not take a job from another node.
+    const bool is_elsewhere = IsActive(live->state) && !IsOn(*live, seen.node);
+    if (!is_elsewhere && (is_whole_end || HasRoomFor(run, live))) return take(*live);
+    HoldBack(*live, now);
+    is_id_taken = true;
+  } else if (ended && IsFinal(ended->state) && IsSameJob(*ended, seen) && ended->array_count == 0) {
+    if (ended->attempt >= seen.attempt) return end();
+    if (is_whole_end || HasRoomFor(run, nullptr)) return take(Revive(*ended, outcome));
+  }
+  const auto before = found_.find(id);
+  const bool is_ending = before != found_.end() && before->second.is_ending;
+  const std::string node = seen.node;
+  if (is_ending && run.exit) {
+    effects_.orders.push_back(ForgetOrder{id, seen.attempt, node});
+    found_.erase(before);
+    RefreshGpusOf(node);
+    return Found::kOver;
+  }
+  if (id.value() < next_id_ + kLargestLead) ReserveIds(id.value() + 1);
+  is_id_taken = is_id_taken || id.value() >= next_id_;
+  if (before == found_.end()) {
+    OnMachineEvent("job " + ToString(id) + " of " + UserText(seen.user) + " runs on " +
+                       MachineText(IndexOf(node).value_or(kOwnNode)) + ", and the store does not know it: divvy adopt",
+                   now);
+  }
+  found_.insert_or_assign(id, FoundRun{std::move(run), is_ending, is_id_taken});
+  RefreshGpusOf(node);
+  return Found::kUnknown;
+}
+
+/// A job that had ended for the store, and was queued again since.
+JobRecord& Controller::Revive(JobRecord ended, const FindOutcome& outcome) {
+  JobRecord& record = live_.insert_or_assign(ended.id, std::move(ended)).first->second;
+  if (record.array.is_set()) {
+    std::optional<JobRecord> array = outcome(record.array);
+    if (live_.contains(record.array) || array) TakeBackFromArray(record, std::move(array));
+  }
+  record.dependencies.clear();
+  run_times_.Know(record, record.shape);
+  return record;
+}
+
+void Controller::ForgetFound(const std::string& node) {
+  std::erase_if(found_, [&](const auto& found) { return found.second.run.record.node == node; });
+}
+
+void Controller::RefreshGpusOf(const std::string& node) {
+  if (const auto index = IndexOf(node)) RefreshGpus(*index, observations(*index));
+}
+
+std::string Controller::FoundOn(const std::string& node, GpuIndex gpu) const {
+  std::string text;
+  for (const auto& [id, found] : found_) {
+    const JobRecord& record = found.run.record;
+    GpuSet gpus = record.gpus;
+    for (const Seat& seat : record.gang) {
+      if (seat.node == node) gpus = seat.gpus;
+    }
+    if (found.is_adopted || found.run.exit || record.node != node || !gpus.Contains(gpu)) continue;
+    text += (text.empty() ? "job " : "; job ") + ToString(id) + " of " + UserText(record.user) +
+            ", which the store does not know (divvy adopt)";
+  }
+  return text;
+}
+
+Result<std::string> Controller::Adopt(JobId id, const Caller& caller, Time now) {
+  const auto at = found_.find(id);
+  if (at != found_.end() && at->second.is_adopted)
+    return FailedPrecondition("job " + ToString(id) + " is adopted already; divvy cancel " + ToString(id) + " ends it");
+  if (at == found_.end())
+    return NotFound("no run of job " + ToString(id) + " was found; divvy adopt lists those there are");
+  const RunDescription run = at->second.run;
+  JobRecord record = run.record;
+  DIVVY_CHECK(Authorise(record, caller, "adopt"));
+  const std::string name = "job " + ToString(id);
+  const std::string instead = "; divvy adopt --end " + ToString(id) + " ends it";
+  if (at->second.is_ending) return FailedPrecondition(name + " is being ended");
+  if (record.submitted == kNoTime)
+    return FailedPrecondition("the run record of " + name + " does not say what it has, as those of earlier releases" +
+                              instead);
+  if (!record.gang.empty())
+    return FailedPrecondition(name + " is one part of a job on several nodes, and parts cannot be adopted" + instead);
+  if (at->second.is_id_taken || live_.contains(id) || ArrayOf(id) != nullptr)
+    return FailedPrecondition("the id of " + name + " is not free in this store" + instead);
+  const int gpus = record.gpus.size();
+  if (gpus < record.request.gpus_in_all() ||
+      gpus > std::max(record.request.gpus_in_all(), record.request.gpus_at_most()))
+    return FailedPrecondition("the run record of " + name + " names " + Plural(gpus, "GPU") +
+                              ", and it asked for another number" + instead);
+  if (!IndexOf(record.node)) return FailedPrecondition("node " + record.node + " is not known");
+  if (!run.exit && !HasRoomFor(run, nullptr))
+    return FailedPrecondition("GPUs of " + name + " were given to other jobs since; adopt it when these have ended" +
+                              instead);
+  // A team or pool that this store does not have is left out.
+  if (teams_.Find(record.team) == nullptr) record.team.clear();
+  if (!HasPool(record.pool)) record.pool.clear();
+  record.spec_of = id;
+  record.shape = ShapeOf(run.spec.command);
+  record.array = JobId();
+  record.array_index = record.array_ordinal = 0;
+  record.queued_at = record.waits_since = record.submitted;
+  // It cannot be started again as it was: neither its environment nor its script is kept in a run record.
+  record.is_run_once = true;
+  record.retries = 0;
+  JobSpec spec = run.spec;
+  if (spec.command.empty()) spec.command = {record.name.empty() ? "script" : record.name};
+  spec.name = record.name;
+  spec.request = record.request;
+  spec.is_run_once = true;
+  spec.notes.push_back("adopted from its run record: its environment and script are not known");
+  const JobState state = record.state;
+  record.state = JobState::kHeld;
+  JobRecord& kept = live_.emplace(id, std::move(record)).first->second;
+  run_times_.Know(kept, kept.shape);
+  ++jobs_total_;
+  at->second.is_adopted = true;
+  RefreshGpusOf(run.record.node);
+  RunDescription taken = run;
+  taken.record.state = state;
+  effects_.batch.inserts.push_back({kept, std::make_shared<const JobSpec>(std::move(spec))});
+  effects_.batch.next_id = next_id_;
+  const std::string why = "adopted by " + CallerName(caller) + " from its run record";
+  if (run.exit) {
+    Note(id, why, now);
+    KeepEnd(kept, run, now);
+    return std::string("adopted; it had ended");
+  }
+  TakeUp(kept, taken, why, now);
+  effects_.orders.push_back(AdoptOrder{kept, kept.node});
+  return std::string("adopted; it runs");
+}
+
+Result<std::string> Controller::EndFound(JobId id, const Caller& caller) {
+  const auto at = found_.find(id);
+  if (at != found_.end() && at->second.is_adopted)
+    return FailedPrecondition("job " + ToString(id) + " is adopted already; divvy cancel " + ToString(id) + " ends it");
+  if (at == found_.end())
+    return NotFound("no run of job " + ToString(id) + " was found; divvy adopt lists those there are");
+  const JobRecord& record = at->second.run.record;
+  DIVVY_CHECK(Authorise(record, caller, "end"));
+  if (at->second.run.exit) {
+    effects_.orders.push_back(ForgetOrder{id, record.attempt, record.node});
+    const std::string node = record.node;
+    found_.erase(at);
+    RefreshGpusOf(node);
+    return std::string("forgotten: it had ended");
+  }
+  at->second.is_ending = true;
+  effects_.orders.push_back(StopOrder{id, 0, Duration(-1), record.node});
+  return std::string("stopping: its stop signal now, SIGKILL after its grace");
+}
+
+}  // namespace divvy

@@ -1,0 +1,167 @@
+// Jobs on several machines. Each machine prepares its part and says so; when all have, that is made durable and all are
+// told to go. What keeps one from it undoes all. The job ends with its first process, on its first machine, or with the
+// first machine that loses its part; then the others are stopped, and it is over when all have ended.
+#include <algorithm>
+
+#include "base/text.h"
+#include "control/books/record_parts.h"
+#include "control/controller/controller.h"
+
+namespace divvy {
+namespace {
+
+std::string WhereText(const Seat& seat) { return seat.node.empty() ? "the controller's machine" : "node " + seat.node; }
+
+std::string HowText(const Exit& exit) {
+  if (!exit.failure.empty()) return exit.failure;
+  if (!exit.is_known) return "its processes are gone";
+  if (exit.signal != 0) return "signal " + std::to_string(exit.signal);
+  return "exit code " + std::to_string(exit.code);
+}
+
+/// Why the job cannot go on, by the end of its part there.
+std::string SeatFailure(const JobRecord& record, const Seat& seat) {
+  const bool is_head = &seat == record.gang.data();
+  return WhereText(seat) +
+         (!record.was_let_go ? " could not prepare its part: "
+          : is_head          ? ": "
+                             : " lost its part: ") +
+         HowText(*seat.exit);
+}
+
+/// The job ends by the part that was lost there.
+void BlameSeat(JobRecord& record, const Seat& seat) {
+  Exit& exit = *record.exit;
+  exit.code = exit.code == 0 ? 1 : exit.code;
+  exit.signal = 0;
+  exit.is_known = true;
+  exit.failure = SeatFailure(record, seat);
+}
+
+}  // namespace
+
+void Controller::Send(const JobRecord& record, Order order) {
+  const auto send_to = [&](const std::string& node) {
+    Order one = order;
+    std::visit([&](auto& inner) { inner.node = node; }, one);
+    effects_.orders.push_back(std::move(one));
+  };
+  if (record.gang.empty()) return send_to(record.node);
+  for (const Seat& seat : record.gang) {
+    if (!seat.exit) send_to(seat.node);
+  }
+}
+
+void Controller::Launch(const JobRecord& record, Time now) {
+  if (record.gang.empty()) {
+    effects_.orders.push_back(LaunchOrder{record, record.node, 0});
+    return;
+  }
+  for (std::uint32_t seat = 0; seat < record.gang.size(); ++seat) {
+    const std::string& node = record.gang[seat].node;
+    effects_.orders.push_back(LaunchOrder{PartOn(record, node), node, seat});
+  }
+  preparing_[record.id] = AddSaturating(now, kPrepareWithin);
+}
+
+void Controller::OnPrepared(JobId job, std::uint32_t attempt, const std::string& node, std::uint16_t port, Time now) {
+  const auto found = live_.find(job);
+  if (found == live_.end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
+  JobRecord& record = found->second;
+  const auto seat = std::ranges::find(record.gang, node, &Seat::node);
+  if (seat == record.gang.end()) return;
+  seat->port = port;
+  if (record.was_let_go || record.state != JobState::kStarting) return;
+  if (std::ranges::any_of(record.gang, [](const Seat& one) { return one.port == 0 || one.exit; })) return;
+  record.was_let_go = true;
+  preparing_.erase(job);
+  Note(job, "all of its " + std::to_string(record.gang.size()) + " machines are ready", now);
+  Persist(record);
+  LetGo(record);
+}
+
+void Controller::LetGo(const JobRecord& record) {
+  if (record.gang.empty()) return;
+  std::vector<SeatAddress> addresses;
+  for (const Seat& seat : record.gang) addresses.push_back({"", seat.port});
+  Send(record, GoOrder{record.id, record.attempt, std::move(addresses), ""});
+}
+
+// A machine that says nothing keeps the others waiting for ever, with all their GPUs.
+void Controller::FollowPreparing(Time now) {
+  for (auto at = preparing_.begin(); at != preparing_.end();) {
+    const auto [job, until] = *at;
+    if (until > now) {
+      next_wakeup_ = std::min(next_wakeup_, until);
+      ++at;
+      continue;
+    }
+    at = preparing_.erase(at);
+    JobRecord& record = live_.at(job);
+    if (record.was_let_go || record.state != JobState::kStarting) continue;
+    const auto late = std::ranges::find_if(record.gang, [](const Seat& seat) { return seat.port == 0 && !seat.exit; });
+    if (late == record.gang.end()) continue;
+    if (until == kNoTime) {
+      UndoGang(record, "the controller was restarted while its machines were getting ready", now);
+      continue;
+    }
+    UndoGang(record,
+             WhereText(*late) + " did not prepare its part within " +
+                 std::to_string(std::chrono::duration_cast<std::chrono::seconds>(kPrepareWithin).count()) + " s",
+             now);
+  }
+}
+
+void Controller::UndoGang(JobRecord& record, const std::string& why, Time now) {
+  preparing_.erase(record.id);
+  if (record.stop_intent == StopIntent::kNone)
+    record.stop_intent = record.is_foreground ? StopIntent::kCancel : StopIntent::kRequeue;
+  record.state = JobState::kStopping;
+  record.reason = why;
+  Note(record.id, "undone on all machines: " + why, now);
+  Persist(record);
+  Send(record, StopOrder{record.id, 0, Duration(0), ""});
+  Announce(record);
+}
+
+bool Controller::EndSeat(JobRecord& record, const std::string& node, const Exit& exit, Time at, Time now) {
+  const auto seat = std::ranges::find(record.gang, node, &Seat::node);
+  if (seat == record.gang.end() || seat->exit) return false;
+  const bool is_head = seat == record.gang.begin();
+  Exit own = exit;
+  own.steps.clear();
+  seat->exit = own;
+  preparing_.erase(record.id);
+  // Its first process says how the job ends, or before it whoever lost its part; what ends because of that says
+  // nothing, and neither does what a stop or the time limit ends.
+  const bool is_lost = !is_head && record.stop_intent == StopIntent::kNone && !exit.hit_time_limit;
+  if (!record.exit) {
+    record.exit = own;
+    record.ended = std::max(at, record.started);
+    if (is_lost) BlameSeat(record, *seat);
+    else if (is_head && !own.failure.empty()) record.exit->failure = SeatFailure(record, *seat);
+    if (is_lost) Note(record.id, record.exit->failure, now);
+  } else if (is_head && record.exit->failure.empty()) {
+    own.hit_time_limit = own.hit_time_limit || record.exit->hit_time_limit;
+    record.exit = std::move(own);
+  } else if (is_lost && !exit.failure.empty() && record.exit->failure.empty() && record.exit->code != 0 &&
+             !record.exit->hit_time_limit) {
+    // Its tasks were missed by the first machine before it said so itself.
+    record.exit->failure = SeatFailure(record, *seat);
+    Note(record.id, record.exit->failure, now);
+  }
+  // Steps are listed where they were called; on the other machines there are parts of them.
+  if (is_head) record.exit->steps = exit.steps;
+  const bool is_over = std::ranges::all_of(record.gang, [](const Seat& one) { return one.exit.has_value(); });
+  if (is_over) return true;
+  // Whatever stops a gang has told all of it; a machine that may have missed it is told when it comes back.
+  const bool were_told = record.state == JobState::kStopping;
+  record.state = JobState::kStopping;
+  if (record.stop_intent == StopIntent::kNone) record.reason = "its other machines are being stopped";
+  Persist(record);
+  if (!were_told) Send(record, StopOrder{record.id, 0, Duration(-1), ""});
+  Announce(record);
+  return false;
+}
+
+}  // namespace divvy

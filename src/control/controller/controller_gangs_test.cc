@@ -1,0 +1,598 @@
+// Jobs on the machines of agents, and gangs over several: prepared everywhere before anybody goes, ended everywhere
+// before anything is free.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+
+#include "control/controller/controller_machines_test_world.h"
+#include "control/controller/start_reason.h"
+
+namespace divvy {
+namespace controller_gangs_test {
+
+using namespace std::chrono_literals;
+
+TEST(Machines, AJobIsLaunchedWhereItsGpusAre) {
+  Machines world(2, 2);
+  const JobId first = world.Submit(2), second = world.Submit(2);
+  const Effects effects = world.Turn();
+  EXPECT_EQ(Machines::Told<LaunchOrder>(effects, first), Names{"n1"});
+  EXPECT_EQ(Machines::Told<LaunchOrder>(effects, second), Names{"n2"});
+  EXPECT_EQ(world.Of(second).node, "n2");
+  // Another machine has no say in it.
+  world.End(second, "n2", 0);
+  EXPECT_EQ(World::EndOf(world.Turn(), second), JobState::kSucceeded);
+  divvy::Exit exit;
+  world.controller_.OnExited(first, 1, exit, world.now_, world.now_, "n2");
+  EXPECT_EQ(world.StateOf(first), JobState::kStarting);
+  EXPECT_EQ(Machines::Told<ForgetOrder>(world.Turn(), first), Names{"n2"});
+}
+
+TEST(Machines, AGangsStepsAreThoseOfTheMachineWithItsScript) {
+  Machines world(2, 2);
+  const JobId job = world.SubmitGang(2, 2);
+  world.Turn();
+  world.StartGang(job);
+  divvy::Exit exit;
+  exit.steps = "elsewhere";
+  world.controller_.OnExited(job, 1, exit, world.now_, world.now_, SeatsOf(world.Of(job))[1].node);
+  exit.steps = "here";
+  world.controller_.OnExited(job, 1, exit, world.now_, world.now_, SeatsOf(world.Of(job))[0].node);
+  const Effects effects = world.Turn();
+  ASSERT_EQ(effects.finished.size(), 1u);
+  EXPECT_EQ(effects.finished.front().exit->steps, "here");
+  for (const Seat& seat : effects.finished.front().gang) EXPECT_EQ(seat.exit->steps, "");
+}
+
+TEST(Machines, AGangThatMissedAMachinesTasksFirstNamesThatMachine) {
+  Machines world(2, 2);
+  const JobId job = world.SubmitGang(2, 2);
+  world.Turn();
+  world.StartGang(job);
+  world.Turn();
+  // Its first machine has seen the tasks of the other go before that says why.
+  world.End(job, "n1", 143);
+  world.End(job, "n2", 1, "the job's step process on this machine has ended");
+  const Effects effects = world.Turn();
+  ASSERT_EQ(effects.finished.size(), 1u);
+  EXPECT_EQ(effects.finished.front().exit->code, 143);
+  EXPECT_EQ(effects.finished.front().reason, "node n2 lost its part: the job's step process on this machine has ended");
+}
+
+TEST(Machines, NothingGoesToAMachineBeforeItIsAccountedForOrWhileItIsLost) {
+  Machines world(0);
+  world.controller_.OnNodeRow(MachineRow("n1", 2));
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.request.gpus = 2;
+  const auto job = world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory());
+  ASSERT_TRUE(job);
+  EXPECT_TRUE(World::Launched(world.Turn()).empty());
+  world.controller_.OnNodeAccounted("n1");
+  world.controller_.OnNodeLost("n1", world.now_);
+  EXPECT_TRUE(World::Launched(world.Turn()).empty());
+  world.controller_.OnNodeBack("n1");
+  EXPECT_EQ(World::Launched(world.Turn()), std::vector{job->id});
+}
+
+TEST(Machines, ALostMachineKeepsItsJobsUntilItIsFenced) {
+  Machines world(2, 2);
+  const JobId job = world.Submit(2);
+  world.Turn();
+  world.controller_.OnStarted(job, 1, world.now_, "n1");
+  world.controller_.OnNodeLost("n1", world.now_);
+  world.Turn();
+  EXPECT_EQ(world.StateOf(job), JobState::kRunning);
+  world.controller_.OnNodeFenced("n1", world.now_);
+  const Effects effects = world.Turn();
+  EXPECT_EQ(Machines::Told<LaunchOrder>(effects, job), Names{"n2"});
+  EXPECT_EQ(world.Of(job).restarts, 1U);
+  // What the old run may say is of no interest.
+  divvy::Exit exit;
+  world.controller_.OnExited(job, 1, exit, world.now_, world.now_, "n1");
+  EXPECT_EQ(world.StateOf(job), JobState::kStarting);
+}
+
+TEST(Machines, ADrainedMachineStopsItsJobsAtTheDeadlineAndTheyGoElsewhere) {
+  Machines world(1, 2);
+  const JobId job = world.Submit(2);
+  world.Turn();
+  world.controller_.OnStarted(job, 1, world.now_, "n1");
+  NodeRow row = MachineRow("n1", 2);
+  row.work = NodeWork::kDraining;
+  row.drain_deadline = world.now_ + 1h;
+  row.reason = "disk, by root";
+  world.controller_.OnNodeRow(row);
+  world.Come("n2", 2);
+  EXPECT_TRUE(Machines::Told<StopOrder>(world.Turn(), job).empty());
+  EXPECT_LE(world.controller_.next_wakeup(), world.now_ + 1h);
+  world.now_ += 1h;
+  EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), Names{"n1"});
+  EXPECT_NE(world.Of(job).reason.find("disk"), std::string::npos) << world.Of(job).reason;
+  world.End(job, "n1", 143);
+  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), Names{"n2"});
+}
+
+TEST(Machines, AGpuThatIsGoneIsAtFaultAsLongAsSomethingRunsThere) {
+  Machines world(1, 2);
+  const JobId job = world.Submit(1);
+  world.Turn();
+  NodeRow row = MachineRow("n1", 1);
+  world.controller_.OnNodeRow(row);
+  world.Turn();
+  EXPECT_EQ(world.controller_.cluster().node(1).capacity.gpus.size(), 2U);
+  EXPECT_EQ(world.controller_.cluster().node(1).free().size(), 0);
+  world.End(job, "n1", 0);
+  world.controller_.OnNodeRow(row);
+  world.Turn();
+  EXPECT_EQ(world.controller_.cluster().node(1).capacity.gpus.size(), 1U);
+  EXPECT_EQ(world.controller_.cluster().free_count(), 1);
+}
+
+TEST(Gangs, AllMachinesPrepareBeforeAnyGoes) {
+  Machines world(3, 4);
+  const JobId job = world.SubmitGang(2, 4);
+  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), (Names{"n1", "n2"}));
+  world.Prepare(job, "n1");
+  EXPECT_TRUE(Machines::Told<GoOrder>(world.Turn(), job).empty());
+  world.controller_.OnStarted(job, 1, world.now_, "n1");  // A lie.
+  EXPECT_EQ(world.StateOf(job), JobState::kStarting);
+  world.Prepare(job, "n2");
+  const Effects effects = world.Turn();
+  EXPECT_EQ(Machines::Told<GoOrder>(effects, job), (Names{"n1", "n2"}));
+  ASSERT_EQ(effects.batch.updates.size(), 1U);
+  EXPECT_TRUE(effects.batch.updates[0].was_let_go);
+  world.controller_.OnStarted(job, 1, world.now_, "n2");
+  EXPECT_EQ(world.StateOf(job), JobState::kStarting);
+  world.controller_.OnStarted(job, 1, world.now_, "n1");
+  EXPECT_EQ(world.StateOf(job), JobState::kRunning);
+}
+
+TEST(Gangs, TheFirstMachinesEndStopsTheOthersAndItsCodeIsTheJobs) {
+  Machines world(2, 4);
+  const JobId job = world.SubmitGang(2, 4);
+  world.Turn();
+  world.StartGang(job);
+  world.Turn();
+  world.End(job, "n1", 3);
+  Effects effects = world.Turn();
+  EXPECT_EQ(Machines::Told<StopOrder>(effects, job), Names{"n2"});
+  EXPECT_EQ(world.StateOf(job), JobState::kStopping);
+  EXPECT_EQ(world.controller_.cluster().free_count(), 0);
+  world.End(job, "n2", 143);
+  effects = world.Turn();
+  ASSERT_EQ(World::EndOf(effects, job), JobState::kFailed);
+  EXPECT_EQ(effects.finished[0].exit->code, 3);
+  EXPECT_EQ(world.controller_.cluster().free_count(), 8);
+}
+
+TEST(Gangs, ItsMachinesAreToldOnceHoweverManyEndOneAfterTheOther) {
+  Machines world(4, 4);
+  const JobId job = world.SubmitGang(4, 4);
+  world.Turn();
+  world.StartGang(job);
+  world.Turn();
+  world.End(job, "n1", 0);
+  EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), (Names{"n2", "n3", "n4"}));
+  world.End(job, "n3", 0);
+  EXPECT_TRUE(Machines::Told<StopOrder>(world.Turn(), job).empty());
+  world.End(job, "n2", 0);
+  EXPECT_TRUE(Machines::Told<StopOrder>(world.Turn(), job).empty());
+  world.End(job, "n4", 0);
+  EXPECT_EQ(World::EndOf(world.Turn(), job), JobState::kSucceeded);
+}
+
+TEST(Gangs, WhatCannotBePreparedUndoesAllAndSaysWhy) {
+  Machines world(2, 4);
+  const JobId job = world.SubmitGang(2, 4);
+  world.Turn();
+  world.Prepare(job, "n1");
+  world.End(job, "n2", 127, "there is no user ada");
+  EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), Names{"n1"});
+  world.Prepare(job, "n1");  // Said again: too late.
+  EXPECT_TRUE(Machines::Told<GoOrder>(world.Turn(), job).empty());
+  world.End(job, "n1", 143);
+  const Effects effects = world.Turn();
+  ASSERT_EQ(World::EndOf(effects, job), JobState::kFailed);
+  EXPECT_NE(effects.finished[0].reason.find("node n2 could not prepare its part: there is no user ada"),
+            std::string::npos)
+      << effects.finished[0].reason;
+}
+
+TEST(Gangs, AMachineThatLosesItsPartEndsTheJobAndIsNamed) {
+  Machines world(2, 4);
+  const JobId job = world.SubmitGang(2, 4);
+  world.Turn();
+  world.StartGang(job);
+  world.Turn();
+  world.controller_.OnVanished(job, 1, Controller::Vanished::kUnseen, world.now_, "n2");
+  EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), Names{"n1"});
+  world.End(job, "n1", 143);
+  const Effects effects = world.Turn();
+  ASSERT_EQ(World::EndOf(effects, job), JobState::kFailed);
+  EXPECT_NE(effects.finished[0].reason.find("node n2 lost its part"), std::string::npos) << effects.finished[0].reason;
+}
+
+TEST(Gangs, AMachineThatLosesItsPartIsATryThatCounts) {
+  Machines world(2, 4);
+  const JobId job = world.SubmitGang(2, 4, 2);
+  world.Turn();
+  world.StartGang(job);
+  world.Turn();
+  world.End(job, "n2", 1, "the job's step process on this machine has ended");
+  world.End(job, "n1", 143);
+  EXPECT_EQ(World::EndOf(world.Turn(), job), std::nullopt);
+  EXPECT_EQ(world.Of(job).reason,
+            "try 1 of 3 ended: node n2 lost its part: the job's step process on this machine has ended; tries again "
+            "after 10 s");
+  world.now_ += 10s;
+  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), (Names{"n1", "n2"}));
+  // Its own program is not there: the same everywhere.
+  world.StartGang(job);
+  world.End(job, "n1", 127, "cannot run 'nosuchprog': No such file or directory");
+  world.End(job, "n2", 143);
+  const Effects effects = world.Turn();
+  ASSERT_EQ(World::EndOf(effects, job), JobState::kFailed);
+  EXPECT_EQ(effects.finished[0].reason, "node n1: cannot run 'nosuchprog': No such file or directory");
+}
+
+TEST(Gangs, TheTimeLimitIsNobodysLoss) {
+  Machines world(2, 4);
+  const JobId job = world.SubmitGang(2, 4, 1);
+  world.Turn();
+  world.StartGang(job);
+  world.Turn();
+  divvy::Exit limit;
+  limit.hit_time_limit = true;
+  // Each machine keeps the limit; one says so first.
+  world.controller_.OnExited(job, 1, limit, world.now_, world.now_, "n2");
+  limit.code = 143;
+  limit.signal = 15;
+  limit.hit_time_limit = false;
+  world.controller_.OnExited(job, 1, limit, world.now_, world.now_, "n1");
+  const Effects effects = world.Turn();
+  ASSERT_EQ(World::EndOf(effects, job), JobState::kTimedOut);
+  EXPECT_EQ(effects.finished[0].exit->code, 143);
+  EXPECT_TRUE(effects.batch.history.empty()) << effects.batch.history[0].text;
+}
+
+TEST(Gangs, WhatFollowsFromTheFirstCauseSaysNothing) {
+  Machines world(2, 4);
+  const JobId job = world.SubmitGang(2, 4);
+  world.Turn();
+  world.End(job, "n1", 1, "cannot open '/nope/x' for writing: No such file or directory");
+  world.End(job, "n2", 1, "the job's step process does not listen for other machines");
+  const Effects effects = world.Turn();
+  ASSERT_EQ(World::EndOf(effects, job), JobState::kFailed);
+  EXPECT_EQ(effects.finished[0].reason,
+            "node n1 could not prepare its part: cannot open '/nope/x' for writing: No such file or directory");
+  EXPECT_TRUE(effects.batch.history.empty()) << effects.batch.history[0].text;
+}
+
+TEST(Gangs, ACancelledOnesExitIsThatOfItsFirstProcess) {
+  Machines world(2, 4);
+  const JobId job = world.SubmitGang(2, 2), unseen = world.SubmitGang(2, 2);
+  world.Turn();
+  for (const JobId one : {job, unseen}) {
+    world.StartGang(one);
+    ASSERT_TRUE(world.controller_.Cancel(one, 0, Duration(-1), "", world.ada_, world.now_));
+    world.End(one, "n2", 0);
+  }
+  world.Turn();
+  world.End(job, "n1", 143);
+  // Its supervisor and its guard were killed.
+  divvy::Exit nobody_saw;
+  nobody_saw.is_known = false;
+  world.controller_.OnExited(unseen, 1, nobody_saw, world.now_, world.now_, "n1");
+  const Effects effects = world.Turn();
+  ASSERT_EQ(effects.finished.size(), 2u);
+  EXPECT_EQ(effects.finished[0].exit->code, 143);
+  EXPECT_EQ(effects.finished[1].state, JobState::kCancelled);
+  EXPECT_FALSE(effects.finished[1].exit->is_known);
+}
+
+TEST(Gangs, WhoseStartIsWaitedForIsSaid) {
+  Machines world(3, 4);
+  const JobId job = world.SubmitGang(3, 4);
+  world.Turn();
+  EXPECT_EQ(StateReason(world.controller_, world.Of(job)),
+            "waits for node n1 and 2 more to prepare their parts, 60 s at most");
+  world.Prepare(job, "n1");
+  world.Prepare(job, "n3");
+  EXPECT_EQ(StateReason(world.controller_, world.Of(job)), "waits for node n2 to prepare its part, 60 s at most");
+  world.Prepare(job, "n2");
+  EXPECT_EQ(StateReason(world.controller_, world.Of(job)), "first in line");
+}
+
+/// In the order in which they are kept.
+std::vector<std::string> HistoryOf(const Effects& effects) {
+  std::vector<std::string> texts;
+  for (const Batch::HistoryLine& line : effects.batch.history) texts.push_back(line.text);
+  return texts;
+}
+
+TEST(Machines, WhereEarlierRunsWereStaysInTheHistory) {
+  Machines world(2, 2);
+  const JobId job = world.Submit(2, 0, {}, 1);
+  world.Turn();
+  const Time start = world.now_;
+  world.controller_.OnStarted(job, 1, start, "n1");
+  world.now_ += 5s;
+  world.End(job, "n1", 1);
+  Effects effects = world.Turn();
+  EXPECT_EQ(HistoryOf(effects),
+            (std::vector<std::string>{"run 1 started on n1 (GPUs 0-1): first in line",
+                                      "try 1 of 2 ended with exit code 1; tries again after 10 s"}));
+  EXPECT_EQ(effects.batch.history[0].at, start);
+  ASSERT_EQ(effects.batch.past_runs.size(), 1u);
+  EXPECT_EQ(effects.batch.past_runs[0].state, JobState::kFailed);
+  world.now_ += 10s;
+  world.Turn();
+  world.controller_.OnVanished(job, 2, Controller::Vanished::kNeverStarted, world.now_, "n1");
+  EXPECT_EQ(HistoryOf(world.Turn()), (std::vector<std::string>{"the daemon was restarted before it could start"}));
+  world.controller_.OnStarted(job, 3, world.now_, "n1");
+  world.End(job, "n1", 2);
+  effects = world.Turn();
+  ASSERT_EQ(effects.finished.size(), 1u);
+  // So does how it ended before it was queued again.
+  JobSpec spec;
+  spec.command = {"true"};
+  ASSERT_TRUE(world.controller_.RequeueEnded(effects.finished[0], spec, {}, {}, false, world.ada_, world.now_));
+  EXPECT_EQ(HistoryOf(world.Turn()), (std::vector<std::string>{"run 3 started on n1 (GPUs 0-1): first in line",
+                                                               "failed: exit code 2", "queued again by ada"}));
+}
+
+TEST(Gangs, WhoDoesNotPrepareInTimeIsNamedAndTheJobWaitsAgain) {
+  Machines world(2, 4);
+  const JobId job = world.SubmitGang(2, 4);
+  world.Turn();
+  world.Prepare(job, "n1");
+  world.Turn();
+  EXPECT_LE(world.controller_.next_wakeup(), world.now_ + Controller::kPrepareWithin);
+  world.now_ += Controller::kPrepareWithin;
+  EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), (Names{"n1", "n2"}));
+  EXPECT_NE(world.Of(job).reason.find("node n2"), std::string::npos) << world.Of(job).reason;
+  world.End(job, "n1", 143);
+  world.End(job, "n2", 143);
+  EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), (Names{"n1", "n2"}));
+  EXPECT_EQ(world.Of(job).attempt, 2U);
+}
+
+TEST(Gangs, AFencedMachineIsOutAndTheJobGoesWhereThereIsRoom) {
+  Machines world(3, 4);
+  const JobId job = world.SubmitGang(2, 4);
+  world.Turn();
+  world.StartGang(job);
+  world.Turn();
+  world.controller_.OnNodeLost("n2", world.now_);
+  world.controller_.OnNodeFenced("n2", world.now_);
+  EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), Names{"n1"});
+  world.End(job, "n1", 143);
+  const Effects effects = world.Turn();
+  EXPECT_EQ(Machines::Told<LaunchOrder>(effects, job), (Names{"n1", "n3"}));
+  ASSERT_FALSE(effects.batch.history.empty());
+  EXPECT_EQ(effects.batch.history.back().text, "queued again: node n2 was cut off and has stopped its jobs");
+}
+
+TEST(Gangs, WhoWaitsForAMachineThatIsGoneForGoodIsLetGoByAnAdministrator) {
+  Machines world(3, 4);
+  const JobId job = world.SubmitGang(2, 4);
+  world.Turn();
+  world.StartGang(job);
+  const JobId alone = world.Submit(1);
+  world.Turn();
+  ASSERT_EQ(world.Of(alone).node, "n3");
+  world.controller_.OnStarted(alone, 1, world.now_, "n3");
+  world.Turn();
+  world.controller_.OnNodeAway("n2");
+  static_cast<void>(world.controller_.Cancel(job, 0, Duration(-1), "", world.ada_, world.now_));
+  world.End(job, "n1", 143);
+  world.Turn();
+  ASSERT_EQ(world.StateOf(job), JobState::kStopping);
+  EXPECT_NE(StateReason(world.controller_, world.Of(job)).find("; node n2 is away"), std::string::npos);
+  world.controller_.OnNodeGone("n2", world.now_);
+  world.controller_.OnNodeRemoved("n2");
+  world.controller_.OnNodeGone("n3", world.now_);
+  world.controller_.OnNodeRemoved("n3");
+  const Effects effects = world.Turn();
+  EXPECT_EQ(world.controller_.Find(job), nullptr) << "it was cancelled";
+  EXPECT_EQ(world.StateOf(alone), JobState::kStarting) << "on n1, whose GPUs are free";
+  EXPECT_EQ(world.Of(alone).node, "n1");
+}
+
+TEST(Gangs, WhatIsStoppedElsewhereHoldsAMachineThatIsGoneForGoodUntilItHasEnded) {
+  Machines world(2, 4);
+  const JobId job = world.SubmitGang(2, 4);
+  world.Turn();
+  world.StartGang(job);
+  world.Turn();
+  world.controller_.OnNodeAway("n2");
+  world.controller_.OnNodeGone("n2", world.now_);
+  world.controller_.OnNodeRemoved("n2");
+  EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), Names{"n1"});
+  EXPECT_EQ(world.controller_.CheckInvariants(), "");
+  world.End(job, "n1", 143);
+  world.Turn();
+  EXPECT_EQ(world.StateOf(job), JobState::kQueued);
+  EXPECT_EQ(world.controller_.cluster().node(*world.controller_.cluster().FindNode("n2")).capacity.gpus.size(), 0U);
+  EXPECT_EQ(world.controller_.CheckInvariants(), "");
+}
+
+TEST(Gangs, CancellingReachesAllMachinesOnceEach) {
+  Machines world(2, 4);
+  const JobId job = world.SubmitGang(2, 4);
+  world.Turn();
+  ASSERT_TRUE(world.controller_.Cancel(job, 0, Duration(-1), "", world.ada_, world.now_));
+  EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), (Names{"n1", "n2"}));
+  world.End(job, "n2", 143);
+  world.End(job, "n1", 143);
+  EXPECT_EQ(World::EndOf(world.Turn(), job), JobState::kCancelled);
+}
+
+TEST(Gangs, ARestartUndoesWhatWasGettingReadyAndKeepsWhatWentOn) {
+  Machines before(2, 4);
+  const JobId ready = before.SubmitGang(2, 2), unready = before.SubmitGang(2, 2);
+  before.Turn();
+  before.StartGang(ready);
+  before.Prepare(unready, "n1");
+  before.Turn();
+  Machines after(2, 4);
+  std::vector<JobRecord> live;
+  for (const auto& [id, record] : before.controller_.live()) live.push_back(record);
+  after.controller_.Load(live, {}, 100, 2, World::NoHistory());
+  Effects effects = after.Turn();
+  EXPECT_EQ(Machines::Told<StopOrder>(effects, unready), (Names{"n1", "n2"}));
+  EXPECT_TRUE(Machines::Told<StopOrder>(effects, ready).empty());
+  // Who comes back may not have heard that they may go.
+  after.controller_.OnNodeAccounted("n2");
+  EXPECT_EQ(Machines::Told<GoOrder>(after.Turn(), ready), (Names{"n1", "n2"}));
+}
+
+/// Machines that do as they are told, late and in any order, and sometimes fail, vanish or are fenced.
+class History {
+ public:
+  explicit History(unsigned seed) : random_(seed), world_(4, 4, 2) {}
+
+  void Run(int steps) {
+    for (int i = 0; i < steps; ++i) {
+      Step();
+      Follow(world_.Turn());
+      Check();
+    }
+    // All that was begun comes to an end.
+    draining_ = true;
+    for (int i = 0; i < 4000 && !world_.controller_.live().empty(); ++i) {
+      Step();
+      Follow(world_.Turn());
+      Check();
+    }
+    EXPECT_TRUE(world_.controller_.live().empty());
+    EXPECT_EQ(world_.controller_.cluster().free_count(), 18);
+  }
+
+ private:
+  struct Part {
+    std::uint32_t attempt = 0;
+    bool is_gang = false;
+    bool is_prepared = false;
+    bool may_go = false;
+    bool is_stopping = false;
+    bool runs = false;
+  };
+  int Draw(int below) { return static_cast<int>(random_() % static_cast<unsigned>(below)); }
+
+  void Step() {
+    world_.now_ += std::chrono::seconds(Draw(5));
+    const int what = Draw(10);
+    if (what < 2 && !draining_) {
+      if (Draw(2) == 0) world_.Submit(1 + Draw(4));
+      else world_.SubmitGang(2 + Draw(2), 1 + Draw(4));
+      return;
+    }
+    if (what == 2 && Draw(6) == 0) {
+      const std::string node = "n" + std::to_string(1 + Draw(4));
+      world_.controller_.OnNodeLost(node, world_.now_);
+      if (Draw(2) == 0) {
+        world_.controller_.OnNodeFenced(node, world_.now_);
+        std::erase_if(parts_, [&](const auto& part) { return part.first.second == node; });
+      }
+      world_.controller_.OnNodeBack(node);
+      return;
+    }
+    if (parts_.empty()) return;
+    auto at = parts_.begin();
+    std::advance(at, Draw(static_cast<int>(parts_.size())));
+    const auto [job, node] = at->first;
+    Part& part = at->second;
+    if (part.is_stopping || (what == 3 && Draw(8) == 0)) return End(at, 1, "");
+    if (what == 4 && Draw(10) == 0) return Vanish(at);
+    if (part.is_gang && !part.is_prepared) {
+      part.is_prepared = true;
+      return world_.controller_.OnPrepared(job, part.attempt, node, 99, world_.now_);
+    }
+    if (!part.runs && (!part.is_gang || part.may_go)) {
+      part.runs = true;
+      return world_.controller_.OnStarted(job, part.attempt, world_.now_, node);
+    }
+    const JobRecord* record = world_.controller_.Find(job);
+    const bool is_head = record != nullptr && record->node == node;
+    if (part.runs && is_head && (draining_ || Draw(3) == 0)) End(at, Draw(3) == 0 ? 7 : 0, "");
+  }
+
+  using Parts = std::map<std::pair<JobId, std::string>, Part>;
+  void End(Parts::iterator at, int code, const std::string& failure) {
+    const auto [job, node] = at->first;
+    const std::uint32_t attempt = at->second.attempt;
+    parts_.erase(at);
+    divvy::Exit exit;
+    exit.code = code;
+    exit.failure = failure;
+    world_.controller_.OnExited(job, attempt, exit, world_.now_, world_.now_, node);
+  }
+  void Vanish(Parts::iterator at) {
+    const auto [job, node] = at->first;
+    const std::uint32_t attempt = at->second.attempt;
+    parts_.erase(at);
+    world_.controller_.OnVanished(job, attempt, static_cast<Controller::Vanished>(Draw(3)), world_.now_, node);
+  }
+
+  void Follow(const Effects& effects) {
+    for (const Order& order : effects.orders) {
+      const std::pair key{JobOf(order), NodeOf(order)};
+      if (const auto* launch = std::get_if<LaunchOrder>(&order)) {
+        ASSERT_FALSE(parts_.contains(key)) << "job " << ToString(key.first) << " is launched twice on " << key.second;
+        Part part;
+        part.attempt = launch->record.attempt;
+        part.is_gang = !launch->record.gang.empty();
+        parts_[key] = part;
+        continue;
+      }
+      const auto at = parts_.find(key);
+      if (at == parts_.end()) continue;
+      if (std::holds_alternative<StopOrder>(order)) at->second.is_stopping = true;
+      if (const auto* go = std::get_if<GoOrder>(&order); go != nullptr && go->attempt == at->second.attempt) {
+        for (const auto& [other, part] : parts_) {
+          if (other.first != key.first) continue;
+          EXPECT_TRUE(part.is_prepared) << "one goes before all are ready";
+        }
+        at->second.may_go = true;
+      }
+    }
+  }
+
+  // One owner of each GPU, as the machines see it.
+  void Check() {
+    std::map<std::string, GpuSet> taken;
+    for (const auto& [key, part] : parts_) {
+      const JobRecord* record = world_.controller_.Find(key.first);
+      if (record == nullptr || record->attempt != part.attempt || !IsActive(record->state)) {
+        ADD_FAILURE() << "job " << ToString(key.first) << " is still on " << key.second;
+        continue;
+      }
+      for (const Seat& seat : SeatsOf(*record)) {
+        if (seat.node != key.second) continue;
+        EXPECT_TRUE((taken[key.second] & seat.gpus).empty());
+        taken[key.second] = taken[key.second] | seat.gpus;
+      }
+    }
+  }
+
+  std::mt19937 random_;
+  Machines world_;
+  Parts parts_;
+  bool draining_ = false;
+};
+
+TEST(Gangs, RandomHistoriesHaveOneOwnerAndNoPartIsLeftBehind) {
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    History(seed).Run(200);
+    ASSERT_FALSE(::testing::Test::HasFailure()) << "seed " << seed;
+  }
+}
+
+}  // namespace controller_gangs_test
+}  // namespace divvy

@@ -1,0 +1,102 @@
+// On which GPUs of their machine jobs with parts of GPUs are counted: together, so that whole ones are free, and those
+// that cannot be moved where they are (engine/server/paper.h). Their machine brings them there when that is needed.
+#include <algorithm>
+#include <utility>
+
+#include "control/controller/controller.h"
+#include "engine/server/paper.h"
+#include "model/gpus/gpu_portion.h"
+
+namespace divvy {
+
+// Beside those who share its GPU with it, or else on another one of its machine.
+Status Controller::GrowPortion(JobRecord& record, const GpuPortion& wanted) {
+  const Status fits = cluster_.SetPortion(record.id, wanted);
+  const RunningJob* job = cluster_.running(record.id);
+  if (fits || job->gpus.size() > 1 || MachineOf(job->node).stays.contains(record.id)) return fits;
+  const BookNode& node = cluster_.node(job->node);
+  const auto from = static_cast<GpuIndex>(job->gpus.ToVector().front());
+  const GpuShare share = PartsOf(wanted, node.capacity.gpus[from].memory_total);
+  const auto to = OtherGpuFor(node, from, job->gpus, CutGpus(node), share);
+  if (!to) return fits;
+  cluster_.SetPaper(record.id, GpuSet::Of({*to}));
+  record.gpus = cluster_.running(record.id)->gpus;
+  return cluster_.SetPortion(record.id, wanted);
+}
+
+void Controller::LoosenPaper(const JobRecord& record) {
+  Machine& machine = MachineOf(IndexOf(record.node).value_or(kOwnNode));
+  // Where a whole job was planned somebody may stay.
+  machine.is_paper_loose = machine.is_paper_loose || record.request.is_portioned() || !machine.stays.empty();
+}
+
+bool Controller::OnTenants(const std::string& name, const std::vector<Tenant>& tenants) {
+  const auto node = IndexOf(name);
+  if (!node) return false;
+  std::map<JobId, GpuSet> stays;
+  for (const Tenant& tenant : tenants) {
+    const JobRecord* record = Find(tenant.job);
+    const bool is_ours = record != nullptr && record->attempt == tenant.attempt && IsActive(record->state) &&
+                         record->request.is_portioned() && record->node == name;
+    if (is_ours && !tenant.can_move && tenant.gpus.size() == record->gpus.size()) stays[tenant.job] = tenant.gpus;
+  }
+  Machine& machine = MachineOf(*node);
+  if (machine.stays == stays) return false;
+  machine.stays = std::move(stays);
+  machine.is_paper_loose = true;
+  needs_plan_ = true;
+  return true;
+}
+
+void Controller::OnStuckGpus(const std::string& name, const std::map<GpuIndex, std::string>& stuck) {
+  const auto node = IndexOf(name);
+  if (!node || MachineOf(*node).stuck == stuck) return;
+  MachineOf(*node).stuck = stuck;
+  RefreshGpus(*node, observations(*node));
+}
+
+void Controller::PackPaper() {
+  for (NodeIndex node = kOwnNode; node < machines_.size(); ++node) {
+    if (machines_[node].is_away) continue;  // It would not hear of it.
+    if (std::exchange(machines_[node].is_paper_loose, false)) PackPaper(node);
+  }
+}
+
+// Who is on its way to its machine, or to its end, stays where it is counted.
+void Controller::PackPaper(NodeIndex node) {
+  if (node >= cluster_.nodes().size()) return;
+  const Machine& machine = machines_[node];
+  std::map<JobId, PaperTenant> tenants;
+  for (const auto& [gpu, sharers] : cluster_.node(node).sharers) {
+    for (const auto& [job, share] : sharers) {
+      const JobRecord& record = live_.at(job);
+      const bool is_part = record.request.is_portioned() && record.gang.empty();
+      if (!is_part || record.state != JobState::kRunning) continue;
+      const auto stays = machine.stays.find(job);
+      tenants[job] = {job, record.gpus, share, stays == machine.stays.end() ? GpuSet() : stays->second};
+    }
+  }
+  std::vector<PaperTenant> all;
+  for (const auto& [job, tenant] : tenants) all.push_back(tenant);
+  const std::vector<PaperMove> moves = PackOnPaper(cluster_.node(node), all, CutGpus(cluster_.node(node)));
+  for (const PaperMove& move : moves) SetPaper(live_.at(move.job), move.gpus);
+}
+
+GpuSet Controller::CutGpus(const BookNode& node) const {
+  GpuSet cut;
+  for (const auto& [gpu, sharers] : node.sharers) {
+    const auto has_slice = [this](const auto& sharer) { return !live_.at(sharer.first).request.slice.empty(); };
+    if (std::ranges::any_of(sharers, has_slice)) cut.Insert(gpu);
+  }
+  return cut;
+}
+
+void Controller::SetPaper(JobRecord& record, GpuSet gpus) {
+  cluster_.SetPaper(record.id, gpus);
+  record.gpus = gpus;
+  needs_plan_ = true;
+  Persist(record);
+  Send(record, PortionOrder{record.id, record.request.portion, gpus, ""});
+}
+
+}  // namespace divvy

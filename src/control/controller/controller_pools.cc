@@ -1,0 +1,361 @@
+// Pools: which of those that a job names may take it, what is full, and in which it runs.
+//
+// The caps of a pool are those of a group, called "pool NAME". A job that names several pools waits in those that are
+// open to it: where one of them is full it is offered to the others alone, and to all again when there is room. While
+// it waits it counts against the caps of all that it is offered to, so that no decision starts too many; what has
+// started counts in its own pool, and then the others are asked again.
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "base/text.h"
+#include "control/books/pool_parts.h"
+#include "control/books/record_parts.h"
+#include "control/controller/controller.h"
+
+namespace divvy {
+namespace {
+
+std::string GroupOf(const std::string& pool) { return std::string(kPoolGroup) + pool; }
+
+/// Of these the ones that give such a job as things are, or all where none does.
+std::vector<std::string> ThatFit(const std::vector<std::string>& names, const JobSpec& spec, const PoolBook& pools,
+                                 const Server& cluster) {
+  std::vector<std::string> fit;
+  for (const std::string& name : names) {
+    const PoolRow* row = pools.Find(name);
+    // A job that names no limit gets one that the pool has.
+    const Duration limit = row == nullptr || spec.time_limit > Duration(0) ? spec.time_limit : row->max_time;
+    const bool takes =
+        row == nullptr || (row->takes_jobs() && AdmitsPart(*row, {spec.request, limit, "", {}, false}, spec.pool));
+    if (takes && CheckFeasible(cluster, spec.request, name)) fit.push_back(name);
+  }
+  return fit.empty() ? names : fit;
+}
+
+}  // namespace
+
+Status Controller::UsePools(std::vector<PoolRow> rows) {
+  DIVVY_CHECK(pools_.Set(rows));
+  for (const PoolRow& row : rows) {
+    if (row.is_capped()) cluster_.SetGroupLimits(GroupOf(row.name), {row.running, row.gpus});
+  }
+  cluster_.SetPools(std::move(rows));
+  return {};
+}
+
+bool Controller::HasPool(const std::string& name) const { return divvy::HasPool(pools_, cluster_, name); }
+
+// --- Submission --------------------------------------------------------------------------------------------------
+
+// Where nobody has made pools and no machine is labelled with one, a pool is a word like any other.
+std::string Controller::PlacePool(const std::string& pool) const {
+  const auto is_known = [&](const std::string& name) { return HasPool(name); };
+  return pools_.empty() && std::ranges::none_of(PoolsIn(pool), is_known) ? "" : pool;
+}
+
+Status Controller::FillPool(JobSpec& spec) const {
+  if (!spec.pool.empty() && PlacePool(spec.pool).empty() && cluster_.has_many())
+    spec.notes.push_back("pool " + spec.pool + ": none is made here, so it is a label alone (divvy pools)");
+  if (pools_.empty()) return {};
+  const auto is_unknown = [&](const std::string& name) { return !HasPool(name); };
+  if (spec.dialect == Dialect::kValohai && std::ranges::any_of(PoolsIn(spec.pool), is_unknown)) {
+    // An environment of another place.
+    spec.notes.push_back("environment " + spec.pool + ": no pool here is called so");
+    spec.pool.clear();
+  }
+  if (spec.pool.empty() && pools_.Default() != nullptr) spec.pool = pools_.Default()->name;
+  const std::vector<std::string> names = PoolsIn(spec.pool);
+  if (names.empty()) return {};
+  DIVVY_CHECK(CheckPoolNames(names));
+  spec.pool = Join(names, ",");
+  // A pool that never gives this job anything bounds it in nothing.
+  const std::vector<std::string> fit = names.size() > 1 ? ThatFit(names, spec, pools_, cluster_) : names;
+  const PoolRow* row = pools_.Find(fit.front());
+  if (row == nullptr) return {};
+  if (spec.time_limit == Duration(0)) {
+    spec.time_limit = row->default_time > Duration(0) ? row->default_time : limits_.default_time_limit;
+    const bool is_too_long = spec.time_limit == Duration(0) || spec.time_limit > row->max_time;
+    if (row->max_time > Duration(0) && is_too_long) spec.time_limit = row->max_time;
+  }
+  if (row->is_exclusive && spec.request.is_heterogeneous()) {
+    return InvalidArgument(
+        "pool " + row->name +
+        " gives whole machines, which a heterogeneous job is not given; name another pool, or submit "
+        "each component as a job of its own");
+  }
+  if (fit.size() == 1 && row->is_exclusive) return TakeWholeMachines(*row, spec);
+  if (fit.size() == 1 && row->jobs_per_gpu > 1) ShareGpus(*row, spec);
+  return {};
+}
+
+Status Controller::CheckPoolNames(const std::vector<std::string>& names) const {
+  for (const std::string& name : names) {
+    if (HasPool(name)) continue;
+    std::vector<std::string> known;
+    for (const PoolRow& row : pools_.rows()) known.push_back(row.name);
+    return InvalidArgument("there is no pool '" + name + "'; there are " + Join(known, ", ") +
+                           " (divvy pools lists them)");
+  }
+  return {};
+}
+
+// What it asks for whole is its own in part, and it may borrow the rest. Jobs that cannot have parts of GPUs keep whole
+// ones.
+void Controller::ShareGpus(const PoolRow& pool, JobSpec& spec) {
+  Request& request = spec.request;
+  if (request.gpus == 0 || request.is_elastic() || request.is_gang() || request.is_portioned() ||
+      !request.slice.empty())
+    return;
+  request.portion.request = GpuShare(GpuShare::kWhole / pool.jobs_per_gpu);
+  request.portion.limit = GpuShare(GpuShare::kWhole);
+  spec.notes.push_back("--gpus " + std::to_string(request.gpus) + ": in pool " + pool.name + " " +
+                       std::to_string(pool.jobs_per_gpu) + " jobs share a GPU; " + PartsText(request.portion.request) +
+                       " of each is its own, and it borrows what the others leave idle");
+}
+
+// All GPUs of its machines are its own, as far as all machines with GPUs have the same number.
+Status Controller::TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const {
+  if (spec.request.gpus == 0 || spec.request.is_elastic() || spec.request.spreads_tasks || !spec.request.slice.empty())
+    return {};
+  int gpus = 0;
+  for (NodeIndex node = 0; node < cluster_.nodes().size(); ++node) {
+    const int has = static_cast<int>(
+        std::ranges::count_if(cluster_.node(node).capacity.gpus, std::not_fn(&GpuFacts::is_only_sliced)));
+    if (has == 0 || std::ranges::count(cluster_.PoolsOf(node), pool.name) == 0) continue;
+    if (gpus > 0 && has != gpus) return {};
+    gpus = has;
+  }
+  if (gpus <= spec.request.gpus) return {};
+  const int asked = std::exchange(spec.request.gpus, gpus);
+  if (pool.max_gpus && spec.request.gpus_in_all() > *pool.max_gpus) {
+    return LimitExceeded("pool " + pool.name + " gives whole machines, so it would have " +
+                         Plural(spec.request.gpus_in_all(), "GPU") + ", and max_gpus there is " +
+                         std::to_string(*pool.max_gpus) + "; " +
+                         (gpus > *pool.max_gpus ? "an administrator raises max_gpus, or name another pool with --pool"
+                                                : "give fewer --nodes, or name another pool with --pool"));
+  }
+  spec.notes.push_back("--gpus " + std::to_string(asked) + ": pool " + pool.name + " gives whole machines, with " +
+                       Plural(gpus, "GPU") + " each");
+  return {};
+}
+
+namespace {
+
+/// As Controller::CheckPools, of one component's list in a job whose own is `pool_of_job`.
+Result<std::string> CheckPoolsOf(const PoolBook& pools, const std::string& list, const PoolBook::Wish& wish,
+                                 const std::string& pool_of_job) {
+  std::optional<Error> first;
+  std::vector<std::string> refusals;
+  std::vector<std::string> usable;
+  bool is_taken = false;
+  for (const std::string& name : PoolsIn(list)) {
+    const PoolRow* row = pools.Find(name);
+    Status admitted = row == nullptr ? Status() : PoolBook::AdmitsUser(*row, wish);
+    const bool is_closed = row != nullptr && !row->takes_jobs();
+    if (admitted && !is_closed) usable.push_back(name);
+    if (row != nullptr && admitted) admitted = AdmitsPart(*row, wish, pool_of_job);
+    if (is_closed) {
+      admitted = FailedPrecondition("pool " + name + " takes no jobs: its state is " + std::string(Name(row->state)) +
+                                    "; name another pool with --pool");
+    }
+    is_taken = is_taken || admitted;
+    if (admitted) continue;
+    refusals.push_back(admitted.error().message);
+    if (!first) first = admitted.error();
+  }
+  if (first && !is_taken) return Error{first->code, Join(refusals, "; ")};
+  return Join(usable, ",");
+}
+
+}  // namespace
+
+// What a pool gives is counted for all components that are of it.
+Status Controller::FillComponentPools(JobSpec& spec, const Caller& caller) const {
+  const PoolBook::Wish wish{spec.request, spec.time_limit, caller.user.name, teams_.PathOf(spec.team), caller.is_admin};
+  DIVVY_TRY(spec.pool, CheckPools(spec.pool, wish));
+  for (std::size_t i = 1; i < spec.request.components(); ++i) {
+    std::string& pool = spec.request.others[i - 1].pool;
+    if (pool.empty() || pools_.empty()) continue;
+    DIVVY_CHECK(CheckPoolNames(PoolsIn(pool)));
+    for (const std::string& name : PoolsIn(pool)) {
+      const PoolRow* row = pools_.Find(name);
+      if (row != nullptr && row->is_exclusive)
+        return InvalidArgument("component " + std::to_string(i) + ": pool " + name +
+                               " gives whole machines, which a heterogeneous job is not given; name another pool");
+    }
+    DIVVY_TRY(pool, CheckPoolsOf(pools_, pool, wish, spec.pool));
+  }
+  return {};
+}
+
+Result<std::string> Controller::CheckPools(const std::string& list, const PoolBook::Wish& wish) const {
+  return CheckPoolsOf(pools_, list, wish, list);
+}
+
+PoolBook::Wish Controller::WishOf(const JobRecord& record) const {
+  return {record.request, record.time_limit, record.user.name, TeamsOf(record), false};
+}
+
+// --- Waiting -----------------------------------------------------------------------------------------------------
+
+std::vector<std::string> Controller::OpenPools(const JobRecord& record) const {
+  return OpenPoolsOf(pools_, cluster_, record, 0);
+}
+
+std::string Controller::PoolBar(const JobRecord& record) const {
+  if (pools_.empty()) return "";
+  std::vector<std::string> why;
+  for (std::size_t i = 0; i < record.request.components(); ++i) {
+    const std::vector<std::string> names = PoolsIn(PoolListOf(record.request, record.pool, i));
+    if (names.empty() || !OpenPoolsOf(pools_, cluster_, record, i).empty()) continue;
+    for (const std::string& name : names) {
+      std::string closed = WhyClosed(*pools_.Find(name), record);
+      if (!closed.empty() && std::ranges::count(why, closed) == 0) why.push_back(std::move(closed));
+    }
+  }
+  return why.empty() ? "" : "an administrator: " + Join(why, "; ");
+}
+
+std::string Controller::WhyClosed(const PoolRow& pool, const JobRecord& record) const {
+  if (!pool.starts_jobs())
+    return "pool " + pool.name + " starts no jobs: its state is " + std::string(Name(pool.state));
+  const Status admitted = AdmitsPart(pool, WishOf(record), record.pool);
+  return admitted ? "" : admitted.error().message;
+}
+
+std::vector<std::string> Controller::ClosedPools(const JobRecord& record) const {
+  std::vector<std::string> why;
+  const std::vector<std::string> names = PoolsIn(record.pool);
+  if (pools_.empty() || names.size() < 2) return why;
+  const std::vector<std::string> open = OpenPools(record);
+  for (const std::string& name : names) {
+    if (open.empty() || std::ranges::count(open, name) > 0) continue;
+    const PoolRow& pool = *pools_.Find(name);
+    std::string closed = WhyClosed(pool, record);
+    if (closed.empty()) {
+      const std::string group = GroupOf(name);
+      const int running = cluster_.group_running(group);
+      closed = "pool " + name;
+      if (pool.running > 0 && running >= pool.running)
+        closed += " runs " + std::to_string(running) + " of at most " + Plural(pool.running, "job");
+      else closed += " holds " + std::to_string(cluster_.group_gpus(group)) + " of at most " + Plural(pool.gpus, "GPU");
+    }
+    why.push_back(std::move(closed));
+  }
+  return why;
+}
+
+namespace {
+
+/// The first machine that has a part of this component.
+std::string FirstMachineOf(const JobRecord& record, std::size_t component) {
+  for (const Seat& seat : record.gang) {
+    for (const SeatPart& part : seat.parts) {
+      if (static_cast<std::size_t>(part.component) == component) return seat.node;
+    }
+  }
+  return record.node;
+}
+
+}  // namespace
+
+// All of the job counts in each pool that one of its components is in: as long as it waits in all that it is offered
+// to, as soon as it runs in the one of them that its machine is of.
+std::vector<GroupName> Controller::PoolGroupsOf(const JobRecord& record) const {
+  std::vector<GroupName> groups;
+  if (pools_.empty()) return groups;
+  const auto add = [&](const std::string& name) {
+    const PoolRow* row = pools_.Find(name);
+    const std::string group = GroupOf(name);
+    if (row != nullptr && row->is_capped() && std::ranges::count(groups, group) == 0) groups.push_back(group);
+  };
+  const bool runs = IsActive(record.state) && record.array_count == 0;
+  for (std::size_t i = 0; i < record.request.components(); ++i) {
+    const std::vector<std::string> named = PoolsIn(PoolListOf(record.request, record.pool, i));
+    if (named.empty()) continue;
+    if (!runs || (i == 0 && record.pool_of_run.empty())) {
+      std::ranges::for_each(OpenPoolsOf(pools_, cluster_, record, i), add);
+      continue;
+    }
+    if (i == 0) {
+      add(record.pool_of_run);
+      continue;
+    }
+    const auto node = IndexOf(FirstMachineOf(record, i));
+    const auto is_of = [&](const std::string& name) {
+      return node && std::ranges::count(cluster_.PoolsOf(*node), name);
+    };
+    const auto at = std::ranges::find_if(named, is_of);
+    add(at == named.end() ? named.front() : *at);
+  }
+  return groups;
+}
+
+// It counts in its own pool alone.
+void Controller::CountInItsPool(const JobRecord& record) {
+  const RunningJob* running = cluster_.running(record.id);
+  if (running == nullptr || !NamesSeveralPools(record)) return;
+  RunningJob job = *running;
+  job.groups = GroupsOf(record);
+  if (job.groups == running->groups) return;
+  cluster_.Finish(record.id);
+  cluster_.Adopt(std::move(job));
+}
+
+bool Controller::FollowPools() {
+  bool has_changed = false;
+  for (auto at = choosy_.begin(); at != choosy_.end();) {
+    const JobRecord* record = Find(*at);
+    const WaitingEntry* entry = record == nullptr ? nullptr : cluster_.waiting(*at);
+    if (entry == nullptr) {
+      // It may just have started.
+      const RunningJob* running = cluster_.running(*at);
+      const std::vector<GroupName> groups = running == nullptr ? std::vector<GroupName>() : running->groups;
+      if (running != nullptr && record != nullptr) {
+        CountInItsPool(*record);
+        has_changed = has_changed || cluster_.running(*at)->groups != groups;
+      }
+      at = choosy_.erase(at);
+      continue;
+    }
+    ++at;
+    const std::vector<std::string> open = OpenPools(*record);
+    if ((open.empty() ? record->pool : Join(open, ",")) == entry->pool &&
+        InOpenPools(pools_, cluster_, *record) == entry->request.others)
+      continue;
+    PutWaiting(*record);
+    has_changed = true;
+  }
+  return has_changed;
+}
+
+// --- Views -------------------------------------------------------------------------------------------------------
+
+std::map<std::string, Controller::PoolLoad> Controller::PoolLoads() const {
+  std::map<std::string, PoolLoad> loads;
+  for (const PoolRow& row : pools_.rows()) loads[row.name];
+  for (NodeIndex node = 0; node < cluster_.nodes().size(); ++node) {
+    const BookNode& machine = cluster_.node(node);
+    if (machine.capacity.cpus == 0 && machine.capacity.gpus.empty()) continue;
+    for (const std::string& pool : cluster_.PoolsOf(node)) loads[pool].nodes.push_back(node);
+  }
+  for (const auto& [id, record] : live_) {
+    if (record.pool.empty()) continue;
+    if (IsActive(record.state) && record.array_count == 0) {
+      const auto at = loads.find(record.pool_of_run);
+      if (at == loads.end()) continue;
+      at->second.running += 1;
+      at->second.gpus += GpusWorthOf(record);
+      continue;
+    }
+    if (!SomeWait(record)) continue;
+    const std::int64_t members = record.array_count > 0 ? static_cast<std::int64_t>(record.array_waiting.size()) : 1;
+    for (const std::string& name : PoolsIn(record.pool)) {
+      if (const auto at = loads.find(name); at != loads.end()) at->second.queued += members;
+    }
+  }
+  return loads;
+}
+
+}  // namespace divvy

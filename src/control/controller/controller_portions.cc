@@ -1,0 +1,165 @@
+// Jobs that have parts of GPUs, while they run: what they may have of them changes, and what they lend is taken back.
+// Who is on which GPU at this moment is for the node to say (docs/sharing.md); here it is what the plan says.
+#include <utility>
+
+#include "control/books/record_parts.h"
+#include "control/books/repay_consent.h"
+#include "control/controller/controller.h"
+#include "engine/server/explain.h"
+#include "model/gpus/gpu_portion.h"
+
+namespace divvy {
+namespace {
+
+/// `said` on top of what job `name` has; what cannot be said of it is refused with what can.
+Result<GpuPortion> Merged(const GpuPortion& before, const GpuPortion& said, const std::string& name) {
+  if (said == GpuPortion()) {
+    return InvalidArgument("write what it is to have: divvy resize " + name +
+                           " --gpus 0.5, --gpu-limit 1, --gpu-memory 20G, --gpu-memory-limit 40G or --compute 0.3");
+  }
+  const bool is_by_memory = said.memory > Bytes() || (before.is_by_memory() && said.request == GpuShare());
+  if (is_by_memory && said.limit > GpuShare()) {
+    return InvalidArgument("--gpu-limit is a part, and job " + name +
+                           " asks by memory; write --gpu-memory-limit SIZE, or ask by parts: --gpus 0.5");
+  }
+  if (!is_by_memory && said.memory_limit > Bytes()) {
+    return InvalidArgument("--gpu-memory-limit is of memory, and job " + name +
+                           " asks by parts; write --gpu-limit PART, or ask by memory: --gpu-memory 20G");
+  }
+  const GpuPortion after = Changed(before, said);
+  if (said.limit > GpuShare() && said.limit < after.request) {
+    return InvalidArgument("--gpu-limit " + PartsText(said.limit) + " is below what job " + name + " asks for (" +
+                           PartsText(after.request) + "); a limit is at least the request: --gpu-limit " +
+                           PartsText(after.request) + ", or lower both: --gpus " + PartsText(said.limit) +
+                           " --gpu-limit " + PartsText(said.limit));
+  }
+  if (said.memory_limit > Bytes() && said.memory_limit < after.memory) {
+    return InvalidArgument("--gpu-memory-limit is below what job " + name + " asks for (" + PortionText(before) +
+                           "); a limit is at least the request");
+  }
+  return after;
+}
+
+/// "0.25 to 0.8", and what is said of its time: "0.25 to 0.8 of a GPU, 0.3 of its time".
+std::string InFull(const GpuPortion& portion, const std::string& of) {
+  const std::string compute = ComputeText(portion);
+  return PortionText(portion) + " of " + of + (compute.empty() ? "" : ", " + compute);
+}
+
+}  // namespace
+
+Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portion, const Caller& caller, Time now,
+                                              const FindOutcome& outcome) {
+  const JobRecord* known = Find(id);
+  if (known == nullptr || IsWaiting(known->state) || known->array_count > 0) {
+    JobChanges changes;
+    if (known == nullptr) {
+      changes.portion = portion;
+      return Update(id, changes, caller, now, outcome);  // Says what is wrong.
+    }
+    if (!known->request.slice.empty())
+      return FailedPrecondition("job " + DisplayId(*known) + " asks for a slice " + known->request.slice +
+                                " of a GPU, whose size is its own; divvy update " + DisplayId(*known) +
+                                " --slice names another while it waits, and --gpus 0.5 a part in its place");
+    if (!known->request.is_portioned())
+      return FailedPrecondition("job " + DisplayId(*known) + " asks for whole GPUs; while it waits divvy update " +
+                                DisplayId(*known) +
+                                " --gpus 0.5 makes that a part of one, and --gpus N another number");
+    DIVVY_TRY(changes.portion, Merged(known->request.portion, portion, DisplayId(*known)));
+    const std::string asked = InFull(*changes.portion, known->request.gpus > 1 ? "each of its GPUs" : "a GPU");
+    DIVVY_TRY(const std::string done, Update(id, changes, caller, now, outcome));
+    static_cast<void>(done);
+    return "asks for " + asked;
+  }
+  DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "change"));
+  const std::string job = "job " + DisplayId(*record);
+  if (record->gpu_slice.any())
+    return FailedPrecondition(job + " has a slice " + record->gpu_slice.profile +
+                              " of a GPU, which the hardware sets apart: it cannot grow or shrink while it runs");
+  if (!record->request.is_portioned())
+    return FailedPrecondition(job +
+                              " has whole GPUs, which cannot be divided while it runs; submit it with --gpus 0.5");
+  if (!IsActive(record->state) || record->state == JobState::kStopping)
+    return FailedPrecondition(job + " is " + std::string(Name(record->state)) + "; it has nothing to be resized");
+  const GpuPortion before = record->request.portion;
+  DIVVY_TRY(const GpuPortion wanted, Merged(before, portion, DisplayId(*record)));
+  const RunningJob& running = *cluster_.running(id);
+  for (const int gpu : running.gpus.ToVector()) {
+    const auto& facts = cluster_.node(running.node).capacity.gpus[static_cast<std::size_t>(gpu)];
+    if (const Status good = CheckPortion(wanted, facts.memory_total, "GPU " + std::to_string(gpu)); !good)
+      return Error{good.error().code, job + " " + good.error().message};
+  }
+  if (const Status fits = GrowPortion(*record, wanted); !fits)
+    return Error{fits.error().code,
+                 job + " cannot grow: " + fits.error().message + "; divvy gpus shows who has the rest"};
+  record->request.portion = wanted;
+  record->gpu_parts = cluster_.running(id)->share;
+  Note(id, "resized from " + InFull(before, "a GPU") + " to " + InFull(wanted, "a GPU") + " by " + CallerName(caller),
+       now);
+  Persist(*record);
+  Send(*record, PortionOrder{id, wanted, record->gpus, ""});
+  LoosenPaper(*record);
+  Announce(*record);
+  needs_plan_ = true;
+  return "has " + InFull(wanted, record->gpus.size() > 1 ? "each of its GPUs" : "its GPU");
+}
+
+Result<const JobRecord*> Controller::FindTenant(JobId id, const Caller& caller, std::string_view verb) const {
+  const JobRecord* record = Find(id);
+  if (record == nullptr) return NotFound("there is no live job " + ToString(id));
+  DIVVY_CHECK(Authorise(*record, caller, verb));
+  const std::string job = "job " + DisplayId(*record);
+  if (!record->request.slice.empty())
+    return FailedPrecondition(job + " has a slice of a GPU, which the hardware sets apart: what runs in it can be " +
+                              (verb == "move"   ? "moved to no other place"
+                               : verb == "park" ? "parked by nobody"
+                                                : "neither parked nor woken"));
+  if (!record->request.is_portioned())
+    return FailedPrecondition(job + " has whole GPUs or none; only jobs with parts of GPUs (--gpus 0.5) can be " +
+                              (verb == "move"   ? "moved"
+                               : verb == "park" ? "parked"
+                                                : "woken"));
+  if (record->state == JobState::kPaused) {
+    return FailedPrecondition(job + " is paused, and was parked with that where it could be; divvy resume " +
+                              DisplayId(*record) + " lets it go on");
+  }
+  if (record->state != JobState::kRunning)
+    return FailedPrecondition(job + " is " + std::string(Name(record->state)) + ", and is on no GPU");
+  return record;
+}
+
+void Controller::OnShareEvent(JobId id, std::uint32_t attempt, const std::string& what, Time now) {
+  const JobRecord* record = Find(id);
+  if (record == nullptr || record->attempt != attempt || !IsActive(record->state)) return;
+  Note(id, what, now);
+  effects_.changes.push_back({id, record->state, what, record->array_count > 0});
+}
+
+void Controller::OnRepay(JobId id, std::uint32_t attempt, const std::string& why, Time now) {
+  const auto at = live_.find(id);
+  if (at == live_.end() || at->second.attempt != attempt || at->second.state != JobState::kRunning) return;
+  JobRecord& record = at->second;
+  if (!MayRequeueToRepay(record)) return;
+  Caller divvy;
+  divvy.is_admin = true;
+  divvy.user.name = "divvy";
+  Note(id, "gives back what it borrowed: " + why, now);
+  if (!Requeue(id, false, divvy, now)) return;
+  repaid_[id].is_now = true;
+  record.reason = "queued again, for it had to give back what it borrowed: " + why;
+  Persist(record);
+}
+
+// Beside the same owner it would have to go again, and the longer it stays away the more it gets done between.
+Duration Controller::BorrowDelay(const JobRecord& record, Time now) {
+  constexpr Duration kLeast = std::chrono::minutes(1);
+  constexpr int kMostDoublings = 5;
+  const auto repaid = repaid_.find(record.id);
+  if (repaid == repaid_.end() || !std::exchange(repaid->second.is_now, false)) return Duration(0);
+  int& times = repaid->second.times;
+  const bool has_run_long = now - record.started > kLeast * (1 << kMostDoublings);
+  times = has_run_long ? 0 : std::min(times, kMostDoublings);
+  return kLeast * (1 << times++);
+}
+
+}  // namespace divvy

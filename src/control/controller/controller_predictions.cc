@@ -1,0 +1,114 @@
+// How long jobs run, as their like did: what is learnt, and what those that wait are told of it.
+#include "control/books/record_parts.h"
+#include "control/controller/controller.h"
+
+namespace divvy {
+namespace {
+
+// Predictions of jobs that wait: how often they are looked at again, and how many in one step.
+constexpr Duration kRefreshEvery = std::chrono::minutes(1);
+constexpr int kMostLooked = 2'000;  // About 0.2 ms.
+constexpr int kMostRefreshed = 200;
+constexpr Duration kBetweenSteps = std::chrono::milliseconds(50);
+
+}  // namespace
+
+void Controller::LearnRunTimes(const std::vector<JobRecord>& finished) {
+  for (const JobRecord& record : finished) {
+    run_times_.RanBefore(record);
+    LearnSpeed(record, record.state == JobState::kSucceeded);
+  }
+}
+
+// A sweep through the queue, at most once a minute, a bounded part of it at a time.
+void Controller::RefreshPredictions(Time now) {
+  if (now < next_refresh_ || run_times_.runs() == refreshed_runs_) return;
+  if (!refreshed_until_.is_set()) sweep_runs_ = run_times_.runs();
+  int looked = 0, changed = 0;
+  auto at = live_.upper_bound(refreshed_until_);
+  for (; at != live_.end() && looked < kMostLooked && changed < kMostRefreshed; ++at, ++looked) {
+    const WaitingEntry* entry = IsWaiting(at->second.state) ? cluster_.waiting(at->first) : nullptr;
+    if (entry == nullptr) continue;
+    if (entry->predicted == run_times_.Predict(at->second) && entry->speeds == LearnedSpeeds(at->second)) continue;
+    PutWaiting(at->second);
+    ++changed;
+  }
+  if (at != live_.end()) {
+    refreshed_until_ = JobId(at->first.value() - 1);
+    next_refresh_ = AddSaturating(now, kBetweenSteps);
+    return;
+  }
+  refreshed_until_ = JobId();
+  refreshed_runs_ = sweep_runs_;
+  next_refresh_ = AddSaturating(now, kRefreshEvery);
+}
+
+core::SpreadOf Controller::run_spread() const {
+  return [this](JobId id) -> std::optional<core::RunSpread> {
+    const JobRecord* record = Find(id);
+    if (record == nullptr) return std::nullopt;
+    // What it says of itself is worth more than how long others ran.
+    if (const auto own = SpreadByProgress(*record)) return own;
+    return run_times_.Spread(*record);
+  };
+}
+
+Controller::Forecast Controller::ForecastOf(JobId waiting, Time now) const {
+  Forecast forecast;
+  forecast.id = waiting;
+  // A dependency that can never be met has ended it.
+  if (cluster_.waiting(waiting) == nullptr) {
+    forecast.basis = "it waits for what can no longer happen";
+    return forecast;
+  }
+  for (const StartDecision& start : cluster_.WouldDecide(now).starts) {
+    if (start.entry != waiting) continue;
+    forecast.start = now;
+    for (const NodePlace& place : start.gang) forecast.seats.push_back({NodeName(place.node), place.gpus, place.tasks});
+    if (start.gang.empty()) forecast.seats.push_back({NodeName(start.node), start.gpus});
+    return forecast;
+  }
+  const Explanation explanation = Explain(cluster_, waiting, now, run_spread());
+  // What is free, or what the cap that it brings lets go, others have first; when it is its turn then is not known yet.
+  if (explanation.blockers.empty()) {
+    forecast.basis = "others that may start now go before it";
+    return forecast;
+  }
+  forecast.start = explanation.predicted_start == kNever ? kNever : std::max(explanation.predicted_start, now);
+  forecast.basis = explanation.prediction_basis;
+  return forecast;
+}
+
+Result<Controller::Forecast> Controller::Foresee(JobSpec spec, std::uint64_t elements, const Caller& caller, Time now,
+                                                 const FindOutcome& outcome) {
+  const bool needs_plan = needs_plan_;
+  Effects before = std::exchange(effects_, Effects());
+  BatchIndex index = std::exchange(batch_index_, BatchIndex());
+  const std::uint64_t next_id = next_id_;
+  const std::uint64_t jobs_total = jobs_total_;
+  const std::vector<Dependency> dependencies = spec.dependencies;
+  // Caps outlive the jobs that bring them: they are put back as they were.
+  const std::string group = spec.group_limit > 0 ? spec.group : "";
+  const auto known = group_limits_.find(group);
+  const int limit = known == group_limits_.end() ? 0 : known->second;
+  const auto submitted = Submit(std::move(spec), elements, caller, now, outcome);
+  Result<Forecast> forecast = submitted ? Result<Forecast>(ForecastOf(submitted->id, now)) : submitted.error();
+  if (submitted) {
+    Withdraw({submitted->id}, now);
+    ForgetOutcomes(dependencies);
+    cluster_.SetGroupLimit(ArrayGroupName(submitted->id), 0);
+    if (!group.empty()) {
+      if (limit > 0) group_limits_[group] = limit;
+      else group_limits_.erase(group);
+      cluster_.SetGroupLimit(group, limit);
+    }
+  }
+  next_id_ = next_id;
+  jobs_total_ = jobs_total;
+  effects_ = std::move(before);
+  batch_index_ = std::move(index);
+  needs_plan_ = needs_plan;
+  return forecast;
+}
+
+}  // namespace divvy

@@ -1,0 +1,131 @@
+// How far jobs say they are (progress.h): taken in, kept now and then, and told to the engine as the ends to expect.
+// And how fast they are on which GPUs (speed_book.h): learned from their ends, and told to the engine for their like.
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "control/books/record_parts.h"
+#include "control/controller/controller.h"
+#include "engine/gpu_type.h"
+#include "engine/phrases.h"
+
+namespace divvy {
+namespace {
+
+// A job may speak at every step; its row is written so often at most.
+constexpr Duration kKeepEvery = std::chrono::seconds(10);
+// Nor is each end told: where plans rest on it, all promises are looked at again.
+constexpr Duration kLeastNews = std::chrono::seconds(10);
+constexpr int kLeastPart = 50;  // Of what is left.
+constexpr Duration kLeastLeft = std::chrono::seconds(1);
+
+/// Whether the `end` that a job expects `now` differs enough from the one that was `told` last (kNever: none).
+bool IsNews(Time told, Time end, Time now) {
+  const Duration left = end - now;
+  // It goes on past the end that was told: nobody would know any more for how long.
+  if (told == kNever || (told <= now && left >= kLeastLeft)) return true;
+  return std::chrono::abs(end - told) >= std::max(kLeastNews, left / kLeastPart);
+}
+
+}  // namespace
+
+Result<Progress> Controller::ReportProgress(JobId id, std::uint32_t attempt, const ProgressReport& report,
+                                            const Caller& caller, Time now) {
+  const auto at = live_.find(id);
+  if (at == live_.end()) return NotFound("there is no live job " + ToString(id));
+  JobRecord& record = at->second;
+  DIVVY_CHECK(Authorise(record, caller, "speak for"));
+  DIVVY_CHECK(CheckSpeaks(record, attempt));
+  auto after = AfterReport(record.progress, report, now);
+  if (!after) return Error{after.error().code, "job " + DisplayId(record) + ": " + after.error().message};
+  record.progress = *after;
+  ExpectEndOf(record);
+  const auto [kept, is_first] = kept_progress_.try_emplace(id);
+  if (is_first || kept->second.again <= now) {
+    kept->second = {AddSaturating(now, kKeepEvery), false};
+    Persist(record);
+  } else {
+    kept->second.is_stale = true;
+  }
+  next_progress_ = std::min(next_progress_, kept->second.again);
+  next_wakeup_ = std::min(next_wakeup_, next_progress_);
+  return record.progress;
+}
+
+// By its own word, where that says enough; else as its like ran.
+void Controller::ExpectEndOf(const JobRecord& record) {
+  const auto end = ExpectedEnd(record);
+  if (!end || !IsNews(cluster_.running(record.id)->predicted_end, *end, record.progress.at)) return;
+  cluster_.SetPredictedEnd(record.id, *end);
+}
+
+void Controller::KeepProgress(Time now) {
+  next_progress_ = kNever;
+  for (auto at = kept_progress_.begin(); at != kept_progress_.end();) {
+    auto& [again, is_stale] = at->second;
+    const JobRecord* record = again <= now && is_stale ? Find(at->first) : nullptr;
+    if (again <= now && record == nullptr) {
+      at = kept_progress_.erase(at);
+      continue;
+    }
+    if (record != nullptr) {
+      Persist(*record);
+      again = AddSaturating(now, kKeepEvery);
+      is_stale = false;
+    }
+    next_progress_ = std::min(next_progress_, again);
+    ++at;
+  }
+}
+
+Batch Controller::UnkeptProgress() const {
+  Batch batch;
+  for (const auto& [id, kept] : kept_progress_) {
+    const JobRecord* record = kept.is_stale ? Find(id) : nullptr;
+    if (record != nullptr) batch.updates.push_back(*record);
+  }
+  return batch;
+}
+
+void Controller::LearnSpeed(const JobRecord& record, bool ended_well) {
+  if (is_mixed_ && record.array_count == 0 && !record.request.is_elastic() && !record.request.is_heterogeneous())
+    speeds_.Ran(record, ended_well);
+}
+
+// By hand goes before. An elastic job's GPUs come and go: their number matters more. Components run on different GPUs
+// anyway.
+std::vector<ModelSpeed> Controller::LearnedSpeeds(const JobRecord& record) const {
+  const Request& request = record.request;
+  if (!is_mixed_ || request.gpus == 0 || request.is_elastic() || request.is_heterogeneous() ||
+      SaysSpeeds(request.gpu_type))
+    return {};
+  const SpeedBook::Learned* learned = speeds_.Find(record);
+  return learned == nullptr ? std::vector<ModelSpeed>() : learned->speeds();
+}
+
+std::string Controller::SpeedsOf(const JobRecord& record) const {
+  const Request& request = record.request;
+  if (!is_mixed_ || request.gpus == 0 || request.is_elastic() || request.is_heterogeneous()) return "";
+  if (!SaysSpeeds(record.request.gpu_type)) {
+    const SpeedBook::Learned* learned = speeds_.Find(record);
+    return learned == nullptr ? "" : SpeedText(*learned);
+  }
+  std::map<int, std::string, std::greater<>> models;  // By speed, one of each is enough to say.
+  const auto look = [&](const GpuFacts& gpu) {
+    int speed = 0;
+    for (const WeightedType& type : AlternativesOf(record.request.gpu_type)) {
+      if (MatchesGpuType(type.terms, gpu.model)) speed = std::max(speed, type.speed);
+    }
+    if (speed > 0) models.try_emplace(speed, gpu.model);
+  };
+  for (const BookNode& node : cluster_.nodes()) std::ranges::for_each(node.capacity.gpus, look);
+  if (models.size() < 2) return "";
+  const auto& [fastest, first] = *models.begin();
+  std::vector<std::string> parts;
+  for (const auto& [speed, model] : models) {
+    if (speed != fastest) parts.push_back(model + " at " + SpeedText(speed * 1000 / fastest) + " of " + first);
+  }
+  return AndList(parts) + ", as --gpu-type says";
+}
+
+}  // namespace divvy

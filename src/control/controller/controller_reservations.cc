@@ -1,0 +1,188 @@
+// Reservations: the turns that lie ahead within a horizon are booked in the engine. One that finds no room yet is tried
+// again now and then until it is over.
+#include <algorithm>
+
+#include "base/text.h"
+#include "control/controller/controller.h"
+#include "engine/server/idle_gpus.h"
+
+namespace divvy {
+namespace {
+
+constexpr Duration kTryAgain = std::chrono::minutes(1);
+
+Status MayReserve(const Caller& caller) {
+  if (caller.is_admin) return {};
+  return PermissionDenied("reserving GPUs takes an administrator; " + CallerName(caller) + " is none");
+}
+
+Status FitsOneMachine(const Server& cluster, int gpus) {
+  int largest = 0;
+  for (const BookNode& node : cluster.nodes()) largest = std::max(largest, node.taking().size());
+  if (gpus <= largest) return {};
+  if (largest == 0) return FailedPrecondition("no machine that takes work has a GPU; divvy nodes lists them");
+  return FailedPrecondition("a reservation is of one machine, and the largest that takes work has " +
+                            Plural(largest, "GPU") + "; reserve " + Plural(gpus, "GPU") + " in parts of at most " +
+                            std::to_string(largest));
+}
+
+}  // namespace
+
+Result<GpuReservation> Controller::Reserve(GpuReservation asked, const Caller& caller, Time now) {
+  DIVVY_CHECK(MayReserve(caller));
+  asked.by = caller.user.name;
+  if (!asked.team.empty() && teams_.Find(asked.team) == nullptr)
+    return NotFound("there is no team " + asked.team + "; divvy teams lists them");
+  DIVVY_TRY(const GpuReservation made, reservations_.Make(std::move(asked), now));
+  DIVVY_CHECK(FitsOneMachine(cluster_, made.gpus));
+  const std::vector<GpuTurn> turns = TurnsOf(made, now, now + kBookingHorizon);
+  for (const GpuTurn& turn : turns) {
+    if (BookTurn(made, turn, now)) continue;
+    const std::string refusal = WhyNoRoom(made, turn, now);
+    for (const GpuTurn& other : turns) Unbook(other.id);
+    return FailedPrecondition(refusal);
+  }
+  effects_.batch.settings.push_back(reservations_.Add(made));
+  next_booking_ = kNoTime;
+  needs_plan_ = true;
+  return made;
+}
+
+Result<std::string> Controller::CancelReservation(const std::string& which, const Caller& caller, Time now) {
+  DIVVY_TRY(const GpuReservation reservation, reservations_.Find(which));
+  if (reservation.user != caller.user.name) DIVVY_CHECK(MayReserve(caller));
+  effects_.batch.settings.push_back(reservations_.Remove(reservation.number));
+  for (const GpuTurn& turn : TurnsOf(reservation, now, now + kBookingHorizon)) Unbook(turn.id);
+  needs_plan_ = true;
+  return "reservation " + std::to_string(reservation.number) + " is cancelled";
+}
+
+bool Controller::BookTurn(const GpuReservation& reservation, const GpuTurn& turn, Time now) {
+  if (bookings_.contains(turn.id)) return true;
+  const auto booked = cluster_.Book(reservation.gpus, reservation.team, reservation.user, turn.from, turn.until, now);
+  if (!booked) return false;
+  bookings_[turn.id] = {*booked, turn.until};
+  needs_plan_ = true;
+  return true;
+}
+
+// One that is in force already, after a restart or when teams changed, is where it was, also while its machine is
+// awaited.
+bool Controller::BookAgain(const GpuReservation& reservation, const GpuTurn& turn, Time now) {
+  const GpuReservation::Kept& kept = reservation.kept;
+  const auto node = IndexOf(kept.node);
+  if (turn.from > now || kept.turn != turn.id || !node || bookings_.contains(turn.id))
+    return BookTurn(reservation, turn, now);
+  NodePlace place;
+  place.node = *node;
+  place.gpus = kept.gpus;
+  const auto booked = cluster_.BookAt(place, reservation.team, reservation.user, turn.from, turn.until);
+  if (!booked) return BookTurn(reservation, turn, now);
+  bookings_[turn.id] = {*booked, turn.until};
+  needs_plan_ = true;
+  return true;
+}
+
+void Controller::Unbook(std::uint64_t turn) {
+  const auto at = bookings_.find(turn);
+  if (at == bookings_.end()) return;
+  cluster_.Unbook(at->second.id);
+  bookings_.erase(at);
+}
+
+// The same limits that the engine found; it says only that there is no room.
+std::string Controller::WhyNoRoom(const GpuReservation& reservation, const GpuTurn& turn, Time now) const {
+  int others = 0;
+  for (const auto& [number, other] : reservations_.all()) {
+    for (const GpuTurn& booked : TurnsOf(other, now, turn.until)) {
+      if (booked.until > turn.from && bookings_.contains(booked.id)) others += other.gpus;
+    }
+  }
+  int unknown = 0, longer = 0;
+  std::string whose;
+  for (const auto& [id, job] : cluster_.running_jobs()) {
+    if (job.gpus.empty() || job.known_end <= turn.from) continue;
+    (job.known_end == kNever ? unknown : longer) += job.gpus.size();
+    whose += (whose.empty() ? "" : ", ") + ToString(id);
+  }
+  if (const Status fits = FitsOneMachine(cluster_, reservation.gpus); !fits) return fits.error().message;
+  int usable = 0;
+  for (const BookNode& node : cluster_.nodes()) usable += node.taking().size();
+  std::string text = "there is no room for " + Plural(reservation.gpus, "GPU") + " in that time: of " +
+                     std::to_string(usable) + " that take work";
+  std::vector<std::string> parts;
+  if (others > 0) parts.push_back(std::to_string(others) + " are reserved");
+  if (longer > 0) parts.push_back(std::to_string(longer) + " run jobs whose time limits reach into it");
+  if (unknown > 0) parts.push_back(std::to_string(unknown) + " run jobs without a time limit");
+  if (parts.empty()) parts.push_back("too few stay free");
+  text += ", " + Join(parts, ", ");
+  if (!whose.empty()) text += " (job " + whose + ")";
+  return text;
+}
+
+void Controller::FollowReservations(Time now) {
+  if (reservations_.all().empty() && bookings_.empty()) {
+    next_booking_ = kNever;
+    return;
+  }
+  if (now < next_booking_) return;
+  next_booking_ = kNever;
+  for (auto& setting : reservations_.DropPast(now)) effects_.batch.settings.push_back(std::move(setting));
+  std::erase_if(bookings_, [&](const auto& booking) {
+    if (booking.second.until > now) return false;
+    cluster_.Unbook(booking.second.id);
+    return true;
+  });
+  // Those in force are where they were; those to come are placed around them.
+  for (const auto& [number, reservation] : reservations_.all()) {
+    for (const GpuTurn& turn : TurnsOf(reservation, now, now + Duration(1))) {
+      if (turn.from <= now && reservation.kept.turn == turn.id) BookAgain(reservation, turn, now);
+    }
+  }
+  std::vector<GpuReservation> begun;
+  for (const auto& [number, reservation] : reservations_.all()) {
+    for (const GpuTurn& turn : TurnsOf(reservation, now, now + kBookingHorizon)) {
+      const bool is_held = BookAgain(reservation, turn, now);
+      if (!is_held) next_booking_ = std::min(next_booking_, now + kTryAgain);
+      next_booking_ = std::min(next_booking_, turn.from > now ? turn.from : turn.until);
+      if (!is_held || turn.from > now) continue;
+      const std::vector<NodePlace> places = PlacesOfBooking(cluster_, bookings_.at(turn.id).id);
+      const NodePlace& place = places.front();
+      const GpuReservation::Kept kept{turn.id, NodeName(place.node), place.gpus};
+      if (kept == reservation.kept) continue;
+      begun.push_back(reservation);
+      begun.back().kept = kept;
+    }
+    // The next one to come into sight.
+    if (reservation.every != Every::kOnce) next_booking_ = std::min(next_booking_, now + std::chrono::hours(1));
+    if (reservation.start > now + kBookingHorizon)
+      next_booking_ = std::min(next_booking_, reservation.start - kBookingHorizon);
+  }
+  for (const GpuReservation& reservation : begun) effects_.batch.settings.push_back(reservations_.Add(reservation));
+}
+
+void Controller::BookAnew(Time now) {
+  bookings_.clear();
+  next_booking_ = kNoTime;
+  FollowReservations(now);
+}
+
+std::vector<TurnView> Controller::TurnsAhead(const GpuReservation& reservation, Time now) const {
+  std::vector<TurnView> views;
+  for (const GpuTurn& turn : TurnsOf(reservation, now, now + kBookingHorizon)) {
+    const auto booked = bookings_.find(turn.id);
+    const bool is_held = booked != bookings_.end();
+    views.push_back({turn, is_held, is_held ? "" : WhyNoRoom(reservation, turn, now),
+                     is_held ? PlacesOfBooking(cluster_, booked->second.id) : std::vector<NodePlace>()});
+  }
+  return views;
+}
+
+std::optional<std::uint64_t> Controller::ReservationOfBooking(std::uint64_t booking) const {
+  for (const auto& [turn, booked] : bookings_) {
+    if (booked.id == booking) return ReservationOf(turn);
+  }
+  return std::nullopt;
+}
+
+}  // namespace divvy

@@ -1,0 +1,286 @@
+// Changing jobs that are there. Everything is checked on copies first, so a refused change leaves no trace.
+#include <algorithm>
+
+#include "base/text.h"
+#include "control/books/deadlines.h"
+#include "control/books/node_names.h"
+#include "control/books/record_parts.h"
+#include "control/controller/controller.h"
+
+namespace divvy {
+namespace {
+
+std::string Seconds(Duration limit) {
+  if (limit == Duration(0)) return "none";
+  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(limit).count()) + " s";
+}
+
+std::string List(const std::vector<std::string_view>& names) {
+  return Join(std::vector<std::string>(names.begin(), names.end()), ", ");
+}
+
+/// "priority from 0 to 5, gpus".
+std::string ChangedText(const std::vector<std::string_view>& names, const JobRecord& before, const JobRecord& after) {
+  std::vector<std::string> words;
+  for (const std::string_view name : names) {
+    words.emplace_back(name);
+    if (name == "priority")
+      words.back() += " from " + std::to_string(before.priority) + " to " + std::to_string(after.priority);
+    if (name == "time") words.back() += " from " + Seconds(before.time_limit) + " to " + Seconds(after.time_limit);
+  }
+  return Join(words, ", ");
+}
+
+bool IsLonger(Duration wanted, Duration present) {
+  if (present == Duration(0)) return false;
+  return wanted == Duration(0) || wanted > present;
+}
+
+}  // namespace
+
+Status Controller::CheckTimeLimit(Duration limit) const {
+  if (limits_.max_time_limit == Duration(0)) return {};
+  if (limit > Duration(0) && limit <= limits_.max_time_limit) return {};
+  const std::string most = Seconds(limits_.max_time_limit);
+  return LimitExceeded("jobs here may run " + most + " at most; give --time " +
+                       std::to_string(limits_.max_time_limit / std::chrono::seconds(1)) + "s or less");
+}
+
+Result<std::map<JobId, JobRecord>> Controller::Concerned(JobId id, const Caller& caller) const {
+  std::map<JobId, JobRecord> records;
+  if (const JobRecord* live = Find(id)) {
+    DIVVY_CHECK(Authorise(*live, caller, "change"));
+    records.emplace(id, *live);
+    const std::uint64_t last = id.value() + live->array_count;
+    for (auto at = live_.upper_bound(id); at != live_.end() && at->first.value() <= last; ++at) records.insert(*at);
+    return records;
+  }
+  const JobRecord* array = ArrayOf(id);
+  if (array == nullptr) return NotFound("there is no live job " + ToString(id));
+  DIVVY_CHECK(Authorise(*array, caller, "change"));
+  records.emplace(id, ElementOf(*array, static_cast<std::uint32_t>(id.value() - array->id.value() - 1)));
+  return records;
+}
+
+// Jobs that run keep what they were started with. An array is changed where it still waits, unless all that is to
+// change can change while it runs.
+Status Controller::KeepWhatMayChange(JobId id, const JobChanges& changes, std::map<JobId, JobRecord>& records) const {
+  const std::vector<std::string_view> fixed = changes.NamesForWaiting();
+  const JobRecord named = records.at(id);
+  if (changes.array_at_once && named.array_count == 0)
+    return InvalidArgument("at-once: job " + DisplayId(named) + " is no array");
+  if (fixed.empty()) return {};
+  std::erase_if(records, [](const auto& entry) { return !IsWaiting(entry.second.state); });
+  if (records.empty()) {
+    return FailedPrecondition("job " + DisplayId(named) + " is " + std::string(Name(named.state)) + ": its " +
+                              List(fixed) +
+                              " cannot change any more; time, priority, name, project, comment, retries, retry-delay "
+                              "and requeue-after-reboot can" +
+                              (changes.portion ? ", and divvy resize changes a part of a GPU while it runs" : ""));
+  }
+  // Those that have started, and what `show` says of them, belong to the specification that they share.
+  if (changes.spec == nullptr || named.array_count == 0) return {};
+  std::uint64_t untouched = named.array_waiting.size();
+  for (const auto& [element, record] : records) {
+    if (record.array_count == 0 && record.attempt == 0) ++untouched;
+  }
+  if (untouched == named.array_count) return {};
+  return FailedPrecondition(List(changes.spec_fields) + ": " +
+                            Plural(static_cast<std::int64_t>(named.array_count - untouched), "element") + " of job " +
+                            ToString(id) + " started with what they share" +
+                            (named.array_waiting.empty() ? "" : "; name those that wait: " + DisplayId(named)));
+}
+
+Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, const JobChanges& changes,
+                               const Caller& caller) const {
+  const std::string job = "job " + DisplayId(before);
+  const bool is_own = caller.is_admin || caller.user.uid == before.user.uid;
+  std::vector<std::string_view> owners;
+  if (!changes.changes_pool_alone()) owners = changes.spec_fields;
+  // Where its output goes may follow its name.
+  if (changes.name && std::ranges::find(owners, "name") == owners.end()) owners.push_back("name");
+  if (!is_own && !owners.empty()) {
+    return PermissionDenied(List(owners) + ": " + job + " runs as " + before.user.name +
+                            "; who leads a team changes when, where and with how much its jobs run, not what they run");
+  }
+  if (const Status may = CheckPriority(before.priority, after.priority, caller); !may)
+    return Error{may.error().code, "priority: " + job + ": " + may.error().message};
+  if (changes.time_limit && !caller.is_admin) {
+    if (const Status fits = CheckTimeLimit(after.time_limit); !fits)
+      return Error{fits.error().code, "time: " + fits.error().message};
+    if (IsActive(before.state) && before.array_count == 0 && IsLonger(after.time_limit, before.time_limit)) {
+      return PermissionDenied("time: " + job + " runs, and raising its limit of " + Seconds(before.time_limit) +
+                              " takes an administrator; its owner may lower it");
+    }
+  }
+  if (before.request.is_heterogeneous() && changes.changes_request()) {
+    return InvalidArgument("what the components of job " + DisplayId(before) +
+                           " ask for stays as it is; cancel it, and submit it anew");
+  }
+  if (changes.pool && !pools_.empty()) DIVVY_CHECK(CheckPoolNames(PoolsIn(after.pool)));
+  if (changes.pool || changes.changes_request() || (changes.time_limit && !caller.is_admin))
+    DIVVY_CHECK(CheckPoolChange(after, changes, caller));
+  if ((changes.changes_request() || changes.pool) && !changes.queues_anyway) {
+    if (changes.node_list || changes.excluded_nodes) DIVVY_CHECK(CheckNodeNames(cluster_, after.request));
+    DIVVY_CHECK(CheckFeasible(cluster_, after.request, PlacePool(after.pool)));
+    DIVVY_CHECK(CheckUserGpus(after.user.name, after.request));
+  }
+  if ((changes.changes_request() || changes.preemptible) && !changes.queues_anyway) DIVVY_CHECK(CheckTeamGpus(after));
+  if (after.is_foreground && after.retries > 0)
+    return InvalidArgument("retries: " + job + " runs on somebody's terminal and cannot run again by itself");
+  return {};
+}
+
+Status Controller::CheckPoolChange(const JobRecord& after, const JobChanges& changes, const Caller& caller) const {
+  if (!IsWaiting(after.state)) return {};
+  PoolBook::Wish wish = WishOf(after);
+  // Who was let in goes on to be.
+  wish.is_admin = caller.is_admin || !changes.pool;
+  const auto usable = CheckPools(after.pool, wish);
+  std::string field = changes.pool ? "pool: " : "";
+  if (!usable && usable.error().message.starts_with("pool ")) field.clear();
+  if (!usable) return Error{usable.error().code, field + usable.error().message};
+  if (*usable == Join(PoolsIn(after.pool), ",")) return {};
+  return PermissionDenied(field + "of " + after.pool + " user " + after.user.name + " may use " + *usable + " alone");
+}
+
+Status Controller::CheckDependencies(JobId id, const std::map<JobId, JobRecord>& edited, const JobChanges& changes,
+                                     const FindOutcome& outcome) {
+  if (!changes.dependencies && !changes.name) return {};
+  if (changes.dependencies) {
+    const Status known = LearnOutcomes(changes.dependencies->all, outcome);
+    if (!known) return Error{known.error().code, "dependency: " + known.error().message};
+    for (const auto& [job, record] : edited) {
+      if (record.keeps_waiting || record.dependencies.empty()) continue;
+      const Hope hope = HopeOf(record);
+      if (hope.is_lost) {
+        return FailedPrecondition("dependency: it can never be met, for " + hope.why +
+                                  "; leave it out, or give --keep-waiting");
+      }
+    }
+  }
+  // The whole of an array waits for all its elements, so what closes a circle through one is seen from it.
+  const std::string cycle = FindCycle(edited, id);
+  if (!cycle.empty()) {
+    return InvalidArgument(std::string(changes.dependencies ? "dependency" : "name") + ": job " + ToString(id) +
+                           " would wait for itself: " + cycle);
+  }
+  return {};
+}
+
+Result<std::string> Controller::Update(JobId id, const JobChanges& wanted, const Caller& caller, Time now,
+                                       const FindOutcome& outcome) {
+  JobChanges changes = wanted;
+  if (changes.dependencies) NameElements(changes.dependencies->all);
+  const std::vector<std::string_view> names = changes.Names();
+  if (names.empty()) return InvalidArgument("nothing to change: name a field, such as --priority 5");
+  DIVVY_TRY(auto edited, Concerned(id, caller));
+  DIVVY_CHECK(KeepWhatMayChange(id, changes, edited));
+  const JobRecord first = edited.begin()->second;
+  for (auto& [job, record] : edited) {
+    const JobRecord before = record;
+    changes.ApplyTo(record);
+    DIVVY_CHECK(CheckChange(before, record, changes, caller));
+    if ((changes.end_by || changes.time_limit || changes.begin) && IsWaiting(record.state))
+      DIVVY_CHECK(CheckDeadline(record.end_by, record.time_limit, record.begin, now));
+  }
+  if (const Status sound = CheckDependencies(id, edited, changes, outcome); !sound) {
+    if (changes.dependencies) ForgetOutcomes(changes.dependencies->all);
+    return sound.error();
+  }
+
+  // From here on nothing fails.
+  if (Find(id) == nullptr) {
+    const JobId array = edited.at(id).array;
+    SplitElement(live_.at(array), edited.at(id).array_ordinal);
+  }
+  if (changes.spec != nullptr) {
+    // An element that differs has a specification of its own from now on.
+    if (const auto named = edited.find(id); named != edited.end()) named->second.spec_of = id;
+    KeepSpec(id, changes.spec);
+  }
+  const std::string what = "changed " + ChangedText(names, first, edited.begin()->second);
+  Note(id, what + " by " + CallerName(caller), now);
+  std::vector<JobRecord> befores;
+  for (const auto& [job, record] : edited) {
+    befores.push_back(live_.at(job));
+    Replace(record, changes, outcome);
+  }
+  // Those who waited for a name that is gone, or that came.
+  for (const JobRecord& before : befores) {
+    if (changes.name) ResolveDependents(before, now);
+    if (const JobRecord* after = Find(before.id)) ResolveDependents(JobRecord(*after), now);
+  }
+  needs_plan_ = true;
+  return what;
+}
+
+void Controller::Replace(const JobRecord& after, const JobChanges& changes, const FindOutcome& outcome) {
+  JobRecord& record = live_.at(after.id);
+  const bool is_linked_anew = changes.dependencies || changes.name;
+  if (is_linked_anew) IndexDependencies(record, false);
+  record = after;
+  if (is_linked_anew) {
+    // What was known of jobs that it waits for now as before went with the old links.
+    static_cast<void>(LearnOutcomes(record.dependencies, outcome));
+    IndexDependencies(record, true);
+  }
+  if (changes.array_at_once && record.array_count > 0) {
+    cluster_.SetGroupLimit(ArrayGroupName(record.id), record.array_at_once);
+    CountElements(record);
+  }
+  // Another kind of job, of which other things are known. An element is of its array's kind.
+  if ((changes.spec != nullptr || changes.name) && !record.array.is_set()) {
+    if (changes.spec != nullptr) record.shape = ShapeOf(changes.spec->command);
+    run_times_.Know(record, record.shape);
+  }
+  if (changes.time_limit && IsActive(record.state)) {
+    record.full_limit = Duration(-1);
+    CutToDeadline(record);
+  }
+  Persist(record);
+  if (IsWaiting(record.state)) {
+    PutWaiting(record);
+  } else if (changes.time_limit && record.array_count == 0) {
+    cluster_.SetKnownEnd(record.id, Deadline(record));
+    Send(record, TimeLimitOrder{record.id, Deadline(record), ""});
+  }
+  Announce(record);
+}
+
+// Elements that started while the array had no cap count in it from now on.
+void Controller::CountElements(const JobRecord& array) {
+  const JobId end = ElementId(array.id, array.array_count);
+  for (auto at = live_.upper_bound(array.id); at != live_.end() && at->first < end; ++at) {
+    const RunningJob* running = cluster_.running(at->first);
+    if (running == nullptr) continue;
+    RunningJob job = *running;
+    job.groups = GroupsOf(at->second);
+    if (job.groups == running->groups) continue;
+    cluster_.Finish(job.id);
+    cluster_.Adopt(std::move(job));
+  }
+}
+
+void Controller::KeepSpec(JobId id, std::shared_ptr<const JobSpec> spec) {
+  for (auto& insert : effects_.batch.inserts) {
+    if (insert.record.id != id) continue;
+    insert.spec = std::move(spec);
+    return;
+  }
+  auto& updates = effects_.batch.spec_updates;
+  std::erase_if(updates, [&](const auto& update) { return update.first == id; });
+  updates.emplace_back(id, std::move(spec));
+}
+
+std::shared_ptr<const JobSpec> Controller::PendingSpec(JobId id) const {
+  for (const auto& [job, spec] : effects_.batch.spec_updates) {
+    if (job == id) return spec;
+  }
+  for (const auto& insert : effects_.batch.inserts) {
+    if (insert.record.id == id) return insert.spec;
+  }
+  return nullptr;
+}
+
+}  // namespace divvy

@@ -1,0 +1,368 @@
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "control/controller/controller_test_world.h"
+
+namespace divvy {
+namespace controller_update_test {
+
+Dependency On(DependencyKind kind, JobId job, std::optional<std::uint32_t> element = {}) {
+  return {kind, job, element, Duration(0)};
+}
+
+JobChanges WaitFor(std::vector<Dependency> dependencies, bool needs_any = false) {
+  JobChanges changes;
+  changes.dependencies = JobChanges::Dependencies{std::move(dependencies), needs_any};
+  return changes;
+}
+
+JobChanges Gpus(int count) {
+  JobChanges changes;
+  changes.gpus = count;
+  return changes;
+}
+
+JobChanges TimeLimit(Duration limit) {
+  JobChanges changes;
+  changes.time_limit = limit;
+  return changes;
+}
+
+JobChanges Named(std::string name) {
+  JobChanges changes;
+  changes.name = std::move(name);
+  return changes;
+}
+
+JobChanges Command(std::string word) {
+  JobSpec spec;
+  spec.command = {std::move(word)};
+  JobChanges changes;
+  changes.spec = std::make_shared<const JobSpec>(spec);
+  changes.spec_fields = {"command"};
+  return changes;
+}
+
+class Update : public testing::Test {
+ protected:
+  /// "" or the error.
+  std::string Change(JobId job, const JobChanges& changes) { return Change(job, changes, world_.ada_); }
+  std::string Change(JobId job, const JobChanges& changes, const Caller& caller) {
+    const auto done = world_.controller_.Update(job, changes, caller, world_.now_, World::NoHistory());
+    return done ? "" : done.error().message;
+  }
+  const JobRecord& Record(JobId job) { return *world_.controller_.Find(job); }
+  static Caller Admin() {
+    Caller admin;
+    admin.is_admin = true;
+    return admin;
+  }
+  JobId Running() {
+    const JobId job = world_.Submit(1);
+    EXPECT_EQ(World::Launched(world_.Turn()), std::vector{job});
+    return job;
+  }
+  void Hold(JobId job) { ASSERT_TRUE(world_.controller_.Hold(job, world_.ada_, world_.now_)); }
+
+  World world_{2};
+};
+
+TEST_F(Update, GoesIntoTheRowAndIntoTheQueue) {
+  const JobId first = Running(), second = Running(), third = world_.Submit(2);
+  world_.Turn();
+  world_.Exit(first, 0);
+  EXPECT_TRUE(World::Launched(world_.Turn()).empty());
+  EXPECT_EQ(Change(third, Gpus(1)), "");
+  const Effects effects = world_.Turn();
+  EXPECT_EQ(World::Launched(effects), std::vector{third});
+  ASSERT_EQ(effects.batch.history.size(), 1u);
+  EXPECT_EQ(effects.batch.history[0].text, "changed gpus by ada");
+  EXPECT_EQ(world_.StateOf(second), JobState::kStarting);
+}
+
+TEST_F(Update, HistorySaysFromWhatToWhat) {
+  static_cast<void>(Running());
+  static_cast<void>(Running());
+  const JobId waits = world_.Submit(2);
+  world_.Turn();
+  JobChanges changes = Gpus(1);
+  changes.priority = -7;
+  changes.time_limit = std::chrono::hours(1);
+  EXPECT_EQ(Change(waits, changes), "");
+  EXPECT_EQ(world_.Turn().batch.history.at(0).text,
+            "changed gpus, priority from 0 to -7, time from none to 3600 s by ada");
+}
+
+TEST_F(Update, RefusesWhatThisServerCanNeverGive) {
+  const JobId job = world_.Submit(2);
+  EXPECT_NE(Change(job, Gpus(3)), "");
+  JobChanges changes = Gpus(3);
+  changes.queues_anyway = true;
+  EXPECT_EQ(Change(job, changes), "");
+}
+
+TEST_F(Update, RefusesATopologyThatThisServerDoesNotHave) {
+  world_.Submit(2);
+  world_.Turn();
+  const JobId job = world_.Submit(2);
+  JobChanges changes;
+  changes.topology = JobChanges::Topology{TopologyNeed::kNvlink, true};
+  EXPECT_NE(Change(job, changes).find("joined by NVLink"), std::string::npos);
+  EXPECT_EQ(Record(job).request.topology, TopologyNeed::kAny);
+  changes.topology->is_required = false;
+  EXPECT_EQ(Change(job, changes), "");
+  EXPECT_EQ(Record(job).request.topology, TopologyNeed::kNvlink);
+  world_.Turn();
+}
+
+TEST_F(Update, AJobThatBecameElasticStartsWithWhatIsIdle) {
+  const JobId first = world_.Submit(2);
+  world_.Turn();
+  const JobId job = world_.Submit(1);
+  JobChanges changes;
+  changes.gpus_most = 2;
+  changes.preemptible = Preemptible::kRequeue;
+  EXPECT_EQ(Change(job, changes), "");
+  EXPECT_TRUE(Record(job).is_preemptible_set);
+  world_.Turn();
+  world_.Exit(first, 0);
+  EXPECT_EQ(World::Launched(world_.Turn()), std::vector<JobId>{job});
+  EXPECT_EQ(Record(job).gpus.size(), 2);
+  EXPECT_EQ(Record(job).request.gpus, 1);
+}
+
+TEST_F(Update, ChangesAllOrNothing) {
+  const JobId job = world_.Submit(2);
+  world_.Turn();
+  JobChanges changes = Gpus(3);
+  changes.name = "other";
+  changes.time_limit = std::chrono::hours(1);
+  const JobRecord before = Record(job);
+  EXPECT_NE(Change(job, changes), "");
+  EXPECT_EQ(Record(job), before);
+  EXPECT_TRUE(world_.Turn().empty());
+}
+
+TEST_F(Update, ARefusedChangeOfAnElementLeavesItWithItsArray) {
+  const JobId array = world_.Submit(2, 10);
+  world_.Turn();
+  EXPECT_NE(Change(ElementId(array, 5), Gpus(3)), "");
+  EXPECT_EQ(world_.controller_.Find(ElementId(array, 5)), nullptr);
+  EXPECT_TRUE(world_.Turn().empty());
+}
+
+TEST_F(Update, OfNothingIsAnError) { EXPECT_NE(Change(world_.Submit(1), JobChanges()), ""); }
+
+TEST_F(Update, StrangersMayNot) {
+  Caller eve;
+  eve.user = {1001, 1001, "eve"};
+  EXPECT_NE(Change(world_.Submit(1), Named("mine"), eve), "");
+}
+
+TEST_F(Update, ARunningJobKeepsWhatItWasStartedWith) {
+  const JobId job = Running();
+  JobChanges changes = Command("other");
+  changes.gpus = 2;
+  changes.comment = "better";
+  const std::string error = Change(job, changes);
+  EXPECT_NE(error.find("is starting: its command, gpus cannot change any more"), std::string::npos) << error;
+  EXPECT_EQ(Record(job).comment, "");
+  JobChanges labels;
+  labels.comment = "better";
+  labels.name = "renamed";
+  labels.retries = 3;
+  EXPECT_EQ(Change(job, labels), "");
+  EXPECT_EQ(Record(job).name, "renamed");
+}
+
+TEST_F(Update, TheOwnerLowersTheLimitOfARunningJobAndAnAdministratorRaisesIt) {
+  const JobId job = Running();
+  EXPECT_EQ(Change(job, TimeLimit(std::chrono::hours(2))), "");
+  EXPECT_EQ(Change(job, TimeLimit(std::chrono::hours(1))), "");
+  const Effects effects = world_.Turn();
+  ASSERT_EQ(effects.orders.size(), 2u);
+  EXPECT_EQ(std::get<TimeLimitOrder>(effects.orders.back()).deadline, Record(job).started + std::chrono::hours(1));
+  EXPECT_NE(Change(job, TimeLimit(std::chrono::hours(2))), "");
+  EXPECT_NE(Change(job, TimeLimit(Duration(0))), "");
+  EXPECT_EQ(Change(job, TimeLimit(std::chrono::hours(2)), Admin()), "");
+  EXPECT_EQ(Change(world_.Submit(1), TimeLimit(std::chrono::hours(9))), "");
+}
+
+TEST_F(Update, OnlyAnAdministratorRaisesAPriority) {
+  const JobId job = world_.Submit(1);
+  JobChanges changes;
+  changes.priority = 5;
+  EXPECT_NE(Change(job, changes), "");
+  EXPECT_EQ(Change(job, changes, Admin()), "");
+  changes.priority = -5;
+  EXPECT_EQ(Change(job, changes), "");
+}
+
+TEST_F(Update, OnlyAnAdministratorSubmitsWithAPriorityAboveZero) {
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.priority = 1;
+  const auto submit = [&](const Caller& caller) {
+    return world_.controller_.Submit(spec, 0, caller, world_.now_, World::NoHistory());
+  };
+  const auto refused = submit(world_.ada_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kPermissionDenied);
+  EXPECT_NE(refused.error().message.find("users_may_raise"), std::string::npos) << refused.error().message;
+  EXPECT_TRUE(submit(Admin()));
+  spec.priority = -1000;
+  EXPECT_TRUE(submit(world_.ada_));
+}
+
+TEST_F(Update, OfACommandIsKeptForTheLaunch) {
+  const JobId before = Running(), job = world_.Submit(2);
+  world_.Turn();
+  EXPECT_EQ(Change(job, Command("first")), "");
+  EXPECT_EQ(Change(job, Command("second")), "");
+  EXPECT_EQ(world_.controller_.PendingSpec(job)->command, std::vector<std::string>{"second"});
+  const Effects effects = world_.Turn();
+  ASSERT_EQ(effects.batch.spec_updates.size(), 1u);
+  EXPECT_EQ(effects.batch.spec_updates[0].second->command, std::vector<std::string>{"second"});
+  world_.Exit(before, 0);
+  EXPECT_EQ(World::Launched(world_.Turn()), std::vector{job});
+  EXPECT_NE(Change(job, Command("third")), "");
+}
+
+TEST_F(Update, OfACommandInTheStepOfItsSubmissionIsPartOfTheInsert) {
+  const JobId job = world_.Submit(2);
+  EXPECT_EQ(Change(job, Command("other")), "");
+  const Effects effects = world_.Turn();
+  EXPECT_TRUE(effects.batch.spec_updates.empty());
+  EXPECT_EQ(effects.batch.inserts[0].spec->command, std::vector<std::string>{"other"});
+}
+
+TEST_F(Update, AnElementThatDiffersHasASpecificationOfItsOwn) {
+  const JobId array = world_.Submit(2, 10);
+  world_.Turn();
+  const JobId element = ElementId(array, 5);
+  EXPECT_EQ(Change(element, Command("other")), "");
+  const Effects effects = world_.Turn();
+  ASSERT_EQ(effects.batch.inserts.size(), 1u);
+  EXPECT_EQ(effects.batch.inserts[0].record.spec_of, element);
+  EXPECT_EQ(effects.batch.inserts[0].spec->command, std::vector<std::string>{"other"});
+}
+
+TEST_F(Update, OfAnArrayReachesEveryElementThatWaits) {
+  const JobId array = world_.Submit(1, 5);
+  world_.Turn();
+  Hold(ElementId(array, 3));
+  EXPECT_EQ(Change(array, Gpus(2)), "");
+  EXPECT_EQ(Record(array).request.gpus, 2);
+  EXPECT_EQ(Record(ElementId(array, 3)).request.gpus, 2);
+  EXPECT_EQ(Record(ElementId(array, 0)).request.gpus, 1);
+  EXPECT_EQ(Change(array, TimeLimit(std::chrono::hours(1))), "");
+  EXPECT_EQ(Record(ElementId(array, 0)).time_limit, std::chrono::hours(1));
+  world_.Turn();
+}
+
+TEST_F(Update, OfAnArraysCommandComesTooLateForElementsThatHaveStarted) {
+  const JobId array = world_.Submit(1, 5), held = world_.Submit(1, 5);
+  Hold(held);
+  Hold(ElementId(held, 2));
+  world_.Turn();
+  const std::string error = Change(array, Command("other"));
+  EXPECT_EQ(error, "command: 2 elements of job 1 started with what they share; name those that wait: 1_[2-4]");
+  EXPECT_EQ(Change(held, Command("other")), "");
+}
+
+TEST_F(Update, TheCapOfAnArrayIsForArrays) {
+  JobChanges changes;
+  changes.array_at_once = 1;
+  EXPECT_EQ(Change(world_.Submit(1), changes), "at-once: job 1 is no array");
+  const JobId array = world_.Submit(1, 5);
+  EXPECT_EQ(Change(array, changes), "");
+  EXPECT_EQ(World::Launched(world_.Turn()).size(), 2u);  // The single job, and one element.
+}
+
+TEST_F(Update, ADependencyThatIsMetStaysMetWhenItIsNamedAgain) {
+  const JobId first = Running();
+  const JobId second = world_.Submit(2, 0, {On(DependencyKind::kAfterOk, first)});
+  Hold(second);
+  world_.Exit(first, 0);
+  world_.Turn();
+  EXPECT_EQ(world_.controller_.WaitingReason(Record(second)).find("waits for job"), std::string::npos);
+  // The store knows how the first one ended.
+  JobRecord ended;
+  ended.id = first;
+  ended.state = JobState::kSucceeded;
+  const auto done = world_.controller_.Update(second, WaitFor({On(DependencyKind::kAfterOk, first)}), world_.ada_,
+                                              world_.now_, [&](JobId) { return ended; });
+  ASSERT_TRUE(done);
+  ASSERT_TRUE(world_.controller_.Release(second, kNoTime, world_.ada_, world_.now_));
+  EXPECT_EQ(World::Launched(world_.Turn()), std::vector{second});
+}
+
+TEST_F(Update, ADependencyThatCanNeverBeMetIsRefused) {
+  const JobId job = world_.Submit(1);
+  JobRecord ended;
+  ended.id = JobId(77);
+  ended.state = JobState::kFailed;
+  JobChanges changes = WaitFor({On(DependencyKind::kAfterOk, JobId(77))});
+  const auto known = [&](JobId) { return ended; };
+  const auto refused = world_.controller_.Update(job, changes, world_.ada_, world_.now_, known);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "dependency: it can never be met, for job 77 failed; leave it out, or give --keep-waiting");
+  changes.keeps_waiting = true;
+  EXPECT_TRUE(world_.controller_.Update(job, changes, world_.ada_, world_.now_, known));
+  EXPECT_NE(Change(job, WaitFor({On(DependencyKind::kAfterOk, JobId(78))})), "");
+}
+
+TEST_F(Update, ANewNameLetsTheNextOfTheOldNameGo) {
+  const JobId first = Running();
+  const JobId second = world_.Submit(1, 0, {On(DependencyKind::kSingleton, JobId())});
+  EXPECT_TRUE(World::Launched(world_.Turn()).empty());
+  EXPECT_EQ(Change(first, Named("other")), "");
+  EXPECT_EQ(World::Launched(world_.Turn()), std::vector{second});
+}
+
+TEST_F(Update, AnElementOfASingletonArrayDoesNotWaitForItsOwnArray) {
+  const JobId array = world_.Submit(1, 2, {On(DependencyKind::kSingleton, JobId())});
+  Hold(ElementId(array, 1));
+  EXPECT_EQ(World::Launched(world_.Turn()), std::vector{ElementId(array, 0)});
+  ASSERT_TRUE(world_.controller_.Release(ElementId(array, 1), kNoTime, world_.ada_, world_.now_));
+  EXPECT_EQ(World::Launched(world_.Turn()), std::vector{ElementId(array, 1)});
+}
+
+TEST_F(Update, ShowsTheCircleThatItWouldClose) {
+  const JobId one = world_.Submit(1), two = world_.Submit(1, 0, {On(DependencyKind::kAfterAny, one)});
+  const JobId three = world_.Submit(1, 0, {On(DependencyKind::kAfter, two)});
+  EXPECT_EQ(Change(one, WaitFor({On(DependencyKind::kAfterOk, three)})),
+            "dependency: job 1 would wait for itself: 1 after 3 after 2 after 1");
+  EXPECT_EQ(Change(one, WaitFor({On(DependencyKind::kAfterOk, one)})),
+            "dependency: job 1 would wait for itself: 1 after 1");
+}
+
+TEST_F(Update, SeesCirclesThroughArraysAndNames) {
+  const JobId array = world_.Submit(2, 3);
+  Hold(array);
+  const JobId after = world_.Submit(1, 0, {On(DependencyKind::kAfterAny, array, 1)});
+  EXPECT_EQ(Change(array, WaitFor({On(DependencyKind::kAfterAny, after)})),
+            "dependency: job 1 would wait for itself: 1 after 5 after 1");
+  EXPECT_EQ(Change(ElementId(array, 2), WaitFor({On(DependencyKind::kAfterAny, after)})), "");
+  EXPECT_EQ(Change(ElementId(array, 1), WaitFor({On(DependencyKind::kAfterAny, after)})),
+            "dependency: job 3 would wait for itself: 1_1 after 5 after 1_1");
+
+  const JobId early = world_.Submit(1), late = world_.Submit(1, 0, {On(DependencyKind::kSingleton, JobId())});
+  EXPECT_EQ(Change(late, Named("x")), "");
+  EXPECT_EQ(Change(early, WaitFor({On(DependencyKind::kAfterAny, late)})), "");
+  EXPECT_EQ(Change(early, Named("x")), "name: job 6 would wait for itself: 6 after 7 after 6 (same name)");
+}
+
+TEST_F(Update, ACircleOfWhichOneIsEnoughIsNone) {
+  const JobId one = world_.Submit(1), two = world_.Submit(1), free = world_.Submit(1);
+  for (const JobId job : {one, two, free}) Hold(job);
+  EXPECT_EQ(Change(two, WaitFor({On(DependencyKind::kAfterAny, one)})), "");
+  EXPECT_EQ(Change(one, WaitFor({On(DependencyKind::kAfterAny, two), On(DependencyKind::kAfterAny, free)}, true)), "");
+  EXPECT_NE(Change(free, WaitFor({On(DependencyKind::kAfterAny, one)})), "");
+}
+
+}  // namespace controller_update_test
+}  // namespace divvy

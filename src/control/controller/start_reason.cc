@@ -1,0 +1,100 @@
+#include "control/controller/start_reason.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "control/books/pool_parts.h"
+#include "control/books/record_parts.h"
+#include "model/reason_words.h"
+
+namespace divvy {
+namespace {
+
+/// Of a gang that is not let go: which machines are not ready.
+std::string UnreadyText(const std::vector<Seat>& seats) {
+  const auto is_unready = [](const Seat& seat) { return seat.port == 0 && !seat.exit; };
+  const auto first = std::ranges::find_if(seats, is_unready);
+  if (first == seats.end()) return "";
+  const auto others = std::count_if(first + 1, seats.end(), is_unready);
+  const auto most = std::chrono::duration_cast<std::chrono::seconds>(Controller::kPrepareWithin).count();
+  return "waits for " + (first->node.empty() ? "the controller's machine" : "node " + first->node) +
+         (others > 0 ? " and " + std::to_string(others) + " more to prepare their parts, " : " to prepare its part, ") +
+         std::to_string(most) + " s at most";
+}
+
+}  // namespace
+
+void NameBlocker(const Controller& controller, Blocker& blocker) {
+  blocker.text = WithTeamNames(blocker.text);
+  blocker.rule = WithTeamNames(blocker.rule);
+  constexpr std::string_view kRule = "reservation ";
+  if (blocker.kind != BlockerKind::kReservation || !blocker.rule.starts_with(kRule)) return;
+  const auto booking = ParseInteger(std::string_view(blocker.rule).substr(kRule.size()));
+  if (!booking || *booking <= 0) return;  // A job's, that is.
+  const auto number = controller.ReservationOfBooking(static_cast<std::uint64_t>(*booking));
+  if (!number) return;
+  const auto at = controller.reservations().all().find(*number);
+  if (at == controller.reservations().all().end()) return;
+  blocker.rule = NameOf(at->second);
+  constexpr std::string_view kUser = " for one user ";
+  if (const auto user = blocker.text.find(kUser); user != std::string::npos && !at->second.user.empty())
+    blocker.text.replace(user, kUser.size(), " for user " + at->second.user + " ");
+}
+
+std::string WithTeamNames(std::string text) {
+  for (const std::string_view whose : {"group team ", "group user "}) {
+    if (const auto at = text.find(whose); at != std::string::npos) text.erase(at, std::string_view("group ").size());
+  }
+  return text;
+}
+
+std::optional<Blocker> PoolBlocker(const Controller& controller, const JobRecord& record) {
+  std::string gone = WhyNoPool(controller.pools(), controller.cluster(), record);
+  if (gone.empty()) return std::nullopt;
+  Blocker blocker;
+  blocker.kind = BlockerKind::kInfeasible;
+  blocker.text = std::move(gone);
+  return blocker;
+}
+
+Reason WaitingReasonOf(const Controller& controller, const JobRecord& record, FirstBlockers& blockers) {
+  const Server& cluster = controller.cluster();
+  if (record.is_held && !record.reason.empty()) return record.reason;
+  // An element that has no record of its own yet waits as its array does.
+  const bool is_apart = cluster.waiting(record.id) != nullptr;
+  const JobId entry = is_apart ? record.id : record.array;
+  if (!entry.is_set() || cluster.waiting(entry) == nullptr) return record.reason;
+  std::optional<Blocker> first = PoolBlocker(controller, record);
+  if (!first) first = blockers.Find(entry);
+  if (!first) return "about to start";
+  if (first->kind == BlockerKind::kBeginTime && record.restarts > 0)
+    return "waits before the next try" + (record.reason.empty() ? "" : ": " + record.reason);
+  NameBlocker(controller, *first);
+  return std::move(first->text);
+}
+
+Reason StateReason(const Controller& controller, const JobRecord& record, FirstBlockers* blockers) {
+  if (IsWaiting(record.state))
+    return blockers == nullptr ? controller.WaitingReason(record) : WaitingReasonOf(controller, record, *blockers);
+  if (!IsActive(record.state) || record.array_count > 0) return record.reason;
+  const bool is_stopping = record.state == JobState::kStopping;
+  const bool has_begun = !is_stopping && record.state != JobState::kStarting;
+  const bool may_run = record.gang.empty() || record.was_let_go;
+  const std::vector<Seat> seats = SeatsOf(record);
+  // It was told to start, and only the machine knows whether it has: a start is not kept (Controller::OnStarted).
+  for (const Seat& seat : seats) {
+    const std::string absence = controller.AbsenceOf(seat.node);
+    if (!absence.empty() && is_stopping) return record.reason + "; " + absence;
+    if (!absence.empty())
+      return absence + (has_begun ? "; " + std::string(kMayGoOn) : may_run ? "; the job may run there" : "");
+  }
+  for (const Seat& seat : seats) {
+    if (std::string drain = controller.DrainOf(seat.node); has_begun && !drain.empty()) return drain;
+  }
+  if (is_stopping || has_begun) return record.reason;
+  const std::string unready = may_run ? "" : UnreadyText(seats);
+  const bool is_delayed = record.reason != record.start_reason;
+  return unready.empty() || is_delayed ? record.reason : unready;
+}
+
+}  // namespace divvy

@@ -1,0 +1,149 @@
+#include "daemon/agent/agent_jobs_door.h"
+
+#include <sys/socket.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "daemon/http/http_server_connection.h"
+#include "daemon/runtime/channel_joint.h"
+#include "platform/os/unix_socket.h"
+#include "wire/messages/agent_messages.h"
+
+namespace divvy {
+namespace {
+
+namespace asio = boost::asio;
+using Stream = asio::posix::stream_descriptor;
+
+constexpr int kAcceptsPerTurn = 64;
+constexpr auto kRefusedWithin = std::chrono::seconds(2);
+/// Nobody is let in for so long after the process ran out of descriptors.
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);
+
+/// One who is told why not as soon as they have asked.
+struct Refused {
+  Refused(asio::io_context& loop, int fd, std::shared_ptr<std::size_t> count)
+      : stream(loop, fd), timer(loop), all(std::move(count)) {
+    ++*all;
+  }
+  Refused(const Refused&) = delete;
+  Refused& operator=(const Refused&) = delete;
+  ~Refused() { --*all; }
+  Stream stream;
+  asio::steady_timer timer;
+  std::shared_ptr<std::size_t> all;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<AgentJobsDoor>> AgentJobsDoor::Open(asio::io_context& loop, const std::string& path,
+                                                           unsigned mode, Ports ports) {
+  DIVVY_TRY(Descriptor listener, ListenUnix(path, mode));
+  auto door = std::make_unique<AgentJobsDoor>(loop, std::move(listener), std::move(ports));
+  door->AcceptLater();
+  return door;
+}
+
+AgentJobsDoor::AgentJobsDoor(asio::io_context& loop, Descriptor listener, Ports ports)
+    : loop_(loop),
+      listener_(loop, listener.Release()),
+      ports_(std::move(ports)),
+      self_(std::make_shared<AgentJobsDoor*>(this)) {}
+
+AgentJobsDoor::~AgentJobsDoor() {
+  CutAll();
+  *self_ = nullptr;
+}
+
+void AgentJobsDoor::AcceptLater() {
+  listener_.async_wait(Stream::wait_read, [self = self_](const boost::system::error_code& error) {
+    if (!error && *self != nullptr) (*self)->Accept();
+  });
+}
+
+void AgentJobsDoor::Accept() {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    Descriptor connection(::accept4(listener_.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (connection.is_open()) {
+      Admit(std::move(connection));
+      continue;
+    }
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) break;
+    auto timer = std::make_shared<asio::steady_timer>(loop_, kAcceptPause);
+    return timer->async_wait([self = self_, timer](const boost::system::error_code&) {
+      if (*self != nullptr) (*self)->AcceptLater();
+    });
+  }
+  AcceptLater();
+}
+
+void AgentJobsDoor::Admit(Descriptor connection) {
+  const std::int64_t uid = CredentialsOf(connection.get()).uid;
+  const std::string user = ports_.user_name(uid);
+  if (user.empty()) {
+    return Refuse(std::move(connection), 403, "permission_denied",
+                  "on this machine jobs speak with the controller, and you have none here; divvy login with a token of "
+                  "yours lets you do so from anywhere");
+  }
+  Channels* channels = ports_.channels();
+  if (channels == nullptr) {
+    return Refuse(std::move(connection), 503, "unreachable",
+                  "the controller cannot be reached just now; jobs here go on, try again in a moment");
+  }
+  const auto of_user = of_users_.find(uid);
+  const bool is_one_too_many = of_user != of_users_.end() && of_user->second >= kMostOfOne;
+  if (is_one_too_many || connections_.size() >= kMost) {
+    return Refuse(std::move(connection), 503, "limit_exceeded",
+                  "jobs here have " + std::to_string(is_one_too_many ? kMostOfOne : kMost) +
+                      " connections to the controller already; try again later");
+  }
+  wire::ChannelPurpose purpose;
+  purpose.kind = "door";
+  purpose.user = user;
+  auto joint = ChannelJoint::OfSocket(loop_, std::move(connection));
+  if (!joint) return;
+  const std::uint64_t id = next_++;
+  connections_.emplace(id, Connection{uid, *joint});
+  ++of_users_[uid];
+  // Until its descriptors are closed: who does not read their answer has their connection still.
+  (*joint)->OnDone([self = self_, id] {
+    if (*self == nullptr) return;
+    const auto over = (*self)->connections_.extract(id);
+    if (!over) return;
+    const auto count = (*self)->of_users_.find(over.mapped().uid);
+    if (--count->second == 0) (*self)->of_users_.erase(count);
+  });
+  const Status opened = (*joint)->Open(*channels, wire::EncodeAgent(purpose));
+  if (!opened) (*joint)->Reset(opened.error().message);
+}
+
+void AgentJobsDoor::CutAll() {
+  for (auto& [id, connection] : std::map(connections_)) connection.joint->Reset("its connection is gone");
+}
+
+void AgentJobsDoor::Refuse(Descriptor connection, int status, const std::string& code, const std::string& why) {
+  if (*refused_ >= kMostRefused) return;
+  const auto refused = std::make_shared<Refused>(loop_, connection.Release(), refused_);
+  std::string answer;
+  Serialise(ErrorResponse(status, code, why), {.keeps_alive = false}, answer);
+  refused->timer.expires_after(kRefusedWithin);
+  refused->timer.async_wait([refused](const boost::system::error_code& error) {
+    if (!error) refused->stream.cancel();
+  });
+  refused->stream.async_wait(Stream::wait_read, [refused, answer](const boost::system::error_code&) {
+    refused->timer.cancel();
+    const int fd = refused->stream.native_handle();
+    char asked[4096];
+    while (::recv(fd, asked, sizeof asked, MSG_DONTWAIT) > 0) {
+    }
+    // Fits into a fresh socket's buffer; nobody would act on a failure.
+    static_cast<void>(!::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+  });
+}
+
+}  // namespace divvy

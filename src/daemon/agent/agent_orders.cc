@@ -1,0 +1,99 @@
+#include "daemon/agent/agent_orders.h"
+
+#include <algorithm>
+#include <array>
+
+namespace divvy {
+namespace {
+
+constexpr std::array<std::string_view, 4> kVanished = {"never_started", "unseen", "rebooted", "cut_off"};
+
+struct ToMessage {
+  wire::AgentOrder& message;
+  const JobSpec* spec;
+  const JobRecord* live;
+
+  void operator()(const LaunchOrder& order) const {
+    message.launch = wire::LaunchMessage{order.record, spec == nullptr ? JobSpec() : *spec, order.seat, ""};
+  }
+  void operator()(const GoOrder& order) const {
+    message.go = wire::GoMessage{order.job, order.attempt, order.addresses};
+  }
+  void operator()(const StopOrder& order) const {
+    message.stop = wire::StopMessage{order.job, order.signal, order.grace};
+  }
+  void operator()(const SignalOrder& order) const {
+    message.signal = wire::SignalMessage{order.job, order.signal, static_cast<int>(order.reach)};
+  }
+  void operator()(const PauseOrder& order) const { message.pause = wire::PauseMessage{order.job, order.is_paused}; }
+  void operator()(const TimeLimitOrder& order) const {
+    message.time_limit = wire::TimeLimitMessage{order.job, live == nullptr ? Duration(0) : live->time_limit};
+  }
+  void operator()(const ForgetOrder& order) const { message.forget = wire::ForgetMessage{order.job, order.attempt}; }
+  void operator()(const ResizeOrder& order) const {
+    message.resize = wire::ResizeMessage{order.job, order.gpus, order.is_signalled};
+  }
+  void operator()(const PortionOrder& order) const {
+    message.portion = wire::PortionMessage{order.job, order.portion, order.gpus};
+  }
+  void operator()(const AdoptOrder& order) const {
+    message.adopt = wire::AgentRun{order.record};
+    if (spec == nullptr) return;
+    message.adopt->stop_signal = spec->stop_signal;
+    message.adopt->resize_signal = spec->resize_signal;
+    message.adopt->grace = spec->grace;
+  }
+};
+
+}  // namespace
+
+wire::AgentOrder MessageOf(const Order& order, const JobSpec* spec, const JobRecord* live) {
+  wire::AgentOrder message;
+  std::visit(ToMessage{message, spec, live}, order);
+  return message;
+}
+
+std::optional<NodeOrder> OrderOf(wire::AgentOrder message) {
+  if (message.launch) {
+    auto spec = std::make_shared<const JobSpec>(std::move(message.launch->spec));
+    return NodeOrder{LaunchOrder{std::move(message.launch->record), "", message.launch->seat}, std::move(spec)};
+  }
+  if (auto& go = message.go) return NodeOrder{GoOrder{go->job, go->attempt, std::move(go->addresses), ""}, nullptr};
+  if (const auto& stop = message.stop) return NodeOrder{StopOrder{stop->job, stop->signal, stop->grace, ""}, nullptr};
+  if (const auto& signal = message.signal) {
+    const int most = static_cast<int>(SignalReach::kOthers);
+    const auto reach = static_cast<SignalReach>(std::clamp(signal->reach, 0, most));
+    return NodeOrder{SignalOrder{signal->job, signal->signal, reach, ""}, nullptr};
+  }
+  if (const auto& pause = message.pause) return NodeOrder{PauseOrder{pause->job, pause->is_paused, ""}, nullptr};
+  if (const auto& limit = message.time_limit) return NodeOrder{TimeLimitOrder{limit->job, kNever, ""}, nullptr};
+  if (const auto& forget = message.forget) return NodeOrder{ForgetOrder{forget->job, forget->attempt, ""}, nullptr};
+  if (const auto& resize = message.resize)
+    return NodeOrder{ResizeOrder{resize->job, resize->gpus, resize->is_signalled, ""}, nullptr};
+  if (const auto& portion = message.portion)
+    return NodeOrder{PortionOrder{portion->job, portion->portion, portion->gpus, ""}, nullptr};
+  if (auto& adopt = message.adopt) {
+    JobSpec terms = TermsOf(*adopt);
+    return NodeOrder{AdoptOrder{std::move(adopt->record), ""}, std::make_shared<const JobSpec>(std::move(terms))};
+  }
+  return std::nullopt;
+}
+
+JobSpec TermsOf(const wire::AgentRun& run) {
+  JobSpec terms;
+  terms.stop_signal = run.stop_signal;
+  terms.resize_signal = run.resize_signal;
+  terms.grace = run.grace;
+  return terms;
+}
+
+std::string_view WordOf(RunVanished how) { return kVanished[static_cast<std::size_t>(how)]; }
+
+Result<RunVanished> VanishedOf(std::string_view word) {
+  for (std::size_t i = 0; i < kVanished.size(); ++i) {
+    if (kVanished[i] == word) return static_cast<RunVanished>(i);
+  }
+  return InvalidArgument("'" + std::string(word.substr(0, 64)) + "' is no way for a run to vanish");
+}
+
+}  // namespace divvy

@@ -1,0 +1,224 @@
+#include "daemon/agent/agent_streams.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+#include "daemon/agent/agent_session.h"
+#include "platform/os/unix_socket.h"
+#include "platform/supervisor/supervisor_held.h"
+
+namespace divvy {
+namespace {
+
+/// From the end of a terminal's output to the word that its viewer left; without it, the job has ended.
+constexpr std::chrono::milliseconds kSaysWhyWithin{100};
+
+WindowSize SizeOf(const wire::ChannelPurpose& purpose) {
+  WindowSize size;
+  if (purpose.rows > 0) size.rows = std::min(purpose.rows, 10'000);
+  if (purpose.columns > 0) size.columns = std::min(purpose.columns, 10'000);
+  return size;
+}
+
+constexpr int kResizeTries = 100;
+constexpr std::chrono::milliseconds kResizeAgainAfter{50};
+
+}  // namespace
+
+void AgentStreams::OnChannel(Channels& channels, std::uint64_t number, std::string_view text) {
+  const auto purpose = wire::DecodeAgent<wire::ChannelPurpose>(text);
+  if (!purpose) return channels.Reset(number, purpose.error().message);
+  if (purpose->kind == "stream" && purpose->stream >= 0 && purpose->stream < 3)
+    return OnStream(channels, number, *purpose);
+  if (purpose->kind == "attach") return OnAttach(channels, number, *purpose);
+  if (purpose->kind == "step") return OnStep(channels, number, *purpose);
+  if (purpose->kind == "resize") return OnResize(channels, number, *purpose);
+  channels.Reset(number, "this agent takes no such stream");
+}
+
+AgentStreams::Joined AgentStreams::MakePipe(Channels& channels, std::uint64_t number, bool is_input, Kind kind,
+                                            std::string_view first, Descriptor* held) {
+  int ends[2];
+  const int made =
+      kind == Kind::kPipe ? ::pipe2(ends, O_CLOEXEC) : ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
+  if (made != 0) {
+    channels.Reset(number, "the agent has no file descriptor left");
+    return {};
+  }
+  Descriptor read_end(ends[0]), write_end(ends[1]);
+  if (held != nullptr) held->Reset(::fcntl(ends[0], F_DUPFD_CLOEXEC, 3));
+  auto joint = is_input ? ChannelJoint::Make(loop_, Descriptor(), std::move(write_end))
+                        : ChannelJoint::Make(loop_, std::move(read_end), Descriptor());
+  joint->Accept(channels, number, is_input ? first : "");
+  return {std::move(is_input ? read_end : write_end), std::move(joint)};
+}
+
+void AgentStreams::OnParted(JobId job) {
+  const auto pipes = pipes_.find(job);
+  if (pipes == pipes_.end() || pipes->second.gives_up) return;
+  auto timer = std::make_shared<boost::asio::steady_timer>(loop_, returns_within_);
+  pipes->second.gives_up = timer;
+  timer->async_wait([this, job, timer](const boost::system::error_code& error) {
+    const auto given_up = pipes_.find(job);
+    if (!error && given_up != pipes_.end() && given_up->second.gives_up == timer) GiveUp(job);
+  });
+}
+
+void AgentStreams::GiveUp(JobId job) {
+  const auto given_up = pipes_.extract(job);
+  for (const std::size_t output : {std::size_t{1}, std::size_t{2}}) LetGo(given_up.mapped(), output);
+  for (const auto& joint : given_up.mapped().joints) {
+    if (joint) joint->GiveUp(kSessionOver);
+  }
+}
+
+void AgentStreams::LetGo(const Pipes& pipes, std::size_t stream) {
+  const char word = HeldOutputs::LetGoWord(stream);
+  if (pipes.life.is_open()) static_cast<void>(!::send(pipes.life.get(), &word, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+void AgentStreams::OnOver(JobId job, std::size_t stream, const ChannelJoint* joint) {
+  const auto pipes = pipes_.find(job);
+  if (pipes == pipes_.end() || pipes->second.joints[stream].get() != joint) return;
+  auto& joints = pipes->second.joints;
+  if (stream == 0) pipes->second.input = joints[0]->brought();
+  else LetGo(pipes->second, stream);
+  joints[stream].reset();
+  ForgetLater(job);
+}
+
+void AgentStreams::ForgetLater(JobId job) {
+  Pipes& pipes = pipes_.at(job);
+  if (std::ranges::any_of(pipes.joints, [](const auto& one) { return one != nullptr; })) return;
+  pipes.gives_up.reset();
+  OnParted(job);
+}
+
+bool AgentStreams::GoOn(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {
+  const auto pipes = pipes_.find(purpose.job);
+  if (pipes == pipes_.end()) return false;
+  pipes->second.gives_up.reset();
+  const auto joint = pipes->second.joints[static_cast<std::size_t>(purpose.stream)];
+  const bool is_input = purpose.stream == 0;
+  const std::uint64_t brought = joint ? joint->brought() : pipes->second.input;
+  const std::string first = is_input ? std::to_string(brought) + "\n" : "";
+  if (joint && !joint->Rejoin(channels, number, is_input ? 0 : purpose.received, first)) {
+    channels.Reset(number, wire::kStreamsGone);
+  } else if (!joint) {
+    // It was over, and all of it had come.
+    channels.Accept(number, {});
+    channels.Send(number, first);
+    channels.End(number);
+  }
+  // Where all are over nothing else happens that could forget them.
+  if (!joint && pipes_.contains(purpose.job)) ForgetLater(purpose.job);
+  return true;
+}
+
+// All three come before the launch.
+void AgentStreams::OnStream(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {
+  const auto stream = static_cast<std::size_t>(purpose.stream);
+  const JobId job = purpose.job;
+  // Its caller may not have heard that it had them, or have had them on a machine where the job never began.
+  if ((purpose.goes_on || node_.Runs(job)) && !coming_.contains(job)) {
+    if (GoOn(channels, number, purpose)) return;
+    if (stream > 0 || purpose.received > 0 || node_.Runs(job)) return channels.Reset(number, wire::kStreamsGone);
+  }
+  if (stream > 0 && !coming_.contains(job)) return channels.Reset(number, "its input did not come first");
+  Descriptor held;
+  auto [end, joint] = MakePipe(channels, number, stream == 0, Kind::kPipe, purpose.goes_on ? "0\n" : "", &held);
+  // The session may have ended over it.
+  if (!joint || !channels.Has(number)) return static_cast<void>(coming_.erase(job));
+  joint->OutliveSession(std::string(kSessionOver), [this, job] { OnParted(job); });
+  if (stream == 0) {
+    coming_[job] = Coming{{}, joint.get(), {}};
+    pipes_.erase(job);
+    typed_[job] = joint;
+    joint->OnOver([this, job, input = joint.get()](const std::string&) {
+      const auto coming = coming_.find(job);
+      if (coming != coming_.end() && coming->second.input == input) coming_.erase(coming);
+      const auto typed = typed_.find(job);
+      if (typed != typed_.end() && typed->second.get() == input) typed_.erase(typed);
+      OnOver(job, 0, input);
+    });
+  } else {
+    joint->OnOver([this, job, stream, own = joint.get()](const std::string&) {
+      // Over before the launch came: it is for others then, should it come yet.
+      if (stream == 2) node_.DropStreams(job);
+      OnOver(job, stream, own);
+    });
+  }
+  pipes_[job].joints[stream] = joint;
+  coming_[job].streams[stream] = std::move(end);
+  if (stream > 0) coming_[job].held[stream - 1] = std::move(held);
+  if (stream < 2) return;
+  Coming coming = std::move(coming_.extract(job).mapped());
+  const bool are_all = std::ranges::all_of(coming.streams, [](const Descriptor& one) { return one.is_open(); });
+  if (!are_all) return;
+  auto [ours, theirs] = MakeSocketPair();
+  if (theirs.is_open() && std::ranges::all_of(coming.held, &Descriptor::is_open)) {
+    pipes_[job].life = std::move(ours);
+    node_.HoldOutputs(job, {std::move(coming.held[0]), std::move(coming.held[1]), std::move(theirs)});
+  }
+  node_.KeepStreams(job, std::move(coming.streams));
+}
+
+void AgentStreams::OnAttach(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {
+  if (purpose.stream == 0) {
+    auto [in, joint] = MakePipe(channels, number, true, Kind::kSocket);
+    if (!joint || !channels.Has(number)) return;
+    joint->DropUnread();
+    joint->OnOver([this, job = purpose.job, typed = joint.get()](const std::string&) {
+      const auto joining = joining_.find(job);
+      if (joining != joining_.end() && joining->second.joint.get() == typed) joining_.erase(joining);
+    });
+    joining_[purpose.job] = Terminal{std::move(in), std::move(joint), SizeOf(purpose)};
+    return;
+  }
+  auto joining = joining_.extract(purpose.job);
+  if (!joining) return channels.Reset(number, "what is typed did not come first");
+  Terminal terminal = std::move(joining.mapped());
+  auto [out, shown] = MakePipe(channels, number, false, Kind::kSocket);
+  if (!shown) return terminal.joint->Reset("not joined");
+  shown->Linger(kSaysWhyWithin);
+  const Status attached =
+      node_.Attach(purpose.job, terminal.in.get(), out.get(), terminal.size, [typed = terminal.joint, shown = shown] {
+        shown->Finish(wire::kDetached);
+        typed->Reset(wire::kDetached);
+      });
+  if (attached) return;
+  shown->Reset(attached.error().message);
+  terminal.joint->Reset(attached.error().message);
+}
+
+void AgentStreams::OnStep(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {
+  auto [ours, theirs] = MakeSocketPair();
+  auto joint = ChannelJoint::OfSocket(loop_, std::move(ours));
+  if (!joint || !theirs.is_open()) return channels.Reset(number, "the agent has no file descriptor left");
+  (*joint)->Accept(channels, number);
+  const Status called = node_.CallStep(purpose.job, theirs.get(), purpose.stops_only);
+  if (!called) (*joint)->Reset(called.error().message);
+}
+
+void AgentStreams::OnTerminalLeft(JobId job) {
+  if (const auto typed = typed_.extract(job)) typed.mapped()->Reset(wire::kDetached);
+}
+
+void AgentStreams::OnResize(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {
+  channels.Reset(number, "");
+  ResizeSoon(purpose.job, SizeOf(purpose), kResizeTries);
+}
+
+void AgentStreams::ResizeSoon(JobId job, WindowSize size, int tries) {
+  if (node_.Resize(job, size) || tries <= 1) return;
+  auto timer = std::make_shared<boost::asio::steady_timer>(loop_, kResizeAgainAfter);
+  timer->async_wait([this, timer, job, size, tries](const boost::system::error_code& error) {
+    if (!error) ResizeSoon(job, size, tries - 1);
+  });
+}
+
+}  // namespace divvy

@@ -1,0 +1,21 @@
+#include "daemon/api/remote_door.h"
+
+#include <utility>
+
+namespace divvy {
+
+Status OpenRemoteDoor(HttpServer& server, const HostPort& listen, const DoorNames& names, const TlsIdentity& identity,
+                      Routes::Remote& remote) {
+  DIVVY_TRY(TlsContext context, TlsContext::Server(identity));
+  DIVVY_CHECK(server.ListenTls(listen, std::move(context)));
+  // Everybody's address is nobody's: others come by a name.
+  const bool is_any = listen.host == "0.0.0.0" || listen.host == "::";
+  remote.address = {is_any ? names.host : listen.host, listen.port};
+  if (!names.chosen.empty()) {
+    DIVVY_TRY(remote.address, ParseHostPort(names.chosen, listen.port));
+  }
+  remote.fingerprint = identity.fingerprint;
+  return {};
+}
+
+}  // namespace divvy

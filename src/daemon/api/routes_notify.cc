@@ -1,0 +1,56 @@
+// The routes of notifications: a user's own receivers, and for administrators those of divvy.toml.
+#include <memory>
+
+#include "daemon/api/routes_call.h"
+#include "daemon/notify/notifier.h"
+#include "wire/messages/notify_messages.h"
+
+namespace divvy {
+
+void Routes::Notify(Call& call) {
+  if (!ports_.notifier) return call.Answer(wire::NotifyAnswer{false, {}});
+  call.Answer(ports_.notifier->View(call.caller.user, call.caller.is_admin));
+}
+
+void Routes::AddReceiver(Call& call) {
+  auto request = wire::Decode<wire::ReceiverRequest>(call.request.body);
+  // What is written down of this request has neither the secret nor what may be as good as one.
+  wire::ReceiverRequest shown = request ? *request : wire::ReceiverRequest();
+  shown.webhook = shown.webhook.empty() ? "" : ShownTarget(NotifyChannel::kWebhook, shown.webhook);
+  shown.command = shown.command.empty() ? "" : ShownTarget(NotifyChannel::kCommand, shown.command);
+  if (!shown.secret.empty()) shown.secret = "...";
+  call.asked = wire::EncodeChanged(shown);
+  if (!request) return call.Refuse(request.error());
+  if (!ports_.notifier) return call.Refuse(FailedPrecondition("this daemon sends no notifications"));
+  const auto answer = ports_.notifier->Add(call.caller.user, *request);
+  if (!answer) return call.Refuse(answer.error());
+  auto shared = std::make_shared<Call>(std::move(call));
+  core_.AfterCommit([shared, answer = *answer](const divvy::Status& status) {
+    if (!status) return shared->Refuse(status.error());
+    shared->Answer(answer);
+  });
+}
+
+void Routes::RemoveReceiver(Call& call) {
+  const auto name = wire::Decode<wire::ReceiverName>(call.request.body);
+  if (!name) return call.Refuse(name.error());
+  if (!ports_.notifier) return call.Refuse(FailedPrecondition("this daemon sends no notifications"));
+  const divvy::Status removed = ports_.notifier->Remove(call.caller.user, name->name);
+  if (!removed) return call.Refuse(removed.error());
+  AnswerMessage(call, "removed receiver " + name->name + ", and what waited for it");
+}
+
+void Routes::TestReceiver(Call& call) {
+  const auto name = wire::Decode<wire::ReceiverName>(call.request.body);
+  if (!name) return call.Refuse(name.error());
+  if (!ports_.notifier) return call.Refuse(FailedPrecondition("this daemon sends no notifications"));
+  const bool is_own = ports_.notifier->Has(call.caller.user, name->name) || !call.caller.is_admin;
+  const std::optional<User> owner = is_own ? std::optional(call.caller.user) : std::nullopt;
+  auto shared = std::make_shared<Call>(std::move(call));
+  ports_.notifier->Test(owner, name->name, [shared](const Result<wire::NotifyTestAnswer>& answer) {
+    if (!answer) return shared->Refuse(answer.error());
+    shared->Answer(*answer);
+  });
+}
+
+}  // namespace divvy

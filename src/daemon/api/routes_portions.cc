@@ -1,0 +1,151 @@
+// The routes of jobs that have parts of GPUs: what they may have of them, and what is done with them where they are.
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/text.h"
+#include "daemon/api/routes_call.h"
+#include "daemon/fleet/agent_door.h"
+#include "daemon/node/node_shares.h"
+#include "daemon/views/select.h"
+
+namespace divvy {
+
+struct Routes::PortionAct {
+  std::string action;  // "park", "wake", "move"; "resize": what the plan gave it is in force.
+  wire::ActionAnswer answer;
+  std::size_t open = 0;  // Results that have not come.
+};
+
+namespace {
+
+/// `was_there`: as far as was known when it was asked, which may be a moment old.
+std::string DoneText(const std::string& action, const std::vector<std::int64_t>& to, bool was_there) {
+  if (action == "park")
+    return "parked: its GPU memory is on the host; it comes back when it uses its GPU again, or by divvy wake";
+  if (action == "wake") return "awake";
+  std::string gpus;
+  for (const std::int64_t gpu : to) gpus += (gpus.empty() ? "" : ",") + std::to_string(gpu);
+  return std::string(was_there ? "is on GPU" : "moved to GPU") + std::string(to.size() > 1 ? "s " : " ") + gpus;
+}
+
+}  // namespace
+
+void Routes::ResizePortions(Call& call) {
+  const auto request = wire::Decode<wire::PortionRequest>(call.request.body);
+  if (!request) return call.Refuse(request.error());
+  const auto ids = SelectIds(core_, labels_, request->select, call.caller);
+  if (!ids) return call.Refuse(ids.error());
+  auto act = std::make_shared<PortionAct>();
+  act->action = "resize";
+  for (const JobId id : *ids) {
+    const auto done =
+        core_.controller().ResizePortion(id, request->portion, call.caller, core_.Now(), core_.Outcomes());
+    const auto record = core_.FindJob(id);
+    act->answer.results.push_back(
+        {id, record ? PublicId(*record) : ToString(id), done.has_value(), done ? *done : done.error().message});
+  }
+  core_.AfterCommit([this, call = std::make_shared<Call>(std::move(call)), act](const divvy::Status& status) {
+    if (!status) return call->Refuse(status.error());
+    SettlePortions(call, act);
+  });
+  core_.Touch();
+}
+
+// Its machine was told by the orders of this commit. Nobody hears of success before it has said that it could.
+void Routes::SettlePortions(const std::shared_ptr<Call>& call, const std::shared_ptr<PortionAct>& act) {
+  act->open = act->answer.results.size() + 1;
+  const auto count = [act, call] {
+    if (--act->open == 0) call->Answer(act->answer);
+  };
+  for (std::size_t i = 0; i < act->answer.results.size(); ++i) {
+    const auto record = core_.controller().FindTenant(act->answer.results[i].id, call->caller, act->action);
+    if (!act->answer.results[i].is_done || !record) {
+      count();
+      continue;
+    }
+    ActOnTenant(**record, act->action, {}, [act, i, count](const divvy::Status& done) {
+      wire::ActionResult& result = act->answer.results[i];
+      result.is_done = done.has_value();
+      if (!done) result.message += " by the plan, but not yet on its machine: " + done.error().message;
+      count();
+    });
+  }
+  count();
+}
+
+void Routes::ActOnTenant(const JobRecord& record, const std::string& action, const std::vector<int>& to,
+                         std::function<void(const divvy::Status&)> done) {
+  if (record.node.empty()) {
+    if (ports_.own_shares == nullptr) return done(FailedPrecondition("no GPU is shared on this machine"));
+    return ports_.own_shares->Act(record.id, action, to, std::move(done));
+  }
+  RemoteNode* there = FarNode(record.node);
+  if (there == nullptr || !there->is_connected())
+    return done(Unreachable("node " + record.node + " is away; try again when it is back"));
+  wire::AgentQuestion question;
+  question.record = record;
+  question.share_action = action;
+  question.share_to = to;
+  there->Ask(std::move(question), [node = record.node, done = std::move(done)](Result<wire::NumberedAnswer> answered) {
+    if (!answered) return done(answered.error());
+    if (!answered->answer.share_error.empty()) return done(FailedPrecondition(answered->answer.share_error));
+    if (!answered->answer.is_share_done)
+      return done(FailedPrecondition("the agent of node " + node + " knows of no shared GPUs; update it"));
+    done({});
+  });
+}
+
+bool Routes::IsThere(const JobRecord& record, const std::vector<int>& to) const {
+  const wire::KeptTenant* tenant = ports_.shares ? ports_.shares->Find(record.node, record.id) : nullptr;
+  const bool is_on_gpu = tenant != nullptr && tenant->attempt == record.attempt &&
+                         (tenant->state == wire::ShareState::kRunning || tenant->state == wire::ShareState::kIdle);
+  return is_on_gpu && std::ranges::equal(to, tenant->shares, {}, {}, &wire::KeptShare::gpu);
+}
+
+void Routes::ActOnPortions(Call& call, const std::string& action) {
+  const auto request = wire::Decode<wire::PortionRequest>(call.request.body);
+  if (!request) return call.Refuse(request.error());
+  const auto ids = SelectIds(core_, labels_, request->select, call.caller);
+  if (!ids) return call.Refuse(ids.error());
+  std::vector<int> to;
+  for (const std::int64_t gpu : request->to) {
+    if (gpu < 0 || gpu >= GpuSet::kCapacity)
+      return call.Refuse(InvalidArgument("--to " + std::to_string(gpu) + " is no GPU; divvy gpus lists them"));
+    to.push_back(static_cast<int>(gpu));
+  }
+  auto act = std::make_shared<PortionAct>();
+  act->action = action;
+  act->answer.results.resize(ids->size());
+  act->open = ids->size() + 1;  // One for us: an answer may come at once.
+  auto shared = std::make_shared<Call>(std::move(call));
+  const auto count = [act, shared] {
+    if (--act->open == 0) shared->Answer(act->answer);
+  };
+  for (std::size_t i = 0; i < ids->size(); ++i) {
+    wire::ActionResult& result = act->answer.results[i];
+    result.id = (*ids)[i];
+    const auto known = core_.FindJob(result.id);
+    result.display_id = known ? PublicId(*known) : ToString(result.id);
+    const auto record = core_.controller().FindTenant(result.id, shared->caller, action);
+    if (!record) {
+      result.message = record.error().message;
+      count();
+      continue;
+    }
+    // The keeper decides in any case: it knows where it is at this moment.
+    const bool was_there = action == "move" && IsThere(**record, to);
+    ActOnTenant(**record, action, to, [act, i, count, wanted = request->to, was_there](const divvy::Status& done) {
+      act->answer.results[i].is_done = done.has_value();
+      act->answer.results[i].message = done ? DoneText(act->action, wanted, was_there) : done.error().message;
+      count();
+    });
+  }
+  count();
+}
+
+void Routes::Park(Call& call) { ActOnPortions(call, "park"); }
+void Routes::Wake(Call& call) { ActOnPortions(call, "wake"); }
+void Routes::MovePortions(Call& call) { ActOnPortions(call, "move"); }
+
+}  // namespace divvy

@@ -1,0 +1,220 @@
+// How everything is used: now, over time, and as it goes on.
+#include <algorithm>
+
+#include "base/text.h"
+#include "daemon/api/routes_call.h"
+#include "daemon/api/routes_query.h"
+#include "daemon/node/machine.h"
+#include "daemon/node/own_metrics.h"
+#include "daemon/views/metrics_page.h"
+#include "daemon/views/select.h"
+#include "daemon/views/views_samples.h"
+#include "wire/http/own_numbers.h"
+#include "wire/messages/messages_teams.h"
+
+namespace divvy {
+namespace {
+
+constexpr std::int64_t kUsualPoints = 400;
+constexpr Duration kLastWords = std::chrono::seconds(10);
+
+Error IsOff() {
+  return FailedPrecondition("no samples are taken: [samples] on = false in divvy.toml; set it to true and restart");
+}
+
+// A number of the query; `otherwise` where it is not there.
+Result<std::int64_t> NumberOf(const HttpRequest& request, const char* name, std::int64_t otherwise) {
+  const auto at = request.query.find(name);
+  if (at == request.query.end()) return otherwise;
+  const auto number = ParseNumber(at->second);
+  constexpr double kMost = 1e12;
+  if (!number || *number > kMost || *number < -kMost)
+    return InvalidArgument("'" + at->second + "' is not a number for '" + name + "'");
+  return static_cast<std::int64_t>(*number);
+}
+
+Status CheckMetric(const std::string& name) {
+  if (samples::MetricByName(name) || name.starts_with(samples::kOwnPrefix)) return {};
+  std::vector<std::string_view> known;
+  for (std::size_t i = 0; i < samples::kMetrics; ++i) known.push_back(FactsOf(static_cast<samples::Metric>(i)).name);
+  const std::string_view near = Nearest(name, known);
+  return InvalidArgument(
+      "there is no metric '" + name.substr(0, 80) + "'" +
+      (near.empty() ? "; those of a job's own begin with own." : "; did you mean '" + std::string(near) + "'?"));
+}
+
+Result<SampleBook::Question> SeriesAskedBy(const HttpRequest& request, samples::Second now) {
+  SampleBook::Question question;
+  const auto text = [&](const char* name) {
+    const auto at = request.query.find(name);
+    return at == request.query.end() ? std::string() : at->second;
+  };
+  const std::string of = text("of");
+  const auto known = samples::OfByName(of);
+  if (!known || *known == samples::Of::kTeam)
+    return InvalidArgument("'of' is gpu, slice, node, job or cluster, not '" + of.substr(0, 80) + "'");
+  question.of = *known;
+  if (!text("node").empty()) question.node = text("node");
+  DIVVY_TRY(const std::int64_t gpu, NumberOf(request, "gpu", -1));
+  if (gpu >= GpuSet::kCapacity) return InvalidArgument("there is no GPU " + std::to_string(gpu));
+  if (gpu >= 0) question.gpu = static_cast<int>(gpu);
+  const std::string metrics = text("metrics");
+  for (const std::string_view name : Split(metrics, ',')) {
+    if (Trim(name).empty()) continue;
+    question.metrics.emplace_back(Trim(name));
+    DIVVY_CHECK(CheckMetric(question.metrics.back()));
+  }
+  // Before now, where it is no time since 1970 but so many seconds.
+  const auto moment = [&](std::int64_t seconds) { return seconds < 0 ? now + seconds : seconds; };
+  DIVVY_TRY(const std::int64_t since, NumberOf(request, "since", 0));
+  DIVVY_TRY(const std::int64_t until, NumberOf(request, "until", 0));
+  DIVVY_TRY(const std::int64_t points,
+            CountIn(request, "points", kUsualPoints, static_cast<std::int64_t>(samples::kMostChartPoints)));
+  question.range = {moment(since), moment(until), static_cast<std::size_t>(points)};
+  if (question.range.until != 0 && question.range.until <= question.range.since)
+    return InvalidArgument("'until' is not after 'since'");
+  return question;
+}
+
+/// Of the run that there is. Its last words may come a moment after its end: whoever carries its output reads them
+/// then.
+Status CheckSaysNumbers(const JobRecord& record, const wire::OwnMetricsRequest& request, Time now) {
+  const bool has_just_ended = IsFinal(record.state) && now - record.ended < kLastWords;
+  if (record.array_count > 0 || (!IsActive(record.state) && !has_just_ended))
+    return FailedPrecondition("job " + DisplayId(record) + " does not run");
+  if (request.attempt != 0 && request.attempt != record.attempt)
+    return FailedPrecondition("job " + DisplayId(record) + " was started anew since: this run of it is over");
+  if (request.values.empty() || request.values.size() > wire::kMostOwnNames)
+    return InvalidArgument("'values' has 1 to " + std::to_string(wire::kMostOwnNames) + " numbers");
+  if (request.lines_left_out < 0 || request.names_left_out < 0)
+    return InvalidArgument("what was left out is counted from 0");
+  for (const auto& [name, value] : request.values) {
+    if (!wire::IsOwnName(name))
+      return InvalidArgument("'" + name.substr(0, wire::kMostOwnName) + "' is no name of a metric: write up to " +
+                             std::to_string(wire::kMostOwnName) + " bytes without control characters");
+    if (!wire::IsOwnNumber(value)) return InvalidArgument("'" + name + "': numbers go up to 3.4e38, as floats do");
+  }
+  return {};
+}
+
+Error NoMachine(const std::string& name) {
+  return NotFound("there is no machine '" + name.substr(0, 80) + "'; divvy nodes lists those there are");
+}
+
+}  // namespace
+
+wire::LatestAnswer Routes::LatestFor(const Caller& caller) const {
+  const Controller& controller = core_.controller();
+  const auto shown = [&](JobId id) {
+    const JobRecord* record = controller.Find(id);
+    if (record == nullptr || !IsActive(record->state)) return JobShown::kNothing;
+    return MaySee(caller, *record) || controller.Leads(caller, *record) ? JobShown::kAll : JobShown::kUse;
+  };
+  return LatestViewOf(*ports_.samples, core_.Now(), controller.cluster().has_many(), shown,
+                      [&](const std::string& node) { return controller.AbsenceOf(node).empty(); });
+}
+
+bool Routes::is_watched() const {
+  // Who asks now will ask again in a moment.
+  return !watchers_.empty() || core_.Now() - latest_asked_ < 10s;
+}
+
+void Routes::Latest(Call& call) {
+  latest_asked_ = core_.Now();
+  if (!ports_.samples) {
+    wire::LatestAnswer answer;
+    answer.time = ToSeconds(core_.Now());
+    answer.is_on = false;
+    return call.Answer(answer);
+  }
+  call.Answer(LatestFor(call.caller));
+}
+
+void Routes::Series(Call& call) {
+  if (!ports_.samples) return call.Refuse(IsOff());
+  const auto now = static_cast<samples::Second>(ToSeconds(core_.Now()));
+  auto question = SeriesAskedBy(call.request, now);
+  if (!question) return call.Refuse(question.error());
+  bool has_own = false;
+  if (question->of == samples::Of::kJob) {
+    const auto word = call.request.query.find("id");
+    if (word == call.request.query.end()) return call.Refuse(InvalidArgument("of=job needs the 'id' of one"));
+    const auto id = SelectOne(core_, word->second, call.caller);
+    if (!id) return call.Refuse(id.error());
+    const auto record = core_.FindJob(*id);
+    if (!record) return call.Refuse(NotFound("there is no job " + word->second));
+    has_own = MaySee(call.caller, *record) || core_.controller().Leads(call.caller, *record);
+    question->job = id->value();
+  }
+  const bool has_many = core_.controller().cluster().has_many();
+  const bool is_known = !question->node || core_.controller().IndexOf(*question->node) ||
+                        *question->node == OwnNodeName() || *question->node == HostName();
+  if (!has_many && !is_known) return call.Refuse(NoMachine(*question->node));
+  const std::string missing = is_known ? "" : *question->node;
+  // A single machine has no name in answers, and is found without one.
+  if (!has_many) question->node.reset();
+  auto shared = std::make_shared<Call>(std::move(call));
+  ports_.samples->Ask(
+      *std::move(question), now,
+      [shared, has_many, has_own, missing](const Result<SampleBook::Answer>& answer) -> std::function<void()> {
+        // One that was removed may have a history still.
+        if (answer && answer->series.empty() && !missing.empty())
+          return [shared, missing] { shared->Refuse(NoMachine(missing)); };
+        if (!answer) return [shared, error = answer.error()] { shared->Refuse(error); };
+        return [shared, text = wire::Encode(SeriesViewOf(*answer, has_many, has_own))] { shared->Send(200, text); };
+      });
+}
+
+void Routes::AddOwnMetrics(Call& call) {
+  const auto request = wire::Decode<wire::OwnMetricsRequest>(call.request.body);
+  if (!request) return call.Refuse(request.error());
+  if (!ports_.samples) return call.Refuse(IsOff());
+  const auto id = SelectOne(core_, call.argument, call.caller);
+  if (!id) return call.Refuse(id.error());
+  const auto record = core_.FindJob(*id);
+  if (!record) return call.Refuse(NotFound("there is no job " + call.argument));
+  if (!MaySee(call.caller, *record))
+    return call.Refuse(PermissionDenied("job " + DisplayId(*record) + " belongs to " + record->user.name));
+  if (const divvy::Status speaks = CheckSaysNumbers(*record, *request, core_.Now()); !speaks)
+    return call.Refuse(speaks.error());
+  wire::OwnNumbers numbers;
+  for (const auto& [name, value] : request->values) wire::KeepNewest(numbers, name, value);
+  std::vector<samples::Reading> readings = OwnReadings(numbers);
+  const auto add = [&](samples::Metric metric, std::int64_t count) {
+    if (count > 0) readings.push_back({metric, static_cast<double>(count)});
+  };
+  add(samples::Metric::kOwnLinesLeftOut, request->lines_left_out);
+  add(samples::Metric::kOwnNamesLeftOut, request->names_left_out);
+  ports_.samples->AddSaid(id->value(), readings, static_cast<samples::Second>(ToSeconds(core_.Now())));
+  call.Answer(wire::MessageAnswer{"taken"});
+}
+
+void Routes::Metrics(Call& call) {
+  const wire::Exposed form = wire::ExposedBy(call.request.header("accept"));
+  HttpResponse response;
+  response.content_type = wire::ContentTypeOf(form);
+  response.body = MetricsText({core_, ports_.samples.get(), ports_.counters.get(), NodesByState(),
+                               ports_.has_dcgm_names, ports_.waste.get(), ports_.hides_others_jobs},
+                              form);
+  Reply(call.reply).Answer(response);
+}
+
+void Routes::WatchSamples(const Caller& caller, std::uint64_t handle, Reply reply) {
+  watchers_.emplace(handle, Watcher{caller, std::move(reply)});
+}
+
+void Routes::OnSecond() {
+  if (!ports_.samples || watchers_.empty()) return;
+  std::map<std::int64_t, std::string> texts;  // By whose eyes: administrators' is -1.
+  const auto watchers = watchers_;            // One may leave while it is sent to.
+  for (const auto& [handle, watcher] : watchers) {
+    std::string& text = texts[watcher.caller.is_admin ? -1 : watcher.caller.user.uid];
+    if (text.empty()) {
+      text = "event: samples\ndata: " + wire::Encode(LatestFor(watcher.caller)) + "\n\n";
+    }
+    Reply reply = watcher.reply;
+    if (!reply.Send(text)) watchers_.erase(handle);
+  }
+}
+
+}  // namespace divvy

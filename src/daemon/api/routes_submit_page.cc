@@ -1,0 +1,75 @@
+// What the page's Submit asks beside POST /v1/jobs: a job once more, a script's lines, and the same as a command line.
+#include <ctime>
+
+#include "daemon/api/routes_call.h"
+#include "daemon/api/routes_found.h"
+#include "daemon/api/ui_door.h"
+#include "daemon/requests/asked_again.h"
+#include "daemon/views/select.h"
+
+namespace divvy {
+
+dialect::Surroundings Routes::SurroundingsOf(const Call& call) const {
+  dialect::Surroundings around;
+  around.now = core_.Now();
+  const auto seconds = static_cast<std::time_t>(ToSeconds(around.now));
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  around.utc_offset = std::chrono::seconds(local.tm_gmtoff);
+  around.user = call.caller.user.name;
+  if (ports_.ui != nullptr) around.hostname = ports_.ui->host();
+  if (ports_.login_environment) around.environment = ports_.login_environment(call.caller.user);
+  constexpr std::string_view kHome = "HOME=";
+  for (const std::string& pair : around.environment) {
+    if (pair.starts_with(kHome)) around.home = pair.substr(kHome.size());
+  }
+  around.directory = around.home;
+  return around;
+}
+
+// The environment is that of its owner: for nobody else to run in, not even for an administrator.
+void Routes::Again(Call& call) {
+  const auto id = SelectOne(core_, call.argument, call.caller);
+  if (!id) return call.Refuse(id.error());
+  Found found = FindHere(*id);
+  const auto answer = [now = core_.Now(), grace = ports_.default_grace](Call& asked, const Found& whole) {
+    if (!MaySee(asked.caller, *whole.record)) {
+      return asked.Refuse(PermissionDenied("job " + asked.argument + " belongs to " + whole.record->user.name +
+                                           ", who alone may submit it again"));
+    }
+    wire::AgainView view = AskedAgain(*whole.record, *whole.spec, grace, now);
+    if (asked.caller.user.uid != whole.record->user.uid) {
+      if (!view.spec.capture.environment.empty())
+        view.left_out.push_back("its environment, which is of " + whole.record->user.name);
+      view.spec.capture = Capture();
+    }
+    asked.Send(200, wire::EncodeChanged(view));
+  };
+  ReadAsideUnless(found.record.has_value() && found.spec != nullptr, call,
+                  [this, id = *id, answer, found = std::move(found)]() mutable -> Finish {
+                    if (!Complete(id, found) || found.spec == nullptr)
+                      return [](Call& asked) { asked.Refuse(NotFound("there is no job " + asked.argument)); };
+                    return [answer, found = std::move(found)](Call& asked) { answer(asked, found); };
+                  });
+}
+
+// Both may take a while for a long text.
+void Routes::Words(Call& call) {
+  auto question = wire::Decode<wire::WordsQuestion>(call.request.body);
+  if (!question) return call.Refuse(question.error());
+  ReadAside(call, [question = *std::move(question), around = SurroundingsOf(call)]() -> Finish {
+    return [text = wire::Encode(SaidInWords(question.spec, around))](Call& asked) { asked.Send(200, text); };
+  });
+}
+
+void Routes::Script(Call& call) {
+  auto question = wire::Decode<wire::ScriptQuestion>(call.request.body);
+  if (!question) return call.Refuse(question.error());
+  if (!question->directory.empty() && question->directory.front() != '/')
+    return call.Refuse(InvalidArgument("'directory': write a whole path, from / on"));
+  ReadAside(call, [question = *std::move(question), around = SurroundingsOf(call)]() -> Finish {
+    return [text = wire::EncodeChanged(ReadScriptLines(question, around))](Call& asked) { asked.Send(200, text); };
+  });
+}
+
+}  // namespace divvy

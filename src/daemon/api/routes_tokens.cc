@@ -1,0 +1,106 @@
+// The routes of tokens.
+#include <algorithm>
+#include <memory>
+
+#include "base/host_port.h"
+#include "base/text.h"
+#include "daemon/api/routes_call.h"
+#include "daemon/auth/remote_callers.h"
+#include "wire/http/token_line.h"
+#include "wire/messages/messages_remote.h"
+
+namespace divvy {
+namespace {
+
+/// Longer lives are for ever.
+constexpr double kLongestLife = 100.0 * 365 * 24 * 3600;
+constexpr std::int64_t kMostUses = 10'000;
+/// So long an expired token is still told from one that never was.
+constexpr Duration kKeptExpired = std::chrono::hours(24 * 30);
+
+wire::TokenView ViewOf(const TokenRow& row, Time now) {
+  wire::TokenView view;
+  view.id = row.id;
+  view.user = row.user;
+  view.role = Name(row.role);
+  view.label = row.label;
+  view.made_by = row.made_by;
+  view.made_at = ToSeconds(row.made_at);
+  view.expires = row.expires == kNever ? 0 : ToSeconds(row.expires);
+  view.has_expired = row.has_expired(now);
+  view.uses_left = row.uses_left;
+  return view;
+}
+
+}  // namespace
+
+// Others' only to administrators: who may come in from where is not everybody's to know.
+void Routes::Tokens(Call& call) {
+  std::vector<wire::TokenView> views;
+  for (const auto& [id, row] : ports_.remote->callers.book().tokens()) {
+    if (call.caller.is_admin || row.user == call.caller.user.name || row.made_by == call.caller.user.name)
+      views.push_back(ViewOf(row, core_.Latest()));
+  }
+  call.Answer(views);
+}
+
+void Routes::CreateToken(Call& call) {
+  const auto request = wire::Decode<wire::TokenRequest>(call.request.body);
+  if (!request) return call.Refuse(request.error());
+  const Remote& remote = *ports_.remote;
+  // Else whoever has one for an hour would have one for ever.
+  if (!call.address.empty()) {
+    return call.Refuse(PermissionDenied("tokens are made on the controller's own machine, not with another token"));
+  }
+  if (remote.address.port == 0) {
+    return call.Refuse(FailedPrecondition(
+        "this daemon listens for no other machine; start it with divvy up --listen 0.0.0.0:7433, or set listen in "
+        "[controller] of divvy.toml"));
+  }
+  const auto role = ParseTokenRole(request->role);
+  if (!role) return call.Refuse(role.error());
+  HostPort at = remote.address;
+  if (!request->at.empty()) {
+    const auto asked = ParseHostPort(request->at, remote.address.port);
+    if (!asked) return call.Refuse(asked.error());
+    at = *asked;
+  }
+  if (*role == TokenRole::kNode && (request->uses < 1 || request->uses > kMostUses)) {
+    return call.Refuse(InvalidArgument("a node's token has from 1 to " + std::to_string(kMostUses) + " uses"));
+  }
+  if (!(request->lives_s >= 0)) return call.Refuse(InvalidArgument("a token's life is no negative time"));
+  TokenRow row;
+  row.user = request->user;
+  row.role = *role;
+  row.label = request->label;
+  row.made_at = core_.Latest();
+  if (*role == TokenRole::kNode) row.uses_left = static_cast<int>(request->uses);
+  if (request->lives_s > 0 && request->lives_s < kLongestLife)
+    row.expires = core_.Latest() + TimeFromSeconds(request->lives_s).time_since_epoch();
+  for (auto& setting : ports_.remote->callers.book().DropExpired(core_.Latest() - kKeptExpired))
+    core_.controller().KeepSetting(setting.first, std::move(setting.second));
+  auto made = ports_.remote->callers.Make(row, call.caller);
+  if (!made) return call.Refuse(made.error());
+  core_.controller().KeepSetting(made->setting.first, std::move(made->setting.second));
+  wire::TokenAnswer answer;
+  answer.id = made->id;
+  answer.line = ToString(TokenLine{at, made->id, made->secret, remote.fingerprint});
+  const std::string user = row.user.empty() ? call.caller.user.name : row.user;
+  answer.message = "token " + made->id + " for " + user + ", role " + std::string(Name(row.role));
+  if (*role == TokenRole::kNode)
+    answer.message = "token " + made->id + ", by which " + Plural(request->uses, "machine") + " may join";
+  core_.AfterCommit([call = std::make_shared<Call>(std::move(call)), answer = std::move(answer)](const divvy::Status&) {
+    call->Answer(answer);
+  });
+}
+
+void Routes::RemoveToken(Call& call) {
+  const auto name = wire::Decode<wire::TokenName>(call.request.body);
+  if (!name) return call.Refuse(name.error());
+  auto setting = ports_.remote->callers.Remove(name->id, call.caller);
+  if (!setting) return call.Refuse(setting.error());
+  core_.controller().KeepSetting(setting->first, std::move(setting->second));
+  AnswerMessage(call, "removed token " + name->id + "; requests with it are refused from now on");
+}
+
+}  // namespace divvy

@@ -1,0 +1,61 @@
+// The routes of the page: links that let a browser in, and who it is then.
+#include <memory>
+
+#include "daemon/api/routes_call.h"
+#include "daemon/api/ui_door.h"
+#include "daemon/node/machine.h"
+#include "wire/http/token_line.h"
+#include "wire/messages/ui_messages.h"
+
+namespace divvy {
+
+// The same rights as the one who asked for the link has on the command line, looked up anew at each request.
+Result<Caller> Routes::CallerAtPage(const Peer& peer, const HttpRequest& request, const Route* route) {
+  DIVVY_TRY(const UiIdentity identity, ports_.ui->IdentityOf(peer.is_plain, request));
+  if (!identity.token.empty()) {
+    const Touches touches = route == nullptr ? Touches::kNothing : route->touches();
+    DIVVY_TRY(Caller caller, ports_.remote->callers.IdentifyById(identity.token, touches, core_.Latest()));
+    caller.groups = GroupsOf(caller.user);
+    return caller;
+  }
+  return LocalCaller({identity.uid, identity.gid, ""});
+}
+
+void Routes::UiLink(Call& call) {
+  const auto request = wire::Decode<wire::UiLinkRequest>(call.request.body);
+  if (!request) return call.Refuse(request.error());
+  if (call.is_on_node || call.is_at_page || ports_.ui == nullptr) {
+    return call.Refuse(
+        PermissionDenied("links to the page are made by divvy ui on a command line, not in a job on "
+                         "another machine, nor from the page"));
+  }
+  UiIdentity identity{call.caller.user.uid, call.caller.user.gid, call.caller.user.name, "", true};
+  if (!call.address.empty()) {
+    const auto bearer = ParseBearer(call.request.header("authorization"));
+    if (!bearer) return call.Refuse(bearer.error());
+    identity.token = bearer->id;
+  }
+  identity.is_plain = call.address.empty() && !request->is_remote;
+  auto answer = ports_.ui->MakeLink(std::move(identity));
+  if (!answer) return call.Refuse(answer.error());
+  core_.AfterCommit([call = std::make_shared<Call>(std::move(call)),
+                     answer = *std::move(answer)](const divvy::Status&) { call->Answer(answer); });
+}
+
+void Routes::UiMe(Call& call) {
+  wire::UiMe me;
+  me.user = call.caller.user.name;
+  me.uid = call.caller.user.uid;
+  me.is_admin = call.caller.is_admin;
+  me.time = ToSeconds(core_.Now());
+  me.program = OwnPath();
+  if (ports_.ui != nullptr) {
+    me.host = ports_.ui->host();
+    const auto identity = ports_.ui->IdentityOf(call.is_plain, call.request);
+    const TokenRow* row = identity ? ports_.remote->callers.book().Find(identity->token) : nullptr;
+    me.may_change = row == nullptr || row->role != TokenRole::kViewer;
+  }
+  call.Answer(me);
+}
+
+}  // namespace divvy

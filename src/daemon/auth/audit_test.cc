@@ -1,0 +1,129 @@
+#include "daemon/auth/audit.h"
+
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "platform/net/audit_chain.h"
+
+namespace divvy {
+namespace audit_test {
+
+class AuditFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "divvy-audit-XXXXXX";
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    path_ = name + "/audit.log";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  static std::string Read(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  static Audit::Entry Cancelled() {
+    return {Time(std::chrono::seconds(5)), "ada", 1000, "", "POST", "/v1/jobs/cancel", "{\"ids\":[3]}", 200, "{}"};
+  }
+  std::string folder_, path_;
+};
+
+TEST_F(AuditFile, SaysWhoDidWhat) {
+  {
+    Audit audit = *Audit::Open(path_);
+    audit.Write(Cancelled());
+  }
+  // A daemon that starts again goes on behind what is there.
+  Audit audit = *Audit::Open(path_);
+  Audit::Entry remote = Cancelled();
+  remote.address = "10.0.0.9";
+  remote.status = 403;
+  remote.answered = "{\"message\":\"no\"}";
+  audit.Write(remote);
+  const std::string text = Read(path_);
+  EXPECT_TRUE(text.starts_with(
+      "{\"time\":5,\"user\":\"ada\",\"uid\":1000,\"asked\":\"POST /v1/jobs/cancel\",\"with\":\"{\\\"ids\\\":[3]}\","
+      "\"status\":200,\"answer\":\"{}\",\"chain\":\""))
+      << text;
+  EXPECT_NE(
+      text.find(
+          "\"}\n{\"time\":5,\"user\":\"ada\",\"uid\":1000,\"from\":\"10.0.0.9\",\"asked\":\"POST /v1/jobs/cancel\","
+          "\"with\":\"{\\\"ids\\\":[3]}\",\"status\":403,\"answer\":\"{\\\"message\\\":\\\"no\\\"}\",\"chain\":\""),
+      std::string::npos)
+      << text;
+  const auto chain = VerifyAuditLog(path_, "");
+  ASSERT_TRUE(chain) << chain.error().message;
+  EXPECT_EQ(chain->lines, 2u);
+  struct stat about {};
+  ASSERT_EQ(::stat(path_.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0600u);
+}
+
+TEST_F(AuditFile, KeepsNoEnvironmentAndNoToken) {
+  Audit audit = *Audit::Open(path_);
+  Audit::Entry submitted = Cancelled();
+  submitted.path = "/v1/jobs";
+  submitted.asked = "{\"spec\":{\"environment\":[\"KEY=hunter2\"]}}";
+  submitted.answered = "{\"id\":7}";
+  audit.Write(submitted);
+  Audit::Entry token = Cancelled();
+  token.path = "/v1/tokens";
+  token.answered = "{\"line\":\"hunter2\"}";
+  audit.Write(token);
+  Audit::Entry stranger = Cancelled();
+  const std::string long_path(60'000, 'x');
+  stranger.path = long_path;
+  audit.Write(stranger);
+  const std::string text = Read(path_);
+  EXPECT_LT(text.size(), 1000u);
+  EXPECT_EQ(text.find("hunter2"), std::string::npos) << text;
+  EXPECT_NE(text.find("{\\\"id\\\":7}"), std::string::npos) << text;
+}
+
+TEST_F(AuditFile, SaysWhatAJobWasChangedToButNoSecret) {
+  Audit audit = *Audit::Open(path_);
+  Audit::Entry changed = Cancelled();
+  changed.path = "/v1/jobs/update";
+  changed.asked =
+      R"({"select":{"ids":["3"]},"priority":7,"script":"hunter2","command":["hunter2"],"environment":["KEY=hunter2"]})";
+  audit.Write(changed);
+  const std::string text = Read(path_);
+  EXPECT_EQ(text.find("hunter2"), std::string::npos) << text;
+  for (const char* part : {R"(\"ids\":[\"3\"])", R"(\"priority\":7)", R"(\"script\":\"...\")", R"([\"KEY=...\"])"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+}
+
+TEST_F(AuditFile, IsKeptAtABoundedSize) {
+  Audit audit = *Audit::Open(path_, 1000);
+  for (int i = 0; i < 100; ++i) audit.Write(Cancelled());
+  const std::size_t now = Read(path_).size(), before = Read(path_ + ".1").size();
+  EXPECT_GT(now, 0u);
+  EXPECT_LE(now, 1000u);
+  EXPECT_LE(before, 1000u);
+  EXPECT_EQ(Read(path_).front(), '{') << "lines are whole";
+  // The chain goes on from one file to the next.
+  const auto chain = VerifyAuditLog(path_, "");
+  ASSERT_TRUE(chain) << chain.error().message;
+  EXPECT_GT(chain->lines, 2u);
+  EXPECT_TRUE(chain->has_older);
+}
+
+TEST_F(AuditFile, ALineThatAPowerCutLeftUnfinishedIsRemovedAndTheChainGoesOn) {
+  Audit::Open(path_)->Write(Cancelled());
+  std::ofstream(path_, std::ios::app) << "{\"time\":5,\"us";
+  Audit::Open(path_)->Write(Cancelled());
+  const auto chain = VerifyAuditLog(path_, "");
+  ASSERT_TRUE(chain) << chain.error().message;
+  EXPECT_EQ(chain->lines, 2u);
+}
+
+TEST(Audit, WithoutAFileWritesNowhere) { Audit().Write({}); }
+
+}  // namespace audit_test
+}  // namespace divvy

@@ -1,0 +1,362 @@
+#include "daemon/driver/core.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <variant>
+
+#include "control/books/record_parts.h"
+#include "daemon/driver/notify_rows.h"
+#include "dialect/options/job_options.h"
+
+namespace divvy {
+namespace {
+
+constexpr std::size_t kArraySpecs = 64;
+constexpr Duration kRetryCommitAfter = std::chrono::seconds(1);
+
+}  // namespace
+
+Core::Core(Controller& controller, Store& store, const Clock& clock, OrderPort& orders, Ports ports)
+    : controller_(controller), store_(store), clock_(clock), orders_(orders), ports_(std::move(ports)) {
+  controller_.SetElementNames([this](const JobRecord& element) { return NameOf(element); });
+}
+
+std::string Core::NameOf(const JobRecord& element) {
+  const auto spec = NewestSpecOf(element);
+  return spec ? dialect::ElementName(**spec, element.array_ordinal).value_or(element.name) : element.name;
+}
+
+void Core::Touch() {
+  if (is_turn_due_) return;
+  is_turn_due_ = true;
+  ports_.post([this] { EndTurn(); });
+}
+
+void Core::AfterCommit(Answer answer, bool may_be_refused) {
+  answers_.push_back({std::move(answer), may_be_refused});
+  Touch();
+}
+
+void Core::EndTurn() {
+  is_turn_due_ = false;
+  const Time began = clock_.Now();
+  controller_.Decide(began);
+  decisions_.Add(clock_.Now() - began);
+  Gather();
+  if (!is_committing_) StartCommit();
+  ArmWakeup();
+}
+
+void Core::Gather() {
+  Turn turn{controller_.TakeEffects(), std::exchange(answers_, {})};
+  if (turn.effects.empty() && turn.answers.empty()) return;
+  if (ports_.complete) ports_.complete(turn.effects);
+  for (const auto& [id, spec] : turn.effects.batch.spec_updates) RememberSpec(id, spec);
+  gathered_.push_back(std::move(turn));
+}
+
+void Core::ArmWakeup() {
+  const Time wakeup = controller_.next_wakeup();
+  if (wakeup == kNever || wakeup >= armed_for_) return;
+  armed_for_ = wakeup;
+  ports_.after(std::max(wakeup - clock_.Now(), Duration(0)), [this, wakeup] {
+    if (armed_for_ == wakeup) armed_for_ = kNever;
+    Touch();
+  });
+}
+
+// While a turn is due, the answers to what has been gathered may be missing. They belong into the same commit: a
+// submission that is refused must not be durable.
+void Core::StartCommit() {
+  if (is_turn_due_ || gathered_.empty()) return;
+  std::vector<Batch> batches;
+  committing_.clear();
+  for (Turn& turn : gathered_) {
+    if (!turn.effects.batch.empty()) batches.push_back(turn.effects.batch);
+    committing_.push_back(std::move(turn));
+  }
+  gathered_.clear();
+  if (batches.empty()) {
+    SetTrouble("");  // Nothing waits for room any more; the next submission will find out.
+    // Nothing to keep: a question, or an order that changes no row.
+    for (Turn& turn : std::exchange(committing_, {})) Carry(turn);
+    return;
+  }
+  is_committing_ = true;
+  commit_began_ = clock_.Now();
+  ports_.commit(std::move(batches), [this](Status status) { OnCommitted(std::move(status)); });
+}
+
+void Core::OnCommitted(Status status) {
+  is_committing_ = false;
+  commits_.Add(clock_.Now() - commit_began_);
+  if (!status) {
+    if (status.error().code != ErrorCode::kLimitExceeded) return ports_.give_up(status.error());
+    return OnDiskFull(status.error());
+  }
+  SetTrouble("");
+  for (Turn& turn : std::exchange(committing_, {})) Carry(turn);
+  if (!is_committing_) StartCommit();
+}
+
+void Core::SetTrouble(std::string trouble) {
+  if (trouble_ == trouble) return;
+  trouble_ = std::move(trouble);
+  if (ports_.on_trouble) ports_.on_trouble(trouble_);
+}
+
+// New work is taken back as if it had never come; everything else (ends, cancellations) waits until there is room, so
+// nothing is lost and nothing half done.
+void Core::OnDiskFull(const Error& error) {
+  SetTrouble(error.message);
+  // All that is not durable: this commit, what gathered behind it, and what this turn has not handed over yet. Later
+  // turns speak of jobs that this commit was to insert.
+  Gather();
+  std::deque<Turn> turns(std::make_move_iterator(committing_.begin()), std::make_move_iterator(committing_.end()));
+  committing_.clear();
+  std::ranges::move(gathered_, std::back_inserter(turns));
+  Withdraw(turns, error);
+  SendStops(turns);
+  std::erase_if(turns, [](const Turn& turn) { return turn.effects.empty() && turn.answers.empty(); });
+  gathered_ = std::move(turns);
+  is_committing_ = true;  // Keeps others from starting one before the time is up.
+  ports_.after(kRetryCommitAfter, [this] {
+    is_committing_ = false;
+    StartCommit();
+  });
+}
+
+// Takes every submission out of `turns`, with all that was done to it since, and refuses it.
+void Core::Withdraw(std::deque<Turn>& turns, const Error& error) {
+  std::map<JobId, std::uint64_t> withdrawn;  // With how many ids after its own are its elements'.
+  for (const Turn& turn : turns) {
+    for (const auto& insert : turn.effects.batch.inserts) {
+      const bool is_submission = insert.spec != nullptr && !insert.record.array.is_set();
+      if (is_submission) withdrawn.emplace(insert.record.id, insert.record.array_count);
+    }
+  }
+  const auto is_gone = [&](JobId id) {
+    const auto after = withdrawn.upper_bound(id);
+    if (after == withdrawn.begin()) return false;
+    const auto& [first, elements] = *std::prev(after);
+    return id.value() <= first.value() + elements;
+  };
+  std::vector<Turn::Pending> refused;
+  for (Turn& turn : turns) {
+    Effects& effects = turn.effects;
+    std::erase_if(effects.batch.inserts, [&](const auto& insert) { return is_gone(insert.record.id); });
+    std::erase_if(effects.batch.updates, [&](const JobRecord& record) { return is_gone(record.id); });
+    std::erase_if(effects.batch.spec_updates, [&](const auto& update) { return is_gone(update.first); });
+    std::erase_if(effects.batch.settings, [&](const auto& row) {
+      const auto job = JobOfNoticeRow(row.first);
+      return job && is_gone(*job);
+    });
+    std::erase_if(effects.batch.history, [&](const auto& line) { return is_gone(line.job); });
+    std::erase_if(effects.orders, [&](const Order& order) { return is_gone(JobOf(order)); });
+    std::erase_if(effects.changes, [&](const Change& change) { return is_gone(change.job); });
+    std::erase_if(effects.finished, [&](const JobRecord& record) { return is_gone(record.id); });
+    for (auto& pending : turn.answers) {
+      if (pending.may_be_refused) refused.push_back(std::move(pending));
+    }
+    std::erase_if(turn.answers, [](const auto& pending) { return pending.may_be_refused; });
+  }
+  std::vector<JobId> ids;
+  for (const auto& [id, elements] : withdrawn) ids.push_back(id);
+  controller_.Withdraw(ids, clock_.Now());
+  if (!ids.empty()) Touch();  // Jobs that depend on them may start or end now.
+  for (auto& pending : refused) pending.answer(LimitExceeded("no new work is taken: " + error.message));
+  // Whoever waits for such a job has guessed its id; it will never end.
+  for (auto at = waiters_.begin(); at != waiters_.end();) {
+    if (!is_gone(at->first)) {
+      ++at;
+      continue;
+    }
+    JobRecord record;
+    record.id = at->first;
+    record.state = JobState::kCancelled;
+    record.reason = "its submission was refused: " + error.message;
+    const auto waiting = std::move(at->second);
+    at = waiters_.erase(at);
+    for (const auto& [handle, on_final] : waiting) on_final(record);
+  }
+}
+
+// A job may be what fills the disk, so its stop does not wait for room. Should the daemon die before that is written
+// down, then nobody was told of it, and the job has ended by a signal.
+void Core::SendStops(std::deque<Turn>& turns) {
+  std::set<JobId> unsent;  // Launches; a stop must not overtake them.
+  for (Turn& turn : turns) {
+    std::erase_if(turn.effects.orders, [&](const Order& order) {
+      if (std::holds_alternative<LaunchOrder>(order)) unsent.insert(JobOf(order));
+      if (!std::holds_alternative<StopOrder>(order) || unsent.contains(JobOf(order))) return false;
+      orders_.Execute(order, nullptr);
+      return true;
+    });
+  }
+}
+
+void Core::Carry(Turn& turn) {
+  if (ports_.on_durable) ports_.on_durable(turn.effects);
+  for (const auto& insert : turn.effects.batch.inserts) {
+    if (insert.spec == nullptr || insert.record.array_count == 0) continue;
+    const bool is_known =
+        std::ranges::find(array_specs_, insert.record.id, [](const auto& s) { return s.first; }) != array_specs_.end();
+    if (!is_known) RememberSpec(insert.record.id, insert.spec);
+  }
+  for (const Order& order : turn.effects.orders) {
+    std::shared_ptr<const JobSpec> spec;
+    const auto* launch = std::get_if<LaunchOrder>(&order);
+    const auto* adopt = std::get_if<AdoptOrder>(&order);
+    if (launch != nullptr || adopt != nullptr) {
+      const JobRecord& record = launch != nullptr ? launch->record : adopt->record;
+      const auto inserted = std::ranges::find_if(turn.effects.batch.inserts, [&](const auto& i) {
+        return i.spec != nullptr && i.record.id == record.spec_of;
+      });
+      if (inserted != turn.effects.batch.inserts.end()) {
+        spec = inserted->spec;
+      } else if (auto found = SpecOf(record)) {
+        spec = *std::move(found);
+      }
+    }
+    orders_.Execute(order, std::move(spec));
+  }
+  for (auto& pending : turn.answers) pending.answer({});
+  for (const JobRecord& record : turn.effects.finished) {
+    const auto at = waiters_.find(record.id);
+    if (at == waiters_.end()) continue;
+    const auto waiting = std::move(at->second);
+    waiters_.erase(at);
+    for (const auto& [handle, on_final] : waiting) on_final(record);
+  }
+  if (!turn.effects.changes.empty()) {
+    const auto subscribers = subscribers_;  // One may unsubscribe itself.
+    for (const auto& [handle, on_changes] : subscribers) on_changes(turn.effects.changes, clock_.Now());
+  }
+}
+
+Result<std::uint64_t> Core::WaitFor(JobId job, OnFinal on_final) {
+  const bool is_live = controller_.Find(job) != nullptr || controller_.ArrayOf(job) != nullptr;
+  if (!is_live) Gather();
+  const bool is_on_its_way = !is_live && FindEnded(job) != nullptr;
+  const std::uint64_t handle = next_handle_++;
+  if (is_live || is_on_its_way) {
+    waiters_[job].emplace(handle, std::move(on_final));
+    return handle;
+  }
+  DIVVY_TRY(const JobRecord record, store_.Find(job));
+  on_final(record);
+  return handle;
+}
+
+void Core::StopWaiting(JobId job, std::uint64_t waiter) {
+  const auto at = waiters_.find(job);
+  if (at == waiters_.end()) return;
+  at->second.erase(waiter);
+  if (at->second.empty()) waiters_.erase(at);
+}
+
+std::uint64_t Core::Subscribe(OnChanges on_changes) {
+  subscribers_.emplace(next_handle_, std::move(on_changes));
+  return next_handle_++;
+}
+
+Result<JobRecord> Core::FindJob(JobId job) {
+  if (auto unstored = FindUnstored(job)) return *std::move(unstored);
+  return store_.Find(job);
+}
+
+std::optional<JobRecord> Core::FindUnstored(JobId job) {
+  if (auto live = FindLive(job)) return live;
+  Gather();
+  const JobRecord* ended = FindEnded(job);
+  return ended == nullptr ? std::nullopt : std::optional(*ended);
+}
+
+std::optional<JobRecord> Core::FindLive(JobId job) const {
+  if (const JobRecord* live = controller_.Find(job)) return *live;
+  // An element that waits looks like its array, under its own number.
+  if (const JobRecord* array = controller_.ArrayOf(job))
+    return ElementOf(*array, static_cast<std::uint32_t>(job.value() - array->id.value() - 1));
+  return std::nullopt;
+}
+
+const JobRecord* Core::FindEnded(JobId job) const {
+  const auto look = [&](const Turn& turn) -> const JobRecord* {
+    const auto ended = std::ranges::find(turn.effects.finished, job, &JobRecord::id);
+    return ended == turn.effects.finished.end() ? nullptr : &*ended;
+  };
+  for (const Turn& turn : committing_) {
+    if (const JobRecord* ended = look(turn)) return ended;
+  }
+  for (const Turn& turn : gathered_) {
+    if (const JobRecord* ended = look(turn)) return ended;
+  }
+  return nullptr;
+}
+
+std::vector<JobRecord> Core::EndedUnstored() {
+  Gather();
+  std::vector<JobRecord> ended;
+  const auto add = [&](const Turn& turn) {
+    ended.insert(ended.end(), turn.effects.finished.begin(), turn.effects.finished.end());
+  };
+  std::ranges::for_each(committing_, add);
+  std::ranges::for_each(gathered_, add);
+  return ended;
+}
+
+Result<std::shared_ptr<const JobSpec>> Core::SpecOf(const JobRecord& record) {
+  if (auto unstored = UnstoredSpecOf(record)) return unstored;
+  DIVVY_TRY(JobSpec spec, store_.Spec(record.spec_of));
+  auto shared = std::make_shared<const JobSpec>(std::move(spec));
+  if (record.array.is_set()) RememberSpec(record.spec_of, shared);
+  return std::shared_ptr<const JobSpec>(std::move(shared));
+}
+
+std::shared_ptr<const JobSpec> Core::UnstoredSpecOf(const JobRecord& record) const {
+  for (const auto& [id, spec] : array_specs_) {
+    if (id == record.spec_of) return spec;
+  }
+  const auto look = [&](const Turn& turn) -> std::shared_ptr<const JobSpec> {
+    for (const auto& [id, spec] : turn.effects.batch.spec_updates) {
+      if (id == record.spec_of) return spec;
+    }
+    for (const auto& insert : turn.effects.batch.inserts) {
+      if (insert.spec != nullptr && insert.record.id == record.spec_of) return insert.spec;
+    }
+    return nullptr;
+  };
+  for (auto turn = gathered_.rbegin(); turn != gathered_.rend(); ++turn) {
+    if (auto spec = look(*turn)) return spec;
+  }
+  for (auto turn = committing_.rbegin(); turn != committing_.rend(); ++turn) {
+    if (auto spec = look(*turn)) return spec;
+  }
+  return nullptr;
+}
+
+Result<std::shared_ptr<const JobSpec>> Core::NewestSpecOf(const JobRecord& record) {
+  if (auto pending = controller_.PendingSpec(record.spec_of)) return pending;
+  return SpecOf(record);
+}
+
+void Core::RememberSpec(JobId id, std::shared_ptr<const JobSpec> spec) {
+  std::erase_if(array_specs_, [id](const auto& known) { return known.first == id; });
+  array_specs_.emplace_front(id, std::move(spec));
+  if (array_specs_.size() > kArraySpecs) array_specs_.pop_back();
+}
+
+FindOutcome Core::Outcomes() {
+  // Now, because the controller asks from inside its steps, when nothing may be taken from it.
+  Gather();
+  return [this](JobId id) -> std::optional<JobRecord> {
+    if (auto live = FindLive(id)) return live;
+    if (const JobRecord* ended = FindEnded(id)) return *ended;
+    auto record = store_.Find(id);
+    if (!record) return std::nullopt;
+    return *std::move(record);
+  };
+}
+
+}  // namespace divvy

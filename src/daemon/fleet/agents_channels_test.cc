@@ -1,0 +1,221 @@
+// Streams between an agent and its controller: over cuts, restarts of either side, and from an agent that lies about
+// who speaks.
+#include <sys/socket.h>
+
+#include <optional>
+
+#include "daemon/api/routes_test_world.h"
+#include "daemon/fleet/agents_test_pair.h"
+#include "daemon/fleet/far_streams.h"
+
+namespace divvy {
+namespace agents_channels_test {
+
+class ChannelsWorld : public AgentsWorld {
+ protected:
+  ChannelsWorld() {
+    StartAgent();
+    Take();
+    Settle();
+  }
+  /// Whatever the controller opens is taken by the agent, which notes all of it.
+  void Take() {
+    agent_->on_channel = [this](std::uint64_t number, std::string_view purpose) {
+      came_ += "[" + std::string(purpose) + "]";
+      agent_->session->channels()->Accept(number, {[this, number](std::string_view bytes) {
+                                                     came_ += bytes;
+                                                     agent_->session->channels()->Consumed(number, bytes.size());
+                                                   },
+                                                   {},
+                                                   [this] { came_ += "|"; },
+                                                   [this](const std::string& why) { came_ += "(" + why + ")"; }});
+    };
+  }
+  Channels& There() { return *agents_->Of("n1").channels(); }
+
+  std::string came_;
+};
+
+TEST_F(ChannelsWorld, ACutLosesAndDoublesNothing) {
+  const auto number = There().Open("x", {});
+  ASSERT_TRUE(number);
+  There().Send(*number, "one ");
+  Settle();
+  There().Send(*number, "two ");
+  wire_.CutAll();
+  There().Send(*number, "three");
+  There().End(*number);
+  Pass(2s);
+  EXPECT_EQ(came_, "[x]one two three|");
+}
+
+TEST_F(ChannelsWorld, MorePiecesThanTheLinkKeepsWaitUntilTheConnectionIsBack) {
+  constexpr int kPieces = 35'000;  // Of each of two: together more than a link takes.
+  int sent[2] = {0, 0};
+  std::uint64_t numbers[2] = {0, 0};
+  const auto send = [&](int which) {
+    for (; sent[which] < kPieces && There().room(numbers[which]) > 0; ++sent[which]) There().Send(numbers[which], "x");
+  };
+  for (int i : {0, 1}) numbers[i] = *There().Open("x", {{}, [&send, i] { send(i); }, {}, {}});
+  Settle();
+  came_.clear();
+  is_partitioned_ = true;
+  wire_.CutAll();
+  for (int i : {0, 1}) send(i);
+  EXPECT_LT(sent[0] + sent[1], 2 * kPieces);
+  ASSERT_NE(agents_->Of("n1").channels(), nullptr) << "the session is over";
+  // Orders have room still.
+  Launch(7);
+  is_partitioned_ = false;
+  Pass(10s);
+  EXPECT_EQ(came_, std::string(2 * kPieces, 'x'));
+  EXPECT_TRUE(machine_.runs.contains(Job(7)));
+}
+
+TEST_F(ChannelsWorld, EndWithTheirSession) {
+  std::optional<std::string> why;
+  ASSERT_TRUE(There().Open("x", {{}, {}, {}, [&](const std::string& text) { why = text; }}));
+  Settle();
+  KillController();
+  StartController();
+  EXPECT_EQ(why, "the session with node n1 is over");
+  Pass(2s);
+  EXPECT_EQ(came_, "[x](the session with the controller is over)");
+  ASSERT_TRUE(There().Open("y", {}));
+  Settle();
+  EXPECT_EQ(came_, "[x](the session with the controller is over)[y]");
+}
+
+/// The controller's end of callers' streams, and one caller's relays.
+class CallersWorld : public ChannelsWorld {
+ protected:
+  CallersWorld() {
+    before_foreground_ = [this](RemoteNode& node, JobId job) { far_.OnForeground(node, job); };
+  }
+  Streams MakeRelays() {
+    Streams passed;
+    for (std::size_t i = 0; i < passed.size(); ++i) {
+      int ends[2];
+      EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+      near_[i].Reset(ends[0]);
+      passed[i].Reset(ends[1]);
+    }
+    return passed;
+  }
+  bool IsAskedToPump() const {
+    char word = 0;
+    return ::recv(near_[0].get(), &word, 1, MSG_DONTWAIT) == 1 && word == kPumpWord;
+  }
+  ~CallersWorld() override {
+    KillAgent();
+    KillController();
+  }
+
+  World world_;
+  FarStreams far_{world_.loop_, *world_.core_, [](Descriptor, const Peer&) {}};
+  Streams near_;
+};
+
+TEST_F(CallersWorld, ACallerMayBeBackBeforeTheAgentIs) {
+  KillController();
+  StartController();
+  RemoteNode& node = agents_->Of("n1");
+  ASSERT_TRUE(far_.Keep(Job(7), MakeRelays()));
+  far_.Rejoin(node, Job(7));
+  EXPECT_FALSE(IsAskedToPump());
+  Pass(2s);
+  Launch(7, 1, true);
+  Settle();
+  EXPECT_TRUE(IsAskedToPump());
+  EXPECT_NE(came_.find(R"([{"kind":"stream","job":7,"stream":2}])"), std::string::npos) << came_;
+}
+
+TEST_F(CallersWorld, WhatAwaitsItsCallerThereGetsTheStreamsWithTheSession) {
+  Launch(7, 1, true);
+  wire_.CutAll();  // The agent has not heard of it, or waits for who does not come.
+  KillController();
+  StartController();
+  ASSERT_TRUE(far_.Keep(Job(7), MakeRelays()));
+  far_.Rejoin(agents_->Of("n1"), Job(7));
+  fleet_.keeps_vanished = true;
+  Pass(2s);
+  EXPECT_TRUE(IsAskedToPump()) << came_;
+}
+
+TEST_F(CallersWorld, ACallerWhoseJobIsOverWithTheSessionHearsOfNoRestart) {
+  ASSERT_TRUE(far_.Keep(Job(7), MakeRelays()));
+  far_.Rejoin(agents_->Of("n1"), Job(7));
+  Settle();
+  ASSERT_TRUE(IsAskedToPump());
+  // Its machine is cut off for good, and the controller has no such job any more.
+  agents_->Of("n1").EndSession();
+  Pass(2s);
+  char word = 0;
+  EXPECT_EQ(::recv(near_[0].get(), &word, 1, MSG_DONTWAIT), 0) << word;
+}
+
+TEST_F(CallersWorld, ACallerHearsThatItsJobBeginsHere) {
+  ASSERT_TRUE(far_.Keep(Job(7), MakeRelays()));
+  far_.Drop(Job(7));
+  std::array<char, 2> words{};
+  EXPECT_EQ(::recv(near_[0].get(), words.data(), words.size(), 0), 1);
+  EXPECT_EQ(words[0], kHereWord);
+  EXPECT_EQ(::recv(near_[0].get(), words.data(), words.size(), 0), 0);
+}
+
+TEST_F(CallersWorld, StreamsThatCannotAllBeOpenedAreAllEnded) {
+  while (There().size() + 2 < Channels::kMost) ASSERT_TRUE(There().Open("x", {}));
+  ASSERT_TRUE(far_.Keep(Job(7), MakeRelays()));
+  far_.Rejoin(agents_->Of("n1"), Job(7));
+  Settle();
+  EXPECT_EQ(There().size() + 2, Channels::kMost);
+  EXPECT_TRUE(came_.ends_with("(not all streams could be opened)(not all streams could be opened)")) << came_;
+}
+
+TEST_F(CallersWorld, AUserJoinsSoManyTerminalsOnANodeAndNoMore) {
+  const auto join = [this](std::int64_t uid) {
+    Streams relays = MakeRelays();
+    return far_.Attach(agents_->Of("n1"), Job(7), uid, std::move(relays[0]), std::move(relays[1]), WindowSize(),
+                       [](bool, const std::string&) {});
+  };
+  for (std::size_t i = 0; i < FarStreams::kMostAttached; ++i) ASSERT_TRUE(join(1000));
+  const Status refused = join(1000);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("32 terminals on node n1"), std::string::npos) << refused.error().message;
+  EXPECT_TRUE(join(1001));
+  // Those that are over count no more.
+  agents_->Of("n1").EndSession();
+  Pass(2s);
+  EXPECT_TRUE(join(1000));
+}
+
+TEST_F(ChannelsWorld, WhoHasNoJobThereIsSpokenForByNobody) {
+  World world;
+  int served = 0;
+  FarStreams far(world.loop_, *world.core_, [&](Descriptor, const Peer&) { ++served; });
+  on_channel_ = [&far](RemoteNode& node, std::uint64_t number, std::string_view purpose) {
+    far.OnChannel(node, number, purpose);
+  };
+  // Has one, but not on that machine.
+  world.Submit("elsewhere");
+  world.Settle();
+  wire::ChannelPurpose purpose;
+  purpose.kind = "door";
+  purpose.user = "ada";
+  std::optional<std::string> why;
+  const Channels::Listener listener{{}, {}, {}, [&](const std::string& text) { why = text; }};
+  ASSERT_TRUE(agent_->session->channels()->Open(wire::EncodeAgent(purpose), listener));
+  Settle();
+  EXPECT_EQ(why, "no job of this user runs on node n1");
+  for (const std::string& text :
+       {std::string("{}"), std::string("nonsense"), std::string(R"({"kind":"stream","job":1})")}) {
+    why.reset();
+    ASSERT_TRUE(agent_->session->channels()->Open(text, listener));
+    Settle();
+    EXPECT_EQ(why, "this controller takes no such stream") << text;
+  }
+  EXPECT_EQ(served, 0);
+}
+
+}  // namespace agents_channels_test
+}  // namespace divvy

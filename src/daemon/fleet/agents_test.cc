@@ -1,0 +1,477 @@
+// Controller and agent, both real, with nothing between them but lines that the test cuts.
+#include <random>
+
+#include "daemon/fleet/agents_test_pair.h"
+
+namespace divvy {
+namespace agents_test {
+
+using Words = std::vector<std::string>;
+
+TEST_F(AgentsWorld, AnAgentJoinsByATokenAndRunsWhatItIsOrdered) {
+  StartAgent();
+  Settle();
+  EXPECT_EQ(fleet_.Take(), (Words{"joined n1 gpus=2", "accounted n1"}));
+  EXPECT_EQ(agents_->PresenceOf("n1"), Agents::Presence::kConnected);
+  Launch(5);
+  Settle();
+  EXPECT_EQ(fleet_.Take(), Words{"started n1 5.1"});
+  fleet_.active["n1"][Job(5)].time_limit = 90s;
+  fleet_.ports["n1"]->Execute(TimeLimitOrder{Job(5), kNever}, nullptr);
+  agents_->Of("n1").Look(GpuSet::Of({0, 1}));
+  Settle();
+  EXPECT_EQ(machine_.orders, (Words{"launch 5", "limit 5 90"}));
+  EXPECT_EQ(fleet_.Take(), Words{"gpus n1 2"});
+  agent_->End(Job(5), 3);
+  Settle();
+  EXPECT_EQ(fleet_.Take(), Words{"exited n1 5.1 code=3"});
+  EXPECT_TRUE(machine_.runs.empty());  // Forgotten, since it is durable.
+}
+
+TEST_F(AgentsWorld, WhichGpusAreNotForSharesIsToldWhereThereIsASession) {
+  StartAgent();
+  Settle();
+  const std::vector<wire::WithheldGpu> withheld = {{1, "is restricted"}};
+  EXPECT_TRUE(agents_->Of("n1").Withhold(withheld));
+  Settle();
+  EXPECT_EQ(agent_->withheld, withheld);
+}
+
+TEST_F(AgentsWorld, ATokenLetsInAsManyAsItHasUses) {
+  StartAgent();
+  Settle();
+  fleet_.Take();
+  KillAgent();
+  machine_.fingerprint = "bb";
+  machine_.gpus = {"GPU-9"};
+  StartAgent("n2");
+  Settle();
+  EXPECT_EQ(agent_->refused, "no good token");
+  EXPECT_EQ(book_->Find("n2"), nullptr);
+  // Its own certificate needs none.
+  KillAgent();
+  machine_.fingerprint = "aa";
+  machine_.gpus = {"GPU-1"};
+  StartAgent("n1", "");
+  Settle();
+  EXPECT_EQ(fleet_.Take(), (Words{"joined n1 gpus=1", "accounted n1"}));
+}
+
+TEST_F(AgentsWorld, TwoThatComeAtOnceByATokenOfOneUseAreOneNode) {
+  StartAgent();
+  agent_->Tick();  // Dialled, its Hello on its way.
+  uses_ = 0;       // The other one was faster.
+  Settle();
+  EXPECT_EQ(agent_->refused, "used up");
+  EXPECT_EQ(book_->Find("n1"), nullptr);
+  EXPECT_TRUE(fleet_.Take().empty());
+}
+
+TEST_F(AgentsWorld, WhoClaimsAnothersGpuIsToldSo) {
+  uses_ = 2;
+  StartAgent();
+  Settle();
+  fleet_.Take();
+  KillAgent();
+  machine_.fingerprint = "bb";
+  StartAgent("n2");
+  Settle();
+  EXPECT_EQ(agent_->refused,
+            "n2 claims the GPU GPU-1, which node n1 has; if it was moved here, divvy node remove n1 first");
+  EXPECT_TRUE(fleet_.Take().empty());
+}
+
+TEST_F(AgentsWorld, ACutLosesNothingAndDoublesNothing) {
+  StartAgent();
+  Settle();
+  fleet_.Take();
+  for (int round = 0; round < 20; ++round) {
+    Launch(10 + round);
+    if (round % 3 != 0) wire_.Carry();
+    wire_.CutAll();
+    Launch(100 + round);
+    Pass(2s);
+    agent_->End(Job(10 + round), 0);
+    wire_.CutAll();
+    Pass(2s);
+    agent_->End(Job(100 + round), 0);
+    Settle();
+  }
+  const Words said = fleet_.Take();
+  for (int round = 0; round < 20; ++round) {
+    for (const int job : {10 + round, 100 + round}) {
+      EXPECT_EQ(std::ranges::count(said, "started n1 " + std::to_string(job) + ".1"), 1);
+      EXPECT_EQ(std::ranges::count(said, "exited n1 " + std::to_string(job) + ".1 code=0"), 1);
+    }
+  }
+  EXPECT_TRUE(machine_.runs.empty());
+}
+
+TEST_F(AgentsWorld, AnAgentThatWasKilledFindsItsRunsAndTellsTheirEnds) {
+  StartAgent();
+  Settle();
+  Launch(5);
+  Launch(6);
+  Settle();
+  KillAgent();
+  fleet_.Take();
+  machine_.runs[Job(6)].exit = Exit{.code = 9};  // It ended meanwhile, under its supervisor.
+  StartAgent("n1", "");
+  Settle();
+  EXPECT_EQ(fleet_.Take(), (Words{"joined n1 gpus=2", "started n1 5.1", "exited n1 6.1 code=9", "accounted n1"}));
+  EXPECT_TRUE(machine_.runs.contains(Job(5)));
+  EXPECT_FALSE(machine_.runs.contains(Job(6)));
+}
+
+TEST_F(AgentsWorld, ALaunchThatDiedOnItsWayIsKnownAsNeverStarted) {
+  StartAgent();
+  Settle();
+  Launch(5);
+  KillAgent();
+  StartAgent("n1", "");
+  fleet_.Take();
+  Settle();
+  EXPECT_EQ(fleet_.Take(), (Words{"joined n1 gpus=2", "vanished n1 5.1 never started", "accounted n1"}));
+}
+
+// What is decided and not durable yet has not been ordered: the agent cannot know of it, and must not say that it never
+// started, for it will.
+TEST_F(AgentsWorld, ALaunchThatIsNotDurableYetIsNoPartOfAWelcome) {
+  StartAgent();
+  Settle();
+  KillAgent();
+  JobRecord record;
+  record.id = Job(5);
+  record.attempt = 1;
+  record.state = JobState::kStarting;
+  fleet_.active["n1"][record.id] = record;
+  StartAgent("n1", "");
+  fleet_.Take();
+  Settle();
+  EXPECT_EQ(fleet_.Take(), (Words{"joined n1 gpus=2", "accounted n1"}));
+  Launch(5);
+  Settle();
+  EXPECT_EQ(fleet_.Take(), Words{"started n1 5.1"});
+}
+
+TEST_F(AgentsWorld, AControllerThatWasKilledIsToldAgainWhatItMayNotHaveKept) {
+  StartAgent();
+  Settle();
+  Launch(5);
+  Launch(6);
+  Settle();
+  fleet_.Take();
+  fleet_.forgets = false;
+  agent_->End(Job(5), 7);
+  Settle();
+  EXPECT_EQ(fleet_.Take(), Words{"exited n1 5.1 code=7"});
+  KillController();
+  // It died before that was durable.
+  JobRecord record;
+  record.id = Job(5);
+  record.attempt = 1;
+  record.state = JobState::kRunning;
+  fleet_.active["n1"][record.id] = record;
+  fleet_.forgets = true;
+  Pass(5min);
+  StartController();
+  Pass(20s);
+  const Words said = fleet_.Take();
+  EXPECT_EQ(std::ranges::count(said, "exited n1 5.1 code=7"), 1);
+  EXPECT_EQ(std::ranges::count(said, "started n1 6.1"), 1);
+  EXPECT_EQ(said.back(), "accounted n1");
+  EXPECT_FALSE(machine_.runs.contains(Job(5)));
+  EXPECT_TRUE(machine_.runs.contains(Job(6)));
+  EXPECT_EQ(machine_.orders, (Words{"launch 5", "launch 6"}));
+}
+
+TEST_F(AgentsWorld, AnEndThatIsDurableIsForgottenThoughTheOrderWasLost) {
+  StartAgent();
+  Settle();
+  Launch(5);
+  Settle();
+  fleet_.forgets = false;
+  agent_->End(Job(5), 0);
+  Settle();
+  KillController();
+  fleet_.forgets = true;
+  StartController();  // The store has it as ended, so nobody knows the run any more.
+  Pass(20s);
+  EXPECT_TRUE(machine_.runs.empty());
+}
+
+TEST_F(AgentsWorld, AnOlderControllersWelcomeIsNotFollowed) {
+  StartAgent();
+  Settle();
+  KillController();
+  StartController();
+  Pass(20s);
+  ASSERT_EQ(machine_.epoch, 2u);
+  KillController();
+  epoch_ = 0;  // From a copy of its store as it was before.
+  StartController();
+  fleet_.Take();
+  Launch(5);
+  Pass(20s);
+  EXPECT_FALSE(agent_->session->is_welcome());
+  EXPECT_TRUE(machine_.runs.empty());
+}
+
+TEST_F(AgentsWorld, ANodeThatIsSilentIsLostAndItsJobsStay) {
+  StartAgent();
+  Settle();
+  Launch(5);
+  Settle();
+  fleet_.Take();
+  is_partitioned_ = true;
+  wire_.CutAll();
+  Pass(10min);
+  EXPECT_EQ(fleet_.Take(), Words{"lost n1"});
+  EXPECT_EQ(agents_->PresenceOf("n1"), Agents::Presence::kLost);
+  EXPECT_FALSE(machine_.runs[Job(5)].exit);
+  is_partitioned_ = false;
+  Pass(1min);
+  EXPECT_EQ(fleet_.Take(), (Words{"joined n1 gpus=2", "back n1"}));  // The same session: nothing to say again.
+  EXPECT_EQ(agents_->PresenceOf("n1"), Agents::Presence::kConnected);
+}
+
+TEST_F(AgentsWorld, ANodeThatStopsItsJobsHasDoneSoBeforeTheyMayRunElsewhere) {
+  KillController();
+  terms_.requeue_lost_after = 2min;
+  StartController();
+  StartAgent();
+  Pass(10s);
+  Launch(5);
+  Settle();
+  fleet_.Take();
+  is_partitioned_ = true;
+  wire_.CutAll();
+  bool has_stopped_before = false;
+  for (int i = 0; i < 3000 && std::ranges::count(fleet_.said, "fenced n1") == 0; ++i) {
+    has_stopped_before = machine_.runs[Job(5)].exit.has_value();
+    Pass(100ms);
+  }
+  EXPECT_TRUE(has_stopped_before);
+  EXPECT_EQ(fleet_.Take(), (Words{"lost n1", "fenced n1"}));
+  // The controller has given the job to another node meanwhile; a launch that it had sent must not arrive any more.
+  fleet_.active["n1"].clear();
+  is_partitioned_ = false;
+  Pass(1min);
+  EXPECT_EQ(machine_.orders, Words{"launch 5"});
+  EXPECT_EQ(agents_->PresenceOf("n1"), Agents::Presence::kConnected);
+}
+
+TEST_F(AgentsWorld, WhatIsLostAndCutOffAtOnceHasNoJobsThatMayGoOn) {
+  KillController();
+  terms_.requeue_lost_after = 1min;
+  terms_.lost_after = 10min;
+  StartController();
+  StartAgent();
+  Pass(10s);
+  fleet_.Take();
+  is_partitioned_ = true;
+  wire_.CutAll();
+  Pass(11min);
+  EXPECT_EQ(fleet_.Take(), (Words{"fenced n1", "lost n1"}));
+}
+
+TEST_F(AgentsWorld, AnAgentThatIsRestartedWhileCutOffStopsItsJobsAllTheSame) {
+  KillController();
+  terms_.requeue_lost_after = 2min;
+  StartController();
+  StartAgent();
+  Pass(10s);
+  Launch(5);
+  Settle();
+  KillAgent();
+  is_partitioned_ = true;
+  Pass(30s);
+  StartAgent("n1", "");
+  Settle();
+  EXPECT_FALSE(machine_.runs[Job(5)].exit);  // Its lease goes on as it was.
+  Pass(70s);
+  EXPECT_TRUE(machine_.runs[Job(5)].exit);
+}
+
+// Terms that say "jobs are stopped" count only once the node has confirmed them.
+TEST_F(AgentsWorld, WhoWasToldOtherTermsIsNotTakenForFenced) {
+  StartAgent();  // Told that its jobs stay.
+  Pass(10s);
+  Launch(5);
+  Settle();
+  KillController();
+  is_partitioned_ = true;
+  terms_.requeue_lost_after = 1min;
+  StartController();
+  fleet_.Take();
+  Pass(30min);
+  EXPECT_EQ(fleet_.Take(), Words{"lost n1"});
+}
+
+TEST_F(AgentsWorld, ClocksThatAreAnHourApartMatterNot) {
+  skew_ = -1h;
+  StartAgent();
+  Settle();
+  Launch(5);
+  Settle();
+  EXPECT_EQ(fleet_.started_at[Job(5)], Time(std::chrono::hours(500'000)) + now_);
+  Pass(10min);
+  EXPECT_EQ(agents_->PresenceOf("n1"), Agents::Presence::kConnected);
+}
+
+TEST_F(AgentsWorld, ANodeSpeaksForItsOwnRunsOnly) {
+  StartAgent();
+  Settle();
+  fleet_.active["n2"][Job(9)].id = Job(9);
+  fleet_.active["n2"][Job(9)].attempt = 1;
+  fleet_.Take();
+  agent_->session->OnStarted(Job(9), 1, agent_->session->Now());
+  agent_->session->OnExited(Job(9), 1, Exit(), agent_->session->Now());
+  agent_->session->OnVanished(Job(9), 1, RunVanished::kUnseen);
+  Settle();
+  EXPECT_TRUE(fleet_.Take().empty());
+}
+
+TEST_F(AgentsWorld, ARebootIsKnownUntilItIsAccountedFor) {
+  StartAgent();
+  Settle();
+  Launch(5);
+  Settle();
+  KillAgent();
+  machine_.boot = "boot-2";
+  StartAgent("n1", "");
+  fleet_.Take();
+  Settle();
+  EXPECT_EQ(fleet_.Take(), (Words{"joined n1 gpus=2", "vanished n1 5.1 otherwise", "accounted n1"}));
+  EXPECT_EQ(book_->Find("n1")->accounted_boot, "boot-2");
+}
+
+TEST_F(AgentsWorld, AKeyIsReplacedOverTheConnectionThatTheOldOneVouchesFor) {
+  StartAgent();
+  Settle();
+  agent_->session->Renew("cc");
+  Settle();
+  EXPECT_EQ(machine_.fingerprint, "cc");
+  wire_.CutAll();
+  Pass(2s);
+  EXPECT_TRUE(agent_->session->is_welcome());
+  EXPECT_FALSE(book_->Knows("aa"));
+}
+
+TEST_F(AgentsWorld, ANodeThatIsRemovedIsToldSoAndDoesNotComeBack) {
+  StartAgent();
+  Settle();
+  kept_[book_->Remove("n1")->first] = "";
+  agents_->Forget("n1");
+  Settle();
+  EXPECT_EQ(agent_->refused, "node n1 was removed by an administrator");
+  uses_ = 0;
+  Pass(2min);
+  EXPECT_FALSE(agent_->session->is_welcome());
+  EXPECT_EQ(agents_->Find("n1"), nullptr);
+}
+
+TEST_F(AgentsWorld, GarbageAndSilenceAreCutOff) {
+  auto [theirs, ours] = wire_.MakePair();
+  bool is_closed = false;
+  ours->Listen({[](std::string_view) {}, [] {}, [&] { is_closed = true; }});
+  ASSERT_TRUE(agents_->LetKnock("10.0.0.9", "ff", "Bearer good", std::move(theirs)));
+  ours->Send(std::string(100, '\xff'));
+  Settle();
+  EXPECT_TRUE(is_closed);
+  auto [silent_theirs, silent] = wire_.MakePair();
+  bool is_silent_closed = false;
+  silent->Listen({[](std::string_view) {}, [] {}, [&] { is_silent_closed = true; }});
+  ASSERT_TRUE(agents_->LetKnock("10.0.0.9", "ff", "Bearer good", std::move(silent_theirs)));
+  Pass(19s);
+  EXPECT_FALSE(is_silent_closed);
+  Pass(2s);
+  EXPECT_TRUE(is_silent_closed);
+  EXPECT_FALSE(agents_->LetKnock("10.0.0.9", "", "Bearer good", nullptr));
+  EXPECT_FALSE(agents_->LetKnock("10.0.0.9", "ff", "", nullptr));
+}
+
+// Launches, ends, cuts, and kills of either side in any order: no job runs twice, none is forgotten, and every exit
+// code arrives. What is on its way at a kill or cut is lost.
+TEST_F(AgentsWorld, NoHistoryLosesAnEndOrRunsAJobTwice) {
+  uses_ = 1'000'000;
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const auto below = [&](std::uint32_t n) { return random() % n; };
+    if (!agents_) StartController();
+    is_partitioned_ = false;
+    StartAgent();
+    Pass(1min);
+    ASSERT_TRUE(agent_->session->is_welcome());
+    fleet_.said.clear();
+    machine_.orders.clear();
+    const int first = 1000 * static_cast<int>(seed + 1);
+    int next = first;
+    std::map<int, int> codes;
+    const auto end_one = [&] {
+      for (auto& [job, run] : machine_.runs) {
+        if (run.exit || below(2) == 0) continue;
+        const int code = codes[static_cast<int>(job.value())] = static_cast<int>(below(100));
+        if (agent_) return agent_->End(job, code);
+        run.exit = Exit();
+        run.exit->code = code;
+        return;
+      }
+    };
+    for (int step = 0; step < 120; ++step) {
+      switch (below(9)) {
+        case 0:
+        case 1:
+          if (agents_) Launch(next++);
+          break;
+        case 2:
+          end_one();
+          break;
+        case 3:
+          wire_.Carry();
+          break;
+        case 4:
+          wire_.CutAll();
+          break;
+        case 5:
+          is_partitioned_ = below(3) == 0;
+          break;
+        case 6:
+          if (agent_ && below(3) == 0) KillAgent();
+          else if (!agent_) StartAgent();
+          break;
+        case 7:
+          if (agents_ && below(3) == 0) KillController();
+          else if (!agents_) StartController();
+          break;
+        default:
+          Pass(100ms * static_cast<int>(below(60)));
+      }
+    }
+    if (!agents_) StartController();
+    if (!agent_) StartAgent();
+    is_partitioned_ = false;
+    Pass(1min);
+    for (auto& [job, run] : std::map(machine_.runs)) {
+      if (run.exit) continue;
+      codes[static_cast<int>(job.value())] = 0;
+      agent_->End(job, 0);
+    }
+    Pass(1min);
+    EXPECT_TRUE(machine_.runs.empty());
+    EXPECT_TRUE(fleet_.active["n1"].empty());
+    for (int job = first; job < next; ++job) {
+      const std::string run = "n1 " + std::to_string(job) + ".1";
+      const auto ran = std::ranges::count(machine_.orders, "launch " + std::to_string(job));
+      EXPECT_LE(ran, 1) << job;
+      if (ran == 0) EXPECT_EQ(std::ranges::count(fleet_.said, "vanished " + run + " never started"), 1) << job;
+      else
+        EXPECT_EQ(std::ranges::count(fleet_.said, "exited " + run + " code=" + std::to_string(codes[job])), 1) << job;
+    }
+    KillAgent();
+  }
+}
+
+}  // namespace agents_test
+}  // namespace divvy

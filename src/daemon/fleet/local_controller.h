@@ -1,0 +1,41 @@
+// The controller in this process, as its own node sees it.
+#pragma once
+
+#include "daemon/driver/core.h"
+#include "daemon/runtime/controller_port.h"
+#include "daemon/shares/share_board.h"
+
+namespace divvy {
+
+/// In the controller's words.
+Controller::Vanished VanishedOf(RunVanished how);
+/// What the keeper of a machine says of its tenants: for the plan, for those who look, and for the tenants' histories.
+void TakeShares(Core& core, ShareBoard* board, const std::string& node, const wire::KeeperState& state);
+
+class LocalController final : public ControllerPort {
+ public:
+  /// `shares`: where it is kept who shares GPUs; null: nowhere.
+  explicit LocalController(Core& core, std::shared_ptr<ShareBoard> shares = nullptr)
+      : core_(core), shares_(std::move(shares)) {}
+
+  Time Now() const override { return core_.Now(); }
+  void OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t port) override;
+  void OnDelayed(JobId job, std::uint32_t attempt, const std::string& why) override;
+  void OnStarted(JobId job, std::uint32_t attempt, Time at) override;
+  void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) override;
+  void OnVanished(JobId job, std::uint32_t attempt, RunVanished how) override;
+  void OnGpusObserved(const std::vector<GpuObservation>& observations) override;
+  void OnShares(const wire::KeeperState& state) override;
+  void OnRepay(JobId job, std::uint32_t attempt, const std::string& why) override;
+  bool OnFound(const RunDescription& run) override;
+  std::vector<JobId> ActiveRuns() const override;
+  const JobRecord* Find(JobId job) const override;
+  Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord& record) const override { return core_.SpecOf(record); }
+
+ private:
+  Core& core_;
+  std::shared_ptr<ShareBoard> shares_;
+  mutable JobRecord part_;  // What Find said of a gang.
+};
+
+}  // namespace divvy

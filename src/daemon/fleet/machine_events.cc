@@ -1,0 +1,72 @@
+#include "daemon/fleet/machine_events.h"
+
+#include <utility>
+
+namespace divvy {
+namespace {
+
+using Machine = MachineEvents::Machine;
+
+/// Of one GPU. How long somebody has used it is no news.
+void AddGpu(const std::string& gpu, const GpuAvailability& before, const GpuAvailability& now,
+            std::vector<std::string>& news) {
+  if (now.fault != before.fault)
+    news.push_back(gpu + (now.fault.empty() ? " works again" : " is fenced and takes no jobs: " + now.fault));
+  if (now.unmanaged.empty() != before.unmanaged.empty())
+    news.push_back(
+        gpu + (now.unmanaged.empty() ? " is used past divvy no more" : " is used past divvy, by " + now.unmanaged));
+  if (now.stuck.empty() != before.stuck.empty())
+    news.push_back(gpu + (now.stuck.empty() ? " takes jobs again" : " takes no jobs: " + now.stuck));
+  if (now.is_restricted != before.is_restricted)
+    news.push_back(gpu + (now.is_restricted ? " is restricted: divvy leaves it alone" : " is divvy's again"));
+}
+
+Machine OwnMachine(const Controller& controller) {
+  return {"up", "", controller.cluster().node(kOwnNode).availability};
+}
+
+}  // namespace
+
+std::vector<std::string> MachineEvents::News(const std::map<std::string, Machine>& before,
+                                             const std::map<std::string, Machine>& now) {
+  std::vector<std::string> news;
+  const bool is_one = now.size() <= 1;
+  for (const auto& [name, machine] : now) {
+    const auto was = before.find(name);
+    if (was == before.end()) {
+      news.push_back("machine " + name + " has joined");
+      continue;
+    }
+    if (machine.state != was->second.state)
+      news.push_back("machine " + name + " is " + machine.state +
+                     (machine.reason.empty() ? "" : ": " + machine.reason));
+    for (std::size_t i = 0; i < machine.gpus.size(); ++i) {
+      const std::string gpu = "GPU " + std::to_string(i) + (is_one ? "" : " of " + name);
+      AddGpu(gpu, i < was->second.gpus.size() ? was->second.gpus[i] : GpuAvailability(), machine.gpus[i], news);
+    }
+  }
+  for (const auto& [name, machine] : before) {
+    if (!now.contains(name)) news.push_back("machine " + name + " was removed");
+  }
+  return news;
+}
+
+void MachineEvents::Look(Core& core, const AgentDoor& door, const std::string& own_name) {
+  Controller& controller = core.controller();
+  std::map<std::string, Machine> now;
+  now.emplace(own_name, OwnMachine(controller));
+  for (const auto& [name, row] : door.book().nodes()) {
+    const auto index = controller.IndexOf(name);
+    now.insert_or_assign(
+        name, Machine{door.StateOf(row), row.reason,
+                      index ? controller.cluster().node(*index).availability : std::vector<GpuAvailability>()});
+  }
+  if (std::exchange(has_looked_, true)) {
+    const std::vector<std::string> news = News(known_, now);
+    for (const std::string& text : news) controller.OnMachineEvent(text, core.Now());
+    if (!news.empty()) core.Touch();
+  }
+  known_ = std::move(now);
+}
+
+}  // namespace divvy

@@ -1,0 +1,435 @@
+#include "daemon/fleet/remote_node.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <variant>
+
+#include "daemon/agent/agent_orders.h"
+#include "daemon/agent/agent_samples.h"
+#include "daemon/runtime/log.h"
+#include "model/steps/step_list.h"
+#include "samples/block.h"
+
+namespace divvy {
+namespace {
+
+/// The controller's own machine has no name but among others.
+void NameSeats(JobRecord& record, const std::string& own_name) {
+  for (Seat& seat : record.gang) {
+    if (seat.node.empty()) seat.node = own_name;
+  }
+}
+
+/// So long agents keep samples of each second that they could not send.
+constexpr Duration kSamplesKept = std::chrono::seconds(AgentSamples::kMostKept);
+/// Handed to the connection at once; the rest waits here, where it is counted.
+constexpr std::size_t kInFlight = std::size_t{256} << 10;
+/// Questions that are with the agent: a slow line carries so many answers at once, and orders between them.
+constexpr std::size_t kQuestionsAtOnce = 8;
+
+}  // namespace
+
+RemoteNode::RemoteNode(std::string name, std::uint64_t epoch, FleetPort& fleet, Ports ports)
+    : name_(std::move(name)), epoch_(epoch), fleet_(fleet), ports_(std::move(ports)) {}
+
+RemoteNode::~RemoteNode() {
+  DropSession();
+  *is_alive_ = false;
+}
+
+// ---- Orders ---------------------------------------------------------------------------------------------------------
+
+void RemoteNode::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
+  if (const auto* launch = std::get_if<LaunchOrder>(&order)) {
+    if (spec == nullptr) {
+      Exit exit;
+      exit.code = 127;
+      exit.failure = "what it should run could not be read from the store";
+      return fleet_.OnExited(name_, launch->record.id, launch->record.attempt, exit, ports_.now());
+    }
+    Knows(launch->record.id, launch->record.attempt);
+  }
+  if (const auto* adopt = std::get_if<AdoptOrder>(&order)) Knows(adopt->record.id, adopt->record.attempt);
+  if (const auto* forget = std::get_if<ForgetOrder>(&order)) {
+    const auto known = known_.find(forget->job);
+    if (known != known_.end() && known->second == forget->attempt) {
+      known_.erase(known);
+      ended_.insert_or_assign(forget->job, ports_.now());
+    }
+  }
+  if (!session_) return;
+  const auto* limit = std::get_if<TimeLimitOrder>(&order);
+  const JobRecord* live = limit == nullptr ? nullptr : fleet_.Find(limit->job);
+  if (limit != nullptr && live == nullptr) return;
+  wire::AgentOrder message = MessageOf(order, spec.get(), live);
+  if (auto& launch = message.launch; launch && !launch->record.gang.empty()) {
+    if (ports_.gang_key) launch->gang_key = ports_.gang_key(launch->record.id, launch->record.attempt);
+    NameSeats(launch->record, ports_.own_name);
+  }
+  if (auto& launch = message.launch) launch->right = RightOf(launch->record);
+  if (auto& adopt = message.adopt) {
+    NameSeats(adopt->record, ports_.own_name);
+    adopt->right = RightOf(adopt->record);
+  }
+  if (message.launch && message.launch->record.is_foreground && message.launch->seat == 0 && ports_.before_foreground)
+    ports_.before_foreground(*this, message.launch->record.id);
+  Send(std::move(message));
+}
+
+void RemoteNode::Look(GpuSet gpus) {
+  if (!is_connected()) return;
+  wire::AgentOrder order;
+  order.look = wire::LookMessage{gpus};
+  Send(std::move(order));
+}
+
+bool RemoteNode::Withhold(const std::vector<wire::WithheldGpu>& gpus) {
+  if (!session_) return false;
+  wire::AgentOrder order;
+  order.withhold = wire::WithholdMessage{gpus};
+  Send(std::move(order));
+  return true;
+}
+
+void RemoteNode::SetWatched(bool is_watched) {
+  if (!stream_ || std::exchange(was_told_watched_, is_watched) == is_watched) return;
+  SendFrame(FrameKind::kWatch, is_watched ? "1" : "0");
+}
+
+void RemoteNode::Send(wire::AgentOrder order) {
+  if (!session_) return;
+  order.epoch = epoch_;
+  SendMessage(wire::EncodeAgent(order));
+}
+
+void RemoteNode::SendMessage(std::string message) {
+  if (!session_) return;
+  if (const Status kept = session_->link.Send(std::move(message)); !kept) {
+    // Orders are not dropped one by one: it begins anew, with all that should be.
+    ports_.log("node=" + name_ + " event=session_ended reason=" + LogQuoted(kept.error().message));
+    return EndSession();
+  }
+  Flush();
+}
+
+// ---- Questions ------------------------------------------------------------------------------------------------------
+
+void RemoteNode::Ask(wire::AgentQuestion question, Answered answered) {
+  if (!is_connected()) return answered(Unreachable("node " + name_ + " is away"));
+  if (questions_.size() >= kMostQuestions) {
+    return answered(LimitExceeded("node " + name_ + " is asked for " + std::to_string(kMostQuestions) +
+                                  " pieces of output already; try again in a moment"));
+  }
+  const std::uint64_t number = next_question_++;
+  NameSeats(question.record, ports_.own_name);
+  question.right = RightOf(question.record);
+  const Duration within = question.share_action.empty() ? kAnswerWithin : kActsWithin;
+  questions_.emplace(number, Question{wire::EncodeAsk({number, std::move(question)}), std::move(answered)});
+  if (ports_.after) {
+    ports_.after(within, [this, alive = is_alive_, number] {
+      if (!*alive) return;
+      FailQuestion(number, "node " + name_ + " does not answer");
+      if (stream_) SendQuestions();
+    });
+  }
+  SendQuestions();
+}
+
+void RemoteNode::SendQuestions() {
+  for (auto& [number, question] : questions_) {
+    if (questions_sent_ >= kQuestionsAtOnce) return;
+    if (question.payload.empty()) continue;
+    SendFrame(FrameKind::kAsk, std::exchange(question.payload, ""));
+    ++questions_sent_;
+  }
+}
+
+Status RemoteNode::OnAnswer(std::string_view payload) {
+  DIVVY_TRY(wire::NumberedAnswer answer, wire::DecodeAnswer(payload));
+  const auto asked = questions_.extract(answer.number);
+  if (asked.empty()) return {};  // It came too late.
+  if (!asked.mapped().payload.empty()) return InvalidArgument("it answers what it was not asked");
+  --questions_sent_;
+  asked.mapped().answered(std::move(answer));
+  if (stream_) SendQuestions();
+  return {};
+}
+
+void RemoteNode::FailQuestion(std::uint64_t number, const std::string& why) {
+  const auto asked = questions_.extract(number);
+  if (asked.empty()) return;
+  if (asked.mapped().payload.empty()) --questions_sent_;
+  asked.mapped().answered(Unreachable(why));
+}
+
+// ---- Connections ----------------------------------------------------------------------------------------------------
+
+wire::AgentWelcome RemoteNode::MakeWelcome(const wire::AgentHello& hello, const LeaseTerms& terms) {
+  wire::AgentWelcome welcome;
+  welcome.epoch = epoch_;
+  welcome.heartbeat = terms.heartbeat;
+  welcome.lease = terms.lease;
+  welcome.stops_when_lost = terms.stops_jobs;
+  welcome.now = ports_.now();
+  const bool is_same = session_ && session_->id == hello.session && hello.epoch == epoch_;
+  if (is_same && session_->link.Attach(hello.received)) {
+    welcome.is_resumed = true;
+    welcome.received = session_->link.received();
+    return welcome;
+  }
+  BeginSession(hello);
+  for (wire::AgentRun& run : fleet_.RunsOn(name_)) {
+    const auto known = known_.find(run.record.id);
+    if (known != known_.end() && known->second == run.record.attempt) {
+      NameSeats(run.record, ports_.own_name);
+      run.right = RightOf(run.record);
+      if (run.record.is_foreground) session_->foreground.emplace(run.record.id, run.record.attempt);
+      welcome.runs.push_back(std::move(run));
+    }
+  }
+  return welcome;
+}
+
+void RemoteNode::BeginSession(const wire::AgentHello& hello) {
+  DropSession();
+  session_.emplace(Session{hello.session, Link(), nullptr, {}});
+  static_cast<void>(session_->link.Attach(0));
+  if (!hello.has_channels || !ports_.on_channel) return;
+  session_->channels = std::make_shared<Channels>(
+      Channels::Side::kController, [this](std::string message) { SendMessage(std::move(message)); },
+      [this](std::uint64_t number, std::string_view purpose) { ports_.on_channel(*this, number, purpose); },
+      [this] { return session_ && session_->link.has_room_to_spare(); });
+}
+
+void RemoteNode::Connect(std::unique_ptr<ByteStream> stream, FrameReader reader, int version,
+                         const wire::AgentHello& hello, const LeaseTerms& terms, bool was_rebooted) {
+  if (stream_) Cut("it came by another connection");
+  stream_ = std::move(stream);
+  reader_ = std::move(reader);
+  reader_.SetLimit(kFrameBytes);
+  heard_ = ports_.now();
+  ahead_ = heard_ - hello.now;
+  boot_id_ = hello.facts.boot_id;
+  ByteStream::Listener listener;
+  listener.on_bytes = [this](std::string_view bytes) { OnBytes(bytes); };
+  listener.on_drained = [this] { Flush(); };
+  listener.on_closed = [this] { Cut("the connection is gone"); };
+  stream_->Listen(std::move(listener));
+  wire::AgentWelcome welcome = MakeWelcome(hello, terms);
+  welcome.version = version;
+  welcome.was_rebooted = was_rebooted;
+  welcome.has_channels = ports_.on_channel != nullptr;
+  welcome.takes_samples = ports_.on_samples != nullptr;
+  welcome.takes_found = true;
+  was_told_watched_ = false;
+  ports_.log("node=" + name_ + " event=node_connected address=" + LogQuoted(address_) +
+             (welcome.is_resumed ? " session=resumed" : " session=new runs=" + std::to_string(welcome.runs.size())));
+  SendFrame(FrameKind::kWelcome, wire::EncodeAgent(welcome));
+  WakeChannels();
+  Flush();
+}
+
+void RemoteNode::Cut(const std::string& why) {
+  if (!stream_) return;
+  ports_.log("node=" + name_ + " event=node_disconnected reason=" + LogQuoted(why));
+  stream_.reset();
+  if (session_) session_->link.Detach();
+  if (ports_.on_cut) ports_.on_cut(name_);
+  const std::uint64_t asked_before = next_question_;
+  while (!questions_.empty() && questions_.begin()->first < asked_before)
+    FailQuestion(questions_.begin()->first, "node " + name_ + " went away");
+}
+
+void RemoteNode::EndSession() {
+  DropSession();
+  Cut("its session is over");
+}
+
+// It may be one of its streams' own calls that we are in.
+void RemoteNode::DropSession() {
+  if (!session_) return;
+  const auto channels = std::exchange(session_->channels, nullptr);
+  session_.reset();
+  if (!channels) return;
+  channels->Clear(SessionOver(name_));
+  if (ports_.after) ports_.after(Duration(0), [channels] {});
+}
+
+void RemoteNode::Refuse(const std::string& reason, bool is_final) {
+  if (!stream_) return;
+  SendFrame(FrameKind::kRefused, wire::EncodeAgent(wire::AgentRefused{reason, is_final}));
+  stream_->Finish();
+}
+
+void RemoteNode::SendFrame(FrameKind kind, std::string_view payload) {
+  std::string bytes;
+  AppendFrame(bytes, kind, payload);
+  stream_->Send(bytes);
+}
+
+void RemoteNode::Flush() {
+  if (!stream_ || !session_ || stream_->unsent() >= kInFlight) return;
+  std::string bytes;
+  session_->link.Output(bytes, kInFlight);
+  if (!bytes.empty()) stream_->Send(bytes);
+}
+
+// ---- Reports --------------------------------------------------------------------------------------------------------
+
+void RemoteNode::OnBytes(std::string_view bytes) {
+  heard_ = ports_.now();
+  reader_.Feed(bytes);
+  while (stream_) {
+    auto frame = reader_.Next();
+    if (!frame) return Cut(frame.error().message);
+    if (!*frame) break;
+    if (const Status taken = OnFrame(**std::move(frame)); !taken) return Cut(taken.error().message);
+  }
+  WakeChannels();
+  Flush();
+}
+
+// What was acknowledged has made room. The session may end over what is sent then.
+void RemoteNode::WakeChannels() {
+  if (const auto channels = session_ ? session_->channels : nullptr) channels->Wake();
+}
+
+Status RemoteNode::OnFrame(Frame frame) {
+  switch (frame.kind) {
+    case FrameKind::kHeartbeat:
+      SendFrame(FrameKind::kBeatAnswer, frame.payload);
+      ports_.on_beat(name_);
+      return {};
+    case FrameKind::kGlance:
+    case FrameKind::kMessage:
+    case FrameKind::kAck: {
+      if (!session_) return {};
+      if (frame.kind == FrameKind::kGlance) return OnReport(frame.payload);
+      DIVVY_TRY(const auto message, session_->link.OnFrame(std::move(frame)));
+      if (!message) return {};
+      if (!Channels::IsOne(*message)) return OnReport(*message);
+      return session_->channels ? session_->channels->OnMessage(*message) : Status();
+    }
+    case FrameKind::kAnswer:
+      return OnAnswer(frame.payload);
+    case FrameKind::kSamples:
+      return OnSamples(frame.payload);
+    default:
+      return {};  // Of a later version.
+  }
+}
+
+Time RemoteNode::OursOf(Time theirs) const {
+  if (theirs == kNoTime || theirs == kNever) return theirs;
+  return std::min(AddSaturating(theirs, ahead_), ports_.now());
+}
+
+// As of our clock. A node may speak for itself and its own runs only, whatever it says.
+Status RemoteNode::OnSamples(std::string_view bytes) {
+  if (!ports_.on_samples || !session_) return {};
+  DIVVY_TRY(std::vector<samples::Snapshot> seen, samples::DecodeSnapshots(bytes));
+  const auto shift = static_cast<samples::Second>(std::llround(ToSeconds(ahead_)));
+  const auto now = static_cast<samples::Second>(ToSeconds(ports_.now()));
+  std::erase_if(ended_, [&](const auto& run) { return AddSaturating(run.second, kSamplesKept) < ports_.now(); });
+  for (samples::Snapshot& snapshot : seen) {
+    snapshot.at = std::min(snapshot.at + shift, now);
+    std::erase_if(snapshot.samples, [&](const samples::Sample& sample) {
+      const samples::Subject& subject = sample.subject;
+      return subject.of == samples::Of::kCluster || subject.of == samples::Of::kTeam ||
+             (subject.of == samples::Of::kJob && !HadRun(JobId(subject.job), snapshot.at));
+    });
+    for (samples::Sample& sample : snapshot.samples) sample.subject.node = name_;
+    for (samples::ProcessUse& process : snapshot.processes) {
+      if (!HadRun(JobId(process.job), snapshot.at)) process.job = 0;
+    }
+  }
+  ports_.on_samples(seen);
+  return {};
+}
+
+// What was seen of a run comes up to ten seconds later, after a cut as much later as agents keep it.
+bool RemoteNode::HadRun(JobId job, samples::Second at) const {
+  if (known_.contains(job)) return true;
+  const auto ended = ended_.find(job);
+  return ended != ended_.end() && at <= static_cast<samples::Second>(std::ceil(ToSeconds(ended->second)));
+}
+
+// A node may speak for its own runs only, whatever it says.
+bool RemoteNode::IsKnown(JobId job, std::uint32_t attempt) const {
+  const auto known = known_.find(job);
+  return known != known_.end() && known->second == attempt;
+}
+
+void RemoteNode::OnAdopted(const std::string& boot_id) {
+  const auto foreground = session_ ? std::exchange(session_->foreground, {}) : std::map<JobId, std::uint32_t>();
+  ports_.on_accounted(name_, boot_id);
+  fleet_.OnAccounted(name_);
+  // By now it has said what runs there, with the streams that it began with, what has ended there, of whose output
+  // something may be left, and what never started there. The first part of a gang has the streams.
+  for (const auto& [job, attempt] : foreground) {
+    const JobRecord* record = fleet_.Find(job);
+    const bool is_there =
+        record == nullptr || (IsActive(record->state) && record->attempt == attempt && record->node == name_);
+    if (is_there && ports_.before_foreground) ports_.before_foreground(*this, job);
+  }
+}
+
+Status RemoteNode::OnReport(std::string_view text) {
+  DIVVY_TRY(const wire::AgentReport report, wire::DecodeAgent<wire::AgentReport>(text));
+  if (const auto& prepared = report.prepared; prepared && IsKnown(prepared->job, prepared->attempt))
+    fleet_.OnPrepared(name_, prepared->job, prepared->attempt, prepared->port);
+  if (const auto& delayed = report.delayed; delayed && IsKnown(delayed->job, delayed->attempt))
+    fleet_.OnDelayed(name_, delayed->job, delayed->attempt, delayed->why);
+  if (const auto& started = report.started; started && IsKnown(started->job, started->attempt))
+    fleet_.OnStarted(name_, started->job, started->attempt, OursOf(started->at));
+  if (const auto& exited = report.exited) {
+    if (IsKnown(exited->job, exited->attempt)) {
+      Exit exit = exited->exit;
+      // An agent may say what it likes: no more is kept than of our own.
+      exit.steps = KeptSteps(ReadStepList(exit.steps));
+      fleet_.OnExited(name_, exited->job, exited->attempt, exit, OursOf(exited->at));
+    } else {
+      // Its end is durable already (and the order to forget it got lost with a session), or it is none of ours.
+      Send(MessageOf(ForgetOrder{exited->job, exited->attempt}, nullptr, nullptr));
+    }
+  }
+  if (const auto& vanished = report.vanished) {
+    DIVVY_TRY(const RunVanished how, VanishedOf(vanished->how));
+    if (IsKnown(vanished->job, vanished->attempt)) {
+      fleet_.OnVanished(name_, vanished->job, vanished->attempt, how);
+    } else {
+      Send(MessageOf(ForgetOrder{vanished->job, vanished->attempt}, nullptr, nullptr));  // As for an end.
+    }
+  }
+  if (report.found) {
+    RunDescription found = *report.found;
+    found.record.node = name_;
+    found.record.started = OursOf(found.record.started);
+    found.ended = OursOf(found.ended);
+    if (found.exit) found.exit->steps = KeptSteps(ReadStepList(found.exit->steps));
+    if (fleet_.OnFound(std::move(found))) {
+      const JobRecord& job = report.found->record;
+      ports_.log("node=" + name_ + " event=found_run job=" + ToString(job.id) + " user=" + LogQuoted(job.user.name) +
+                 " gpus=" + GpuListText(job.gpus) + " what=\"the store does not know it; divvy adopt lists it\"");
+    }
+  }
+  if (report.gpus) fleet_.OnGpusObserved(name_, report.gpus->gpus);
+  if (report.adopted) OnAdopted(report.adopted->boot_id);
+  if (report.trouble) fleet_.OnTrouble(name_, report.trouble->what);
+  if (report.shares) fleet_.OnShares(name_, report.shares->state);
+  if (const auto& repay = report.repay) {
+    if (IsKnown(repay->job, repay->attempt)) fleet_.OnRepay(name_, repay->job, repay->attempt, repay->why);
+  }
+  if (report.renew) {
+    const std::string fingerprint = report.renew->fingerprint;
+    ports_.on_renew(name_, fingerprint, [this, fingerprint] {
+      wire::AgentOrder order;
+      order.renewed = wire::RenewedMessage{fingerprint};
+      Send(std::move(order));
+    });
+  }
+  return {};
+}
+
+}  // namespace divvy

@@ -1,0 +1,60 @@
+// The run journal: what the store must not be missing when it is restored from a backup, in a file of its own beside
+// the store. It holds the next free id, every launch, and the end of every run, a line each:
+//
+//   next 501                  no id below this is free
+//   epoch 7                   the controller's number among all that agents have followed
+//   run 17 3 {...}            a RunDescription: attempt 3 of job 17 was launched, or has ended
+//
+// A line is written after the commit that it belongs to, and before orders are sent and answers given. So the journal
+// is never ahead of the store that it was written with, and it is ahead of every older copy of that store. It is not
+// synced: it survives the daemon, and of a power cut the last seconds are lost. Used by the loop's thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "control/books/effects.h"
+#include "model/run_description.h"
+#include "platform/os/launch_descriptor.h"
+
+namespace divvy {
+
+class RunJournal {
+ public:
+  /// A file that is larger than this becomes PATH.1, in place of the one before: about 30,000 runs each.
+  static constexpr std::int64_t kMaxSize = std::int64_t{16} << 20;
+
+  struct Kept {
+    std::uint64_t next_id = 0;
+    std::uint64_t epoch = 0;
+  };
+
+  static Result<RunJournal> Open(const std::string& path, std::int64_t max_size = kMaxSize);
+
+  /// Everything that is kept, oldest first; a line that was cut off is skipped. `wants` says whether a run's
+  /// description is worth reading, and `take` gets it.
+  Result<Kept> Read(const std::function<bool(JobId, std::uint32_t attempt)>& wants,
+                    const std::function<void(const RunDescription&)>& take);
+
+  /// To be called with each step's effects once they are durable. An error is told once, until writing works again.
+  Status Write(const Effects& effects);
+  Status WriteEpoch(std::uint64_t epoch);
+
+ private:
+  RunJournal(std::string path, std::int64_t max_size) : path_(std::move(path)), max_size_(max_size) {}
+  Status OpenFile();
+  Status Append(const std::string& lines);
+
+  std::string path_;
+  std::int64_t max_size_ = 0;
+  Descriptor file_;
+  std::int64_t size_ = 0;
+  std::uint64_t next_id_ = 0;  // As written last.
+  std::uint64_t epoch_ = 0;
+};
+
+}  // namespace divvy

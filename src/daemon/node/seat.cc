@@ -1,0 +1,53 @@
+#include "daemon/node/seat.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "dialect/valohai/valohai_members.h"
+#include "model/steps/gang_environment.h"
+#include "platform/supervisor/supervisor_seat.h"
+
+namespace divvy {
+namespace {
+
+/// Where the execution's own script will put the rest of its configuration.
+void WriteConfiguration(const std::string& folder, const std::string& text) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  for (const char* end : {".json", ".yaml"}) {
+    const std::string path = folder + "/distributed" + end, fresh = path + ".new." + std::to_string(::getpid());
+    std::ofstream(fresh) << text;
+    if (std::rename(fresh.c_str(), path.c_str()) != 0)
+      std::fprintf(stderr, "divvy: cannot write %s: %s\n", path.c_str(), std::strerror(errno));
+  }
+}
+
+std::vector<std::string> Surroundings(const GangFile& gang, const std::string& steps) {
+  std::vector<std::string> out = GangEnvironment(gang, steps);
+  const char* folder = ::getenv("VH_CONFIG_DIR");
+  const char* execution = ::getenv("VH_EXECUTION_ID");
+  if (folder == nullptr || execution == nullptr || *folder == '\0') return out;
+  dialect::ValohaiMembers members;
+  members.group = "job-" + std::to_string(gang.job);
+  members.execution = execution;
+  members.announced = WentAt(steps).value_or(kNoTime);
+  members.own = gang.own;
+  for (const GangSeat& seat : gang.seats) members.members.push_back({seat.name(), seat.address.host});
+  WriteConfiguration(folder, dialect::DistributedJson(members));
+  for (std::string& entry : dialect::DistributedEnvironment(members)) out.push_back(std::move(entry));
+  return out;
+}
+
+}  // namespace
+
+int SeatMain(const std::vector<std::string>& words, const GangStepsMain& steps) {
+  return RunSeat(words, Surroundings, steps);
+}
+
+}  // namespace divvy

@@ -1,0 +1,28 @@
+// Puts notifications together for the daemon's process: the book, the queue, and the processes that deliver.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "daemon/notify/notifier.h"
+#include "daemon/runtime/log.h"
+#include "dialect/config/config.h"
+#include "platform/os/places.h"
+#include "platform/supervisor/root_errand.h"
+
+namespace divvy {
+
+struct NotifyHost {
+  boost::asio::io_context& loop;
+  Log& log;
+  std::function<void(Duration, std::function<void()>)> after;
+  bool serves_others = false;
+  bool takes_root_commands = false;
+  std::shared_ptr<RootErrands> errands;  // Of a launcher that acts as users for us, and the right to that; null: none.
+  std::function<UserRight(const User& user)> right_of;
+};
+std::shared_ptr<Notifier> MakeNotifier(const dialect::Config& config, const Places& places, const NotifyHost& host);
+
+}  // namespace divvy

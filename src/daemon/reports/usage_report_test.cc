@@ -1,0 +1,261 @@
+#include "daemon/reports/usage_report.h"
+
+#include <gtest/gtest.h>
+
+namespace divvy {
+namespace usage_report_test {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+
+// 1970-01-02T00:00, and what lies a number of minutes behind it.
+Time At(int minute) { return Time(hours(24)) + minutes(minute); }
+
+ReportedRun Ran(const std::string& user, double gpus, int queued, int started, int ended) {
+  static std::uint64_t jobs = 0;
+  ReportedRun run;
+  run.id = JobId(++jobs);
+  run.user = user;
+  run.team = user == "ada" ? "vision" : "";
+  run.gpus = gpus;
+  run.queued = At(queued);
+  run.started = At(started);
+  run.ended = At(ended);
+  return run;
+}
+
+TEST(UsageReport, CountsWhatLiesInTheStretch) {
+  std::vector<ReportedRun> runs = {Ran("ada", 2, -120, -60, 60), Ran("ada", 0.5, 0, 30, 90), Ran("bob", 1, 0, 0, 600),
+                                   Ran("bob", 8, -300, -200, -100)};
+  runs[1].has_failed = true;
+  ReportedRun waits = Ran("cyd", 1, 10, 0, 0);
+  waits.started = waits.ended = kNoTime;
+  runs.push_back(waits);
+  const auto report = ReportUsage(runs, ReportBy::kUser, {At(0), At(120)});
+  EXPECT_EQ(report.by, "user");
+  ASSERT_EQ(report.rows.size(), 3u);
+  EXPECT_EQ(report.rows[0].group, "ada");
+  EXPECT_DOUBLE_EQ(report.rows[0].gpu_hours, 2 * 1.0 + 0.5 * 1.0);
+  EXPECT_DOUBLE_EQ(report.rows[0].failed_gpu_hours, 0.5);
+  EXPECT_EQ(report.rows[0].jobs, 2);
+  EXPECT_EQ(report.rows[0].failed, 1);
+  EXPECT_EQ(report.rows[0].wait_median_s, 30 * 60) << "the other started before";
+  EXPECT_EQ(report.rows[1].group, "bob");
+  EXPECT_DOUBLE_EQ(report.rows[1].gpu_hours, 2);
+  EXPECT_EQ(report.rows[1].jobs, 1) << "the other ended before";
+  EXPECT_EQ(report.rows[1].running, 1) << "at the stretch's end";
+  EXPECT_EQ(report.rows[2].group, "cyd");
+  EXPECT_EQ(report.rows[2].jobs, 1);
+  EXPECT_EQ(report.rows[2].running, 0);
+  EXPECT_EQ(report.rows[2].wait_median_s, std::nullopt) << "what waits still has not waited for nothing";
+  EXPECT_EQ(report.rows[2].wait_mean_s, std::nullopt);
+  EXPECT_EQ(report.rows[2].wait_p95_s, std::nullopt);
+  EXPECT_DOUBLE_EQ(report.gpu_hours, 4.5);
+  EXPECT_DOUBLE_EQ(report.rows[0].share + report.rows[1].share, 1);
+}
+
+// A job that failed, was started again and runs: its hours are those of both runs, and it is one job, which has not
+// failed.
+TEST(UsageReport, AJobThatRanTwiceIsOneJobWithTheHoursOfBothRuns) {
+  JobRecord job;
+  job.id = JobId(7);
+  job.user.name = "ada";
+  job.state = JobState::kRunning;
+  job.attempt = 2;
+  job.restarts = 1;
+  job.queued_at = At(0);  // Its place in the line.
+  job.waits_since = At(60);
+  job.started = At(90);
+  job.gpus.Insert(0);
+  JobRecord first = job;
+  first.attempt = 1;
+  first.state = JobState::kFailed;
+  first.waits_since = At(0);
+  first.started = At(30);
+  first.ended = At(60);
+  first.gpus.Insert(1);
+  std::vector<ReportedRun> runs;
+  AddRunOf(job, ReportBy::kUser, "head", runs);
+  AddPastRunOf(first, ReportBy::kUser, "head", runs);
+  const auto report = ReportUsage(runs, ReportBy::kUser, {At(0), At(120)});
+  ASSERT_EQ(report.rows.size(), 1u);
+  EXPECT_EQ(report.rows[0].jobs, 1);
+  EXPECT_EQ(report.rows[0].running, 1);
+  EXPECT_EQ(report.rows[0].failed, 0);
+  EXPECT_DOUBLE_EQ(report.rows[0].gpu_hours, 2 * 0.5 + 1 * 0.5);
+  EXPECT_DOUBLE_EQ(report.rows[0].failed_gpu_hours, 1);
+  EXPECT_EQ(report.rows[0].wait_mean_s, 30 * 60) << "half an hour each time";
+  const auto fairness = ReportFairness(runs, ReportBy::kUser, {At(0), At(120)});
+  ASSERT_EQ(fairness.rows.size(), 1u);
+  EXPECT_EQ(fairness.rows[0].jobs, 2) << "starts";
+  EXPECT_DOUBLE_EQ(fairness.rows[0].wait_longest_s, 30 * 60);
+  EXPECT_FALSE(report.rows[0].job);
+  const auto by_job = ReportUsage(runs, ReportBy::kJob, {At(0), At(120)});
+  ASSERT_EQ(by_job.rows.size(), 1u);
+  EXPECT_EQ(by_job.rows[0].group, "7");
+  ASSERT_TRUE(by_job.rows[0].job);
+  EXPECT_EQ(by_job.rows[0].job->state, "running") << "as it is now, not as it was";
+  EXPECT_DOUBLE_EQ(by_job.rows[0].failed_gpu_hours, 1);
+
+  job.state = JobState::kQueued;
+  job.gpus = GpuSet();
+  runs.clear();
+  AddRunOf(job, ReportBy::kUser, "head", runs);
+  AddPastRunOf(first, ReportBy::kUser, "head", runs);
+  EXPECT_EQ(ReportUsage(runs, ReportBy::kUser, {At(0), At(120)}).rows.at(0).running, 0) << "it waits for its next run";
+}
+
+TEST(UsageReport, HoursStandInTheirOrderAndShareOutEachRun) {
+  const auto report = ReportUsage({Ran("ada", 4, 0, 30, 150)}, ReportBy::kHour, {At(0), At(240)});
+  ASSERT_EQ(report.rows.size(), 3u);
+  EXPECT_EQ(report.rows[0].group, "1970-01-02T00");
+  EXPECT_DOUBLE_EQ(report.rows[0].gpu_hours, 2);
+  EXPECT_EQ(report.rows[0].wait_median_s, 30 * 60);
+  EXPECT_DOUBLE_EQ(report.rows[1].gpu_hours, 4);
+  EXPECT_EQ(report.rows[1].wait_median_s, std::nullopt) << "it started an hour before";
+  EXPECT_EQ(report.rows[1].running, 1);
+  EXPECT_DOUBLE_EQ(report.rows[2].gpu_hours, 2);
+  EXPECT_EQ(report.rows[2].running, 0);
+}
+
+// By hour as by user: what waited in an hour and was never started is a job of that hour, and has no part in waits.
+TEST(UsageReport, WhatWasNeverStartedIsAJobOfEachHourInWhichItWaited) {
+  ReportedRun waits = Ran("ada", 1, 30, 0, 0);
+  waits.started = waits.ended = kNoTime;
+  ReportedRun cancelled = Ran("bob", 1, 30, 0, 90);
+  cancelled.started = kNoTime;
+  const std::vector<ReportedRun> runs = {waits, cancelled, Ran("cyd", 2, 40, 50, 110)};
+  const auto report = ReportUsage(runs, ReportBy::kHour, {At(0), At(180)});
+  ASSERT_EQ(report.rows.size(), 3u);
+  for (int hour = 0; hour < 3; ++hour) {
+    const wire::UsageRow& row = report.rows[hour];
+    const auto alone = ReportUsage(runs, ReportBy::kTeam, {At(60 * hour), At(60 * hour + 60)});
+    std::int64_t jobs = 0;
+    for (const wire::UsageRow& team : alone.rows) jobs += team.jobs;
+    EXPECT_EQ(row.jobs, jobs) << row.group;
+    EXPECT_DOUBLE_EQ(row.gpu_hours, alone.gpu_hours) << row.group;
+  }
+  EXPECT_EQ(report.rows[0].jobs, 3);
+  EXPECT_EQ(report.rows[0].wait_median_s, 10 * 60) << "of the one that started";
+  EXPECT_EQ(report.rows[1].jobs, 3);
+  EXPECT_EQ(report.rows[1].wait_median_s, std::nullopt);
+  EXPECT_EQ(report.rows[2].jobs, 1);
+}
+
+// Its start and its GPUs were those of the run before.
+TEST(UsageReport, WhatWasCancelledBeforeItsNextRunHasNotBegunIt) {
+  JobRecord job;
+  job.id = JobId(7);
+  job.user.name = "ada";
+  job.state = JobState::kCancelled;
+  job.attempt = 1;
+  job.restarts = 1;
+  job.waits_since = At(60);
+  job.started = At(30);
+  job.ended = At(110);
+  JobRecord first = job;
+  first.state = JobState::kFailed;
+  first.restarts = 0;
+  first.waits_since = At(0);
+  first.ended = At(60);
+  first.gpus.Insert(1);
+  std::vector<ReportedRun> runs;
+  AddRunOf(job, ReportBy::kUser, "head", runs);
+  AddPastRunOf(first, ReportBy::kUser, "head", runs);
+  const auto report = ReportUsage(runs, ReportBy::kUser, {At(0), At(120)});
+  ASSERT_EQ(report.rows.size(), 1u);
+  EXPECT_EQ(report.rows[0].jobs, 1);
+  EXPECT_DOUBLE_EQ(report.rows[0].gpu_hours, 0.5);
+  EXPECT_EQ(report.rows[0].wait_median_s, 30 * 60) << "of the run that it had";
+  EXPECT_EQ(ReportFairness(runs, ReportBy::kUser, {At(0), At(120)}).rows.at(0).jobs, 1) << "starts";
+}
+
+TEST(UsageReport, WhatRunsStillCountsUntilTheEndOfTheStretch) {
+  ReportedRun run = Ran("ada", 1, 0, 0, 0);
+  run.ended = kNoTime;
+  const auto report = ReportUsage({run}, ReportBy::kTeam, {At(-60), At(180)});
+  ASSERT_EQ(report.rows.size(), 1u);
+  EXPECT_EQ(report.rows[0].group, "vision");
+  EXPECT_DOUBLE_EQ(report.rows[0].gpu_hours, 3);
+}
+
+TEST(UsageReport, ByMachineAJobOnSeveralIsOneOnEach) {
+  JobRecord gang;
+  gang.id = JobId(1);
+  gang.state = JobState::kSucceeded;
+  gang.queued_at = gang.started = At(0);
+  gang.ended = At(60);
+  Seat own;
+  own.gpus.Insert(0);
+  own.gpus.Insert(1);
+  Seat other;
+  other.node = "n1";
+  other.gpus.Insert(3);
+  gang.gang = {own, other};
+  gang.gpus = own.gpus;
+  JobRecord waits;  // For its next try.
+  waits.id = JobId(2);
+  waits.state = JobState::kQueued;
+  waits.queued_at = At(0);
+  waits.started = At(1);
+  std::vector<ReportedRun> runs;
+  AddRunOf(gang, ReportBy::kNode, "head", runs);
+  AddRunOf(waits, ReportBy::kNode, "head", runs);
+  const auto report = ReportUsage(runs, ReportBy::kNode, {At(0), At(60)});
+  ASSERT_EQ(report.rows.size(), 3u);
+  EXPECT_EQ(report.rows[0].group, "head");
+  EXPECT_DOUBLE_EQ(report.rows[0].gpu_hours, 2);
+  EXPECT_EQ(report.rows[1].group, "n1");
+  EXPECT_DOUBLE_EQ(report.rows[1].gpu_hours, 1);
+  EXPECT_EQ(report.rows[2].group, "") << "what was never started is on no machine";
+  EXPECT_EQ(report.rows[2].jobs, 1);
+
+  runs.clear();
+  AddRunOf(gang, ReportBy::kUser, "head", runs);
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_DOUBLE_EQ(runs[0].gpus, 3);
+}
+
+TEST(FairnessReport, SaysHowEvenlyWaitingAndHoursFell) {
+  // Ada had three times what bob had, and waited as long as she ran.
+  const auto report =
+      ReportFairness({Ran("ada", 3, 0, 60, 120), Ran("bob", 1, 0, 0, 60)}, ReportBy::kUser, {At(0), At(600)});
+  ASSERT_EQ(report.rows.size(), 2u);
+  EXPECT_EQ(report.rows[0].group, "ada");
+  EXPECT_DOUBLE_EQ(report.rows[0].slowdown_median, 2);
+  EXPECT_DOUBLE_EQ(report.rows[0].wait_longest_s, 3600);
+  EXPECT_DOUBLE_EQ(report.rows[1].slowdown_median, 1);
+  EXPECT_DOUBLE_EQ(report.evenness_of_share, 16.0 / (2 * 10));
+  EXPECT_DOUBLE_EQ(report.evenness_of_slowdown, 9.0 / (2 * 5));
+}
+
+TEST(FairnessReport, AMomentsRunIsNoEndlessSlowdown) {
+  ReportedRun run = Ran("ada", 1, 0, 10, 10);
+  const auto report = ReportFairness({run}, ReportBy::kUser, {At(0), At(60)});
+  ASSERT_EQ(report.rows.size(), 1u) << "it ended when it started, and it started in the stretch";
+  EXPECT_DOUBLE_EQ(report.rows[0].slowdown_median, (600 + 10) / 10.0);
+}
+
+TEST(FairnessReport, AnHourHasWhatStartedInItWithAllOfItsRun) {
+  // One that waited an hour and ran for two, one that ran at once.
+  const auto report =
+      ReportFairness({Ran("ada", 3, 0, 60, 180), Ran("bob", 1, 5, 5, 60)}, ReportBy::kHour, {At(0), At(600)});
+  ASSERT_EQ(report.rows.size(), 2u) << "nothing started in the third";
+  EXPECT_EQ(report.rows[0].group, "1970-01-02T00");
+  EXPECT_DOUBLE_EQ(report.rows[0].slowdown_median, 1);
+  EXPECT_EQ(report.rows[1].group, "1970-01-02T01") << "in their order";
+  EXPECT_DOUBLE_EQ(report.rows[1].slowdown_median, 1.5) << "of its whole run, not of what lies in the hour";
+  EXPECT_DOUBLE_EQ(report.rows[1].gpu_hours, 3);
+}
+
+TEST(Reports, OfNothingAreEmptyAndEven) {
+  EXPECT_TRUE(ReportUsage({}, ReportBy::kName, {At(0), At(1)}).rows.empty());
+  EXPECT_EQ(ReportFairness({}, ReportBy::kUser, {At(0), At(1)}).evenness_of_share, 1);
+  EXPECT_EQ(ReportByNames(kUsageIsBy), "user, team, name, model, pool, node, hour or job");
+  EXPECT_EQ(ReportByNames(kWaitingIsBy), "user, team, name, model, pool or hour");
+  EXPECT_EQ(ReportByNames(kUsesAreBy), "user, team, name, model, pool, node, hour or job");
+  EXPECT_FALSE(ReportByFromName("colour"));
+}
+
+}  // namespace usage_report_test
+}  // namespace divvy

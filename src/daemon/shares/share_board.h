@@ -1,0 +1,48 @@
+// Who shares GPUs on which machine, as the keepers there said it last. Of the moment: nothing is decided by it, and
+// nothing of it is kept.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "daemon/shares/share_journal.h"
+#include "wire/messages/share_messages.h"
+
+namespace divvy {
+
+class ShareBoard {
+ public:
+  /// `node`: empty is the controller's own. What has happened there since the last state, for the jobs' histories.
+  std::vector<ShareEvent> Set(const std::string& node, wire::KeeperState state, Time now) {
+    std::vector<ShareEvent> events = journals_[node].Follow(state, now);
+    states_.insert_or_assign(node, std::move(state));
+    return events;
+  }
+  void Forget(const std::string& node) {
+    states_.erase(node);
+    journals_.erase(node);
+  }
+  /// Null: nothing is shared there, as far as is known.
+  const wire::KeeperState* Find(std::string_view node) const {
+    const auto at = states_.find(node);
+    return at == states_.end() ? nullptr : &at->second;
+  }
+  /// Null: it is on no shared GPU.
+  const wire::KeptTenant* Find(std::string_view node, JobId job) const {
+    const wire::KeeperState* state = Find(node);
+    if (state == nullptr) return nullptr;
+    for (const wire::KeptTenant& tenant : state->tenants) {
+      if (tenant.job == job) return &tenant;
+    }
+    return nullptr;
+  }
+
+ private:
+  std::map<std::string, wire::KeeperState, std::less<>> states_;
+  std::map<std::string, ShareJournal> journals_;
+};
+
+}  // namespace divvy

@@ -1,0 +1,46 @@
+#include "daemon/views/start_waits.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/phrases.h"
+
+namespace divvy {
+namespace {
+
+/// Jobs with parts of GPUs that the job is to have whole, and of whom the keeper's own words say nothing.
+std::vector<std::string> Untold(const Seat& seat, const wire::KeeperState& state, const std::string& told) {
+  std::vector<std::string> names;
+  for (const wire::KeptTenant& tenant : state.tenants) {
+    const bool is_there = std::ranges::any_of(tenant.shares, [&](const wire::KeptShare& share) {
+      return seat.gpus.Contains(static_cast<GpuIndex>(share.gpu));
+    });
+    if (!is_there || tenant.state == wire::ShareState::kParked) continue;
+    if (told.find("job " + ToString(tenant.job) + " ") == std::string::npos) names.push_back(ToString(tenant.job));
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string StartWaitsText(const JobRecord& record, const ShareBoard& shares, const FindOutcome& find) {
+  std::string text;
+  std::vector<std::string> names;
+  for (const Seat& seat : SeatsOf(record)) {
+    const wire::KeeperState* state = shares.Find(seat.node);
+    if (state == nullptr) continue;
+    const auto wait = std::ranges::find(state->waits, record.id, &wire::KeptWait::job);
+    const std::string told = wait == state->waits.end() ? "" : wait->why;
+    if (!told.empty()) text += " It waits there: " + told + ".";
+    if (record.request.is_portioned()) continue;
+    const std::vector<std::string> untold = Untold(seat, *state, told);
+    names.insert(names.end(), untold.begin(), untold.end());
+  }
+  if (!names.empty()) {
+    text += " It waits until its GPUs are empty: " + std::string(names.size() == 1 ? "job " : "jobs ") +
+            AndList(names) + (names.size() == 1 ? " is" : " are") + " there, and moved away first.";
+  }
+  return WithPublicIds(text, find);
+}
+
+}  // namespace divvy

@@ -1,0 +1,96 @@
+#include "daemon/waste/waste_actor.h"
+
+#include "daemon/waste/waste_ended.h"
+#include "daemon/waste/waste_past.h"
+
+namespace divvy {
+namespace {
+
+template <typename Value>
+Status StatusOf(const Result<Value>& result) {
+  return result ? Status() : Status(result.error());
+}
+
+/// As which the controller is asked.
+Caller Divvy() {
+  Caller divvy;
+  divvy.is_admin = true;
+  divvy.user.name = "divvy, since it wastes its GPUs";
+  return divvy;
+}
+
+}  // namespace
+
+void WasteActor::Look(SampleBook& samples, samples::Second now) {
+  const std::vector<WasteBook::News> all = book_.Look(core_.controller(), samples, now);
+  for (const JobRecord& record : book_.TakeUnknown(core_.controller())) {
+    AskPast(samples, record, book_.own_node(), book_.LooksBack(), now,
+            [this, record, alive = is_alive_](const WastePast& past) {
+              if (*alive) book_.Resume(record, past.use, past.looks, past.idle_since);
+            });
+  }
+  for (const WasteBook::News& news : all) {
+    log_.Write(LogLevel::kInfo, "job=" + ToString(news.job) + " event=waste what=" + LogQuoted(news.text));
+    // Of one that is stopped the end says it.
+    if (news.action != WasteAction::kStop)
+      core_.controller().OnShareEvent(news.job, news.attempt, news.text, core_.Now());
+    const JobRecord* record = core_.controller().Find(news.job);
+    if (record == nullptr) continue;
+    notifier_.OnWaste(*record, news.text, {news.lost_gpu_hours, news.lost_cost});
+    if (news.action != WasteAction::kNone) Act(news, now);
+  }
+  KeepSteps();
+  if (!all.empty()) core_.Touch();
+  for (; !ended_.empty() && ended_.front().first <= now; ended_.pop_front())
+    FindEndedWaste(samples, book_, core_.controller(), ended_.front().second, now, nullptr);
+}
+
+void WasteActor::OnDurable(const Effects& effects) {
+  const auto now = static_cast<samples::Second>(ToSeconds(core_.Now()));
+  for (const JobRecord& record : effects.finished) {
+    if (book_.JudgesEnded(record)) ended_.emplace_back(now + kAllIsSeenAfter + 1, record);
+  }
+}
+
+void WasteActor::KeepSteps() {
+  auto rows = book_.TakeSettings(core_.controller());
+  for (auto& [key, text] : rows) core_.controller().KeepSetting(key, std::move(text));
+  if (!rows.empty()) core_.Touch();
+}
+
+void WasteActor::Act(const WasteBook::News& news, samples::Second now) {
+  Controller& controller = core_.controller();
+  const JobRecord record = *controller.Find(news.job);
+  const Time at = core_.Now();
+  const bool has_parts = record.request.is_portioned();
+  switch (news.action) {
+    case WasteAction::kNone:
+      return;
+    case WasteAction::kPark:
+      return park_(record, [this, news, now, alive = is_alive_](const Status& status) {
+        if (*alive) OnActed(news, status, now);
+      });
+    case WasteAction::kPause:
+      if (has_parts) return OnActed(news, StatusOf(controller.Pause(news.job, true, Divvy(), at)), now);
+      [[fallthrough]];
+    case WasteAction::kRequeue:
+      return OnActed(news, StatusOf(controller.Requeue(news.job, news.action == WasteAction::kPause, Divvy(), at)),
+                     now);
+    case WasteAction::kStop:
+      return OnActed(news, StatusOf(controller.Cancel(news.job, 0, Duration(-1), "it " + news.text, Divvy(), at)), now);
+  }
+}
+
+void WasteActor::OnActed(const WasteBook::News& news, const Status& status, samples::Second now) {
+  book_.OnAction(news, status.has_value(), now);
+  KeepSteps();
+  if (status) return;
+  const JobRecord* record = core_.controller().Find(news.job);
+  const std::string what = "could not be " + (record == nullptr ? "ended" : DoneText(news.action, *record)) +
+                           " for wasting its GPUs: " + status.error().message;
+  log_.Write(LogLevel::kWarning, "job=" + ToString(news.job) + " event=waste_action_failed what=" + LogQuoted(what));
+  core_.controller().OnShareEvent(news.job, news.attempt, what, core_.Now());
+  core_.Touch();
+}
+
+}  // namespace divvy

@@ -1,0 +1,268 @@
+#include "dialect/config/config_document.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "base/utf8.h"
+#include "dialect/options/quoted.h"
+
+namespace divvy::dialect {
+namespace {
+
+/// Sections of which there is one for each name: [teams.vision].
+bool IsOfNames(std::string_view section) {
+  return section == "teams" || section == "users" || section == "pools" || section == "notify";
+}
+
+bool IsBareKeyCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+class DocumentReader {
+ public:
+  DocumentReader(std::string_view text, std::string_view path) : text_(text), path_(path) {
+    if (text_.starts_with("\xEF\xBB\xBF")) text_.remove_prefix(3);
+  }
+
+  Result<std::vector<ConfigEntry>> Run() {
+    while (true) {
+      SkipBlankLines();
+      if (text_.empty()) return std::move(entries_);
+      DIVVY_CHECK(Peek() == '[' ? ReadSection() : ReadEntry());
+      DIVVY_CHECK(EndLine());
+    }
+  }
+
+ private:
+  char Peek() const { return text_.empty() ? '\0' : text_.front(); }
+  char Take() {
+    const char c = text_.front();
+    text_.remove_prefix(1);
+    return c;
+  }
+
+  Error Fail(const std::string& message) const {
+    return InvalidArgument(std::string(path_) + ":" + std::to_string(line_) + ": " + message);
+  }
+
+  std::string Found() const {
+    if (text_.empty()) return "the end of the file";
+    return Peek() == '\n' || Peek() == '\r' ? "the end of the line" : Quoted(text_.substr(0, 1));
+  }
+
+  void SkipBlanks() {
+    while (Peek() == ' ' || Peek() == '\t') Take();
+  }
+  void SkipComment() {
+    if (Peek() == '#') text_.remove_prefix(std::min(text_.find('\n'), text_.size()));
+  }
+  void SkipBlankLines() {
+    while (!text_.empty()) {
+      SkipBlanks();
+      SkipComment();
+      if (Peek() == '\r' && text_.starts_with("\r\n")) Take();
+      if (Peek() != '\n' || text_.empty()) return;
+      Take();
+      ++line_;
+    }
+  }
+
+  Status EndLine() {
+    SkipBlanks();
+    SkipComment();
+    if (text_.starts_with("\r\n")) Take();
+    if (text_.empty()) return {};
+    if (Peek() != '\n') return Fail(Found() + " behind the value; one key stands on a line");
+    Take();
+    ++line_;
+    return {};
+  }
+
+  Status Add(ConfigEntry entry) {
+    const auto same = std::ranges::find_if(
+        entries_, [&](const ConfigEntry& other) { return other.section == entry.section && other.key == entry.key; });
+    if (same != entries_.end()) {
+      const std::string what = entry.key.empty() ? "[" + entry.section + "]" : Quoted(entry.key);
+      return Fail(what + " is there twice; first on line " + std::to_string(same->line));
+    }
+    // A thousand is many times what there can be; past it the search above would cost.
+    if (entries_.size() > 1000) return Fail("more than 1000 entries; this is no divvy.toml");
+    entries_.push_back(std::move(entry));
+    return {};
+  }
+
+  Result<std::string> ReadKey(std::string_view what) {
+    if (Peek() == '"' || Peek() == '\'') {
+      DIVVY_TRY(std::string key, ReadText());
+      if (key.empty()) return Fail("an empty name");
+      return key;
+    }
+    std::size_t end = 0;
+    while (end < text_.size() && IsBareKeyCharacter(text_[end])) ++end;
+    if (end == 0) return Fail("here goes " + std::string(what) + ", not " + Found());
+    std::string key(text_.substr(0, end));
+    text_.remove_prefix(end);
+    return key;
+  }
+
+  Status ReadSection() {
+    Take();
+    if (Peek() == '[') return Fail("[[...]] has no use here; write [section]");
+    SkipBlanks();
+    DIVVY_TRY(section_, ReadKey("a section's name, as in [queue]"));
+    SkipBlanks();
+    // Tables of what has names of its own.
+    if (Peek() == '.' && IsOfNames(section_)) {
+      Take();
+      SkipBlanks();
+      DIVVY_TRY(const std::string name, ReadKey("a name, as in [teams.vision]"));
+      if (name.find('.') != std::string::npos && section_ == "teams")
+        return Fail(Quoted(name) + ": a name here has no '.'");
+      section_ += "." + name;
+      SkipBlanks();
+    }
+    if (Peek() == '.' && (section_ == "team" || section_ == "user" || section_ == "pool"))
+      return Fail("[" + section_ + ".NAME] is written [" + section_ + "s.NAME]");
+    if (Peek() == '.')
+      return Fail("a section within a section has no use here; write [" + Quoted(section_).substr(1, section_.size()) +
+                  "]");
+    if (Peek() != ']') return Fail("the section's name ends with ']', not " + Found());
+    Take();
+    return Add(ConfigEntry{.line = line_, .section = section_, .key = "", .value = {}});
+  }
+
+  Status ReadEntry() {
+    ConfigEntry entry{.line = line_, .section = section_, .key = "", .value = {}};
+    DIVVY_TRY(entry.key, ReadKey("a key, as in policy = \"fifo\""));
+    SkipBlanks();
+    if (Peek() == '.' && section_.empty()) {
+      Take();
+      SkipBlanks();
+      entry.section = std::move(entry.key);
+      DIVVY_TRY(entry.key, ReadKey("a key"));
+      SkipBlanks();
+    }
+    if (Peek() == '.') return Fail("a key within a key has no use here");
+    if (Peek() != '=') return Fail("behind the key " + Quoted(entry.key) + " goes '=', not " + Found());
+    Take();
+    SkipBlanks();
+    if (Peek() == '[') {
+      DIVVY_TRY(entry.value, ReadList());
+    } else {
+      DIVVY_TRY(entry.value, ReadValue());
+    }
+    return Add(std::move(entry));
+  }
+
+  Result<ConfigValue> ReadList() {
+    Take();
+    std::vector<std::string> texts;
+    std::vector<std::int64_t> numbers;
+    std::size_t size = 0;
+    while (true) {
+      SkipBlankLines();
+      if (Peek() == ']') break;
+      if (Peek() == '[') return Fail("a list within a list has no use here");
+      if (text_.empty()) return Fail("the list is never closed; end it with ']'");
+      DIVVY_TRY(const ConfigValue value, ReadValue());
+      ++size;
+      if (const auto* text = std::get_if<std::string>(&value)) texts.push_back(*text);
+      if (const auto* number = std::get_if<std::int64_t>(&value)) numbers.push_back(*number);
+      SkipBlankLines();
+      if (Peek() == ']') break;
+      if (Peek() != ',') return Fail("between the values of a list goes ',', not " + Found());
+      Take();
+    }
+    Take();
+    if (texts.size() == size) return ConfigValue(std::move(texts));
+    if (numbers.size() == size) return ConfigValue(std::move(numbers));
+    return ConfigValue();
+  }
+
+  Result<ConfigValue> ReadValue() {
+    if (Peek() == '"' || Peek() == '\'') {
+      DIVVY_TRY(std::string text, ReadText());
+      // In place: g++ 12 sees a ghost in the destructor of a variant that is moved from here (-Wfree-nonheap-object).
+      return Result<ConfigValue>(tl::in_place, std::in_place_type<std::string>, std::move(text));
+    }
+    if (Peek() == '{') return Fail("a table in braces has no use here");
+    const std::string_view word = text_.substr(0, text_.find_first_of(" \t\r\n,]#"));
+    if (word.empty()) return Fail("here goes a value, not " + Found());
+    DIVVY_TRY(ConfigValue value, ReadWord(word));
+    text_.remove_prefix(word.size());
+    return value;
+  }
+
+  Result<ConfigValue> ReadWord(std::string_view word) const {
+    if (word == "true") return ConfigValue(true);
+    if (word == "false") return ConfigValue(false);
+    std::string digits(word);
+    std::erase(digits, '_');
+    if (const auto number = ParseInteger(digits)) return ConfigValue(*number);
+    if (const auto number = ParseNumber(digits)) return ConfigValue(*number);
+    const bool has_quote = word.find_first_of("\"'") != std::string_view::npos;
+    return Fail(Quoted(word) + " is neither a number nor true nor false" +
+                (has_quote ? "" : "; a text needs quotes: \"" + Quoted(word).substr(1, word.size()) + "\""));
+  }
+
+  /// "..." with backslashes, or '...' as it is.
+  Result<std::string> ReadText() {
+    const char quote = Take();
+    if (text_.starts_with(std::string(2, quote)))
+      return Fail("three quotes; a text here stands on one line, in one pair of quotes");
+    std::string out;
+    while (!text_.empty() && Peek() != '\n') {
+      const char c = Take();
+      if (c == quote) return out;
+      if (c == '\\' && quote == '"') {
+        DIVVY_CHECK(ReadEscape(out));
+      } else if (static_cast<unsigned char>(c) < ' ' && c != '\t') {
+        break;
+      } else {
+        out += c;
+      }
+    }
+    return Fail(std::string("a text is not closed; it ends with ") + quote + " on its own line");
+  }
+
+  Status ReadEscape(std::string& out) {
+    constexpr std::string_view kLetters = "btnfr\"\\";
+    constexpr std::string_view kMeanings = "\b\t\n\f\r\"\\";
+    const char letter = text_.empty() ? '\n' : Take();
+    if (const auto at = kLetters.find(letter); at != std::string_view::npos) {
+      out += kMeanings[at];
+      return {};
+    }
+    std::uint32_t code = 0;
+    const std::size_t length = letter == 'u' ? 4 : letter == 'U' ? 8 : 0;
+    bool is_valid = length > 0 && text_.size() >= length;
+    for (std::size_t i = 0; is_valid && i < length; ++i) {
+      const auto digit = std::string_view("0123456789abcdef").find(ToLower(text_.substr(i, 1)));
+      is_valid = digit != std::string_view::npos;
+      code = code * 16 + static_cast<std::uint32_t>(digit & 15);
+    }
+    const std::string character = is_valid ? Utf8(code) : std::string();
+    if (character.empty() || code == 0)
+      return Fail("after a backslash goes one of b t n f r \" \\ uXXXX; in single quotes a backslash is itself");
+    text_.remove_prefix(length);
+    out += character;
+    return {};
+  }
+
+  std::string_view text_;
+  std::string_view path_;
+  int line_ = 1;
+  std::string section_;
+  std::vector<ConfigEntry> entries_;
+};
+
+}  // namespace
+
+Result<std::vector<ConfigEntry>> ReadConfigDocument(std::string_view toml, std::string_view path) {
+  constexpr std::size_t kMostBytes = 1 << 20;
+  if (toml.size() > kMostBytes)
+    return InvalidArgument(std::string(path) + ":1: larger than 1 MiB; this is no divvy.toml");
+  return DocumentReader(toml, path).Run();
+}
+
+}  // namespace divvy::dialect

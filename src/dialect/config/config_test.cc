@@ -1,0 +1,411 @@
+#include "dialect/config/config.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "base/text.h"
+
+namespace divvy::dialect {
+namespace config_test {
+
+TEST(Config, AnEmptyFileIsTheDefaults) {
+  EXPECT_EQ(ParseConfig("", "divvy.toml").value(), Config());
+  EXPECT_EQ(ParseConfig("[queue]\n[jobs]\n", "divvy.toml").value(), Config());
+}
+
+TEST(Config, EveryKeyFillsItsField) {
+  const auto config = ParseConfig(R"(
+[daemon]
+log_level = "debug"
+[gpus]
+use = "0-3"
+emulate = "8xH100-80GB"
+ignore_unmanaged_below = "500M"
+poll = "500ms"
+[queue]
+policy = "fifo"
+escalate_after = "30m"
+placement = "best"
+cpu_jobs_at_once = 16
+max_queued = 5000
+[jobs]
+default_time_limit = "8h"
+max_time_limit = "3d"
+grace = "1m"
+keep_finished = "1w"
+keep_logs = "2d"
+[isolation]
+devices = "mounts"
+device_files = "/tmp/gpu*"
+require = true
+near_gpus = true
+processes = 4096
+private_tmp = true
+new_privileges = false
+[controller]
+listen = "[::]:7433"
+name = "gpu1.lab:7000"
+[ui]
+listen = "localhost:8642"
+remote = true
+[admin]
+users = ["ada"]
+groups = ["wheel", "gpu-admins"]
+)",
+                                  "divvy.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  Config want;
+  want.log_level = "debug";
+  want.use = GpuSet::FirstN(4);
+  want.emulate = "8xH100-80GB";
+  want.ignore_unmanaged_below = 500_MiB;
+  want.poll = 500ms;
+  want.policy = {.order = QueuePolicy::kFifo,
+                 .escalate_after = 30min,
+                 .placement = PlacementStrategy::kBest,
+                 .cpu_jobs_at_once = 16};
+  want.max_queued = 5000;
+  want.default_time_limit = 8h;
+  want.max_time_limit = 72h;
+  want.grace = 1min;
+  want.keep_finished = 168h;
+  want.keep_logs = 48h;
+  want.isolation = {.devices = "mounts",
+                    .device_files = "/tmp/gpu*",
+                    .is_required = true,
+                    .keeps_near_gpus = true,
+                    .processes = 4096,
+                    .has_own_tmp = true,
+                    .keeps_privileges = false};
+  want.listen = {"::", 7433};
+  want.name = "gpu1.lab:7000";
+  want.ui_listen = HostPort{"localhost", 8642};
+  want.is_ui_remote = true;
+  want.admin_users = {"ada"};
+  want.admin_groups = {"wheel", "gpu-admins"};
+  EXPECT_EQ(*config, want);
+}
+
+TEST(Config, ReadsWhenJobsWasteGpus) {
+  const auto config = ParseConfig(R"([waste]
+grace = "5min"
+idle_after = "1h"
+window = "2h"
+underused = 0.1
+small_memory = 0
+exempt_users = ["ada"]
+exempt_teams = ["vision"]
+exempt_names = ["notebook*"]
+)",
+                                  "divvy.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  WasteRules want;
+  want.grace = 5min;
+  want.idle_after = 1h;
+  want.window = 2h;
+  want.underused = 0.1;
+  want.small_memory = 0;
+  want.exempt_users = {"ada"};
+  want.exempt_teams = {"vision"};
+  want.exempt_names = {"notebook*"};
+  EXPECT_EQ(config->waste, want);
+  EXPECT_EQ(ParseConfig("[waste]\nunderused = \"25%\"\n", "f").error().message,
+            "f:2: underused is not a number from 0 to 1 such as 0.25, without quotes");
+  EXPECT_FALSE(ParseConfig("[waste]\nunderused = 25\n", "f"));
+}
+
+TEST(Config, ReadsPoliciesAndTakingBack) {
+  const auto config = ParseConfig(R"([queue]
+policy = "fair"
+usage_half_life = "14d"
+[taking_back]
+reclaims = true
+preempts = true
+consolidates = true
+preemptible = "requeue"
+least_run = "10min"
+patience = "1min"
+grace = "2min"
+)",
+                                  "divvy.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->policy.order, QueuePolicy::kFair);
+  EXPECT_EQ(config->policy.usage_half_life, std::chrono::hours(24 * 14));
+  EXPECT_EQ(config->policy.preemptible, Preemptible::kRequeue);
+  const TakingBack want{
+      .reclaims = true, .preempts = true, .consolidates = true, .least_run = 10min, .patience = 1min, .grace = 2min};
+  EXPECT_EQ(config->policy.taking_back, want);
+  EXPECT_EQ(ParseConfig("[queue]\npolicy = \"shortest\"\n", "f").value().policy.order, QueuePolicy::kShortest);
+}
+
+TEST(Config, SaysWhatIsWrongWithTakingBack) {
+  const auto fails = [](const std::string& line) {
+    return ParseConfig("[taking_back]\n" + line + "\n", "f").error().message;
+  };
+  EXPECT_NE(fails("preempts = \"yes\"").find("true or false"), std::string::npos) << fails("preempts = \"yes\"");
+  EXPECT_NE(fails("preemptible = \"always\"").find("\"requeue\""), std::string::npos);
+  EXPECT_NE(fails("preempt = true").find("did you mean 'preempts'"), std::string::npos) << fails("preempt = true");
+}
+
+TEST(Config, SaysWhatIsWrongWithIsolation) {
+  const auto fails = [](const std::string& line) {
+    return ParseConfig("[isolation]\n" + line + "\n", "f").error().message;
+  };
+  EXPECT_NE(fails("devices = \"cgroups\"").find("did you mean \"cgroup\""), std::string::npos);
+  EXPECT_NE(fails("device_files = \"/dev/nvidia\"").find("write it like \"/dev/nvidia*\""), std::string::npos);
+  EXPECT_NE(fails("processes = -1").find("from 0 to"), std::string::npos);
+}
+
+TEST(Config, GpusMayBeAListOfNumbers) {
+  EXPECT_EQ(ParseConfig("[gpus]\nuse = [0, 2]\n", "f").value().use, GpuSet::FromBits(5));
+  EXPECT_EQ(ParseConfig("[gpus]\nuse = \"all\"\n", "f").value().use, std::nullopt);
+  EXPECT_EQ(ParseConfig("gpus.use = \"1\"\n", "f").value().use, GpuSet::FromBits(2));
+}
+
+TEST(Config, IsTomlInWhatItHas) {
+  const auto config = ParseConfig(
+      "\xEF\xBB\xBF# words\r\n[ gpus ] # more\r\n\"use\" = [ 0, # first\n  2,\n]\n'emulate' = "
+      "'C:\\x'\n[admin]\nusers=[\"\\u0061da\",\"b\"]",
+      "f");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->use, GpuSet::FromBits(5));
+  EXPECT_EQ(config->emulate, "C:\\x");
+  EXPECT_EQ(config->admin_users, (std::vector<std::string>{"ada", "b"}));
+  EXPECT_EQ(ParseConfig("[queue]\nmax_queued = 1_000\n", "f").value().max_queued, 1000u);
+}
+
+TEST(Config, TheFirstMistakeFromTheTopIsTold) {
+  const auto config = ParseConfig("[queue]\npolicy = \"fifo\"\n\n\nzzz = 1\n[jobs]\naaa = 1\n", "/etc/divvy.toml");
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().message.substr(0, 40), "/etc/divvy.toml:5: unknown key 'zzz' in ") << config.error().message;
+}
+
+TEST(Config, TablesOfTeamsAndUsersAreRead) {
+  const auto config = ParseConfig(R"(
+[teams]
+quotas = true
+[teams.vision]
+parent = "lab"
+quota = 2.5
+limit = 6
+weight = 3
+priority = -1
+users = ["ada", "*"]
+groups = ["cv"]
+running = 4
+gpu_hours = 100
+period = "week"
+[teams.lab]
+[users.ada]
+team = "vision"
+gpus = 2
+queued = 0
+cost = 12.5
+[prices]
+H100 = 2.5
+default = 1
+)",
+                                  "divvy.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  TeamRow vision;
+  vision.name = "vision";
+  vision.parent = "lab";
+  vision.quota_milli = 2500;
+  vision.limit_milli = 6000;
+  vision.weight = 3;
+  vision.priority = -1;
+  vision.users = {"ada", "*"};
+  vision.groups = {"cv"};
+  vision.caps.running = 4;
+  vision.caps.gpu_hours_milli = 100'000;
+  vision.caps.period = BudgetPeriod::kWeek;
+  TeamRow lab;
+  lab.name = "lab";
+  UserRow ada;
+  ada.user = "ada";
+  ada.team = "vision";
+  ada.gpus = 2;
+  ada.caps.queued = 0;
+  ada.caps.cost_milli = 12'500;
+  TeamsFile want;
+  want.are_quotas_on = true;
+  want.teams = {vision, lab};
+  want.users = {ada};
+  want.prices = {{"H100", 2500}, {"", 1000}};
+  EXPECT_EQ(config->teams, want);
+}
+
+TEST(Config, MistakesInTablesOfTeamsNameTheLine) {
+  const auto refusal = [](std::string_view text) {
+    const auto config = ParseConfig(text, "divvy.toml");
+    return config ? "" : config.error().message;
+  };
+  EXPECT_EQ(refusal("[teams.vision]\nquotta = 4\n"),
+            "divvy.toml:2: unknown key 'quotta' in [teams.vision]; did you mean 'quota'?");
+  EXPECT_EQ(refusal("[teams.vision]\nquota = \"4\"\n"),
+            "divvy.toml:2: quota is not a number from 0 to 1000000000, without quotes");
+  EXPECT_EQ(refusal("[users.ada]\nperiod = \"year\"\n"),
+            "divvy.toml:2: period: 'year' is none of \"day\", \"week\", \"month\"");
+  for (const std::string wrong : {"-1", "1.5", "\"2\"", "1_000_001"}) {
+    EXPECT_EQ(refusal("[users.ada]\ngpus = " + wrong + "\n"),
+              "divvy.toml:2: gpus is not a whole number from 0 to 1000000, without quotes");
+  }
+  EXPECT_EQ(refusal("[teams.vision]\ngpus = 2\n"),
+            "divvy.toml:2: gpus is for users; the GPUs that a team has at once are its limit");
+  EXPECT_EQ(refusal("[teams.lab]\n[teams.vision]\nparent = \"labs\"\n"),
+            "divvy.toml:3: parent: there is no team 'labs' in this file; did you mean 'lab'?");
+  EXPECT_EQ(refusal("[users.ada]\nteam = \"vision\"\n"),
+            "divvy.toml:2: team: there is no team 'vision' in this file; write [teams.vision]");
+  EXPECT_EQ(refusal("[teams]\nquotas = \"on\"\n"), "divvy.toml:2: quotas is neither true nor false, without quotes");
+}
+
+/// The file that is installed shows every key with its default behind '#'. If it lied, people would copy the lie.
+TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
+  std::ifstream file(DIVVY_SOURCE_DIR "/packaging/divvy.toml");
+  ASSERT_TRUE(file);
+  std::string text;
+  std::string with_keys;
+  int keys = 0;
+  for (std::string line; std::getline(file, line);) {
+    text += line + "\n";
+    // "#key = value" is a key, "# words" are words.
+    const bool is_key = line.size() > 1 && line[0] == '#' && line[1] >= 'a' && line[1] <= 'z';
+    with_keys += (is_key ? line.substr(1) : line) + "\n";
+    keys += is_key ? 1 : 0;
+  }
+  EXPECT_EQ(ParseConfig(text, "divvy.toml").value(), Config());
+  const auto config = ParseConfig(with_keys, "divvy.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(keys, 79);
+  Config want;
+  // Keys whose defaults cannot be written down: no stand-in GPUs, no door to other machines, a page where it is asked
+  // for.
+  want.emulate = "8xH100-80GB";
+  want.listen = {"0.0.0.0", 7433};
+  want.name = "gpu1.lab";
+  want.ui_listen = {"127.0.0.1", 8642};
+  want.notify.user_webhooks = NotifySettings::Webhooks::kPublic;
+  want.notify.user_commands = true;
+  want.notify.from = "divvy@example.org";
+  want.notify.ca_file = "/etc/ssl/lab.pem";
+  EXPECT_EQ(*config, want);
+}
+
+TEST(Config, ReceiversOfNotificationsAreTablesOfTheirOwn) {
+  const auto config = ParseConfig(R"(
+[notify]
+user_webhooks = "off"
+webhook_hosts = ["Hooks.lab", "*.lab"]
+most_per_minute = 5
+retry_after = "2s"
+[notify.ops]
+events = ["fail", "gpu_fenced"]
+webhook = "https://hooks.example.org/x"
+secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+[notify.vision]
+events = "waste"
+command = "/usr/local/bin/say it"
+run_as = "ops"
+teams = ["vision"]
+)",
+                                  "divvy.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  const NotifySettings& notify = config->notify;
+  EXPECT_EQ(notify.user_webhooks, NotifySettings::Webhooks::kOff);
+  EXPECT_EQ(notify.webhook_hosts, (std::vector<std::string>{"hooks.lab", "*.lab"}));
+  EXPECT_EQ(notify.most_per_minute, 5);
+  EXPECT_EQ(notify.retry_after, 2s);
+  ASSERT_EQ(notify.receivers.size(), 2u);
+  EXPECT_EQ(notify.receivers[0].name, "ops");
+  EXPECT_EQ(notify.receivers[0].channel, NotifyChannel::kWebhook);
+  EXPECT_EQ(ToText(notify.receivers[0].events), "fail,gpu_fenced");
+  EXPECT_EQ(notify.receivers[1].channel, NotifyChannel::kCommand);
+  EXPECT_EQ(notify.receivers[1].target, "/usr/local/bin/say it");
+  EXPECT_EQ(notify.receivers[1].run_as, "ops");
+  EXPECT_EQ(notify.receivers[1].teams, std::vector<std::string>{"vision"});
+}
+
+TEST(Config, WhatIsDoneAboutWaste) {
+  const auto config =
+      ParseConfig("[waste]\naction = \"pause\"\naction_on = [\"idle\", \"some_idle\"]\nwarn_every = \"5min\"\n", "x");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->waste.action, WasteAction::kPause);
+  EXPECT_EQ(config->waste.action_on, (std::vector<std::string>{"idle", "some_idle"}));
+  EXPECT_EQ(config->waste.warn_every, 5min);
+  EXPECT_EQ(config->waste.warnings, 2);
+}
+
+TEST(Config, PoolsAreTablesOfTheirOwn) {
+  const auto config = ParseConfig(R"(
+[pools.debug]
+nodes = "n[1-2],m1"
+max_time = "30m"
+default_time = "10m"
+min_gpus = 1
+max_gpus = 2
+max_nodes = 1
+running = 8
+gpus = 12
+priority = -3
+users = ["ada"]
+teams = ["vision"]
+[pools.big]
+nodes = ["all"]
+constraint = "(ib|nvme)&h100"
+policy = "fifo"
+placement = "pack"
+exclusive = true
+default = true
+state = "drain"
+)",
+                                  "divvy.toml");
+  ASSERT_TRUE(config) << config.error().message;
+  PoolRow debug;
+  debug.name = "debug";
+  debug.nodes = {"n1", "n2", "m1"};
+  debug.max_time = 30min;
+  debug.default_time = 10min;
+  debug.min_gpus = 1;
+  debug.max_gpus = 2;
+  debug.max_nodes = 1;
+  debug.running = 8;
+  debug.gpus = 12;
+  debug.priority = -3;
+  debug.users = {"ada"};
+  debug.teams = {"vision"};
+  ASSERT_EQ(config->pools.size(), 2u);
+  EXPECT_EQ(config->pools[0], debug);
+  const PoolRow& big = config->pools[1];
+  EXPECT_TRUE(big.has_all && big.is_exclusive && big.is_default);
+  EXPECT_EQ(big.condition.Text(), "h100&ib or h100&nvme");
+  EXPECT_EQ(big.policy, QueuePolicy::kFifo);
+  EXPECT_EQ(big.placement, PlacementStrategy::kPack);
+  EXPECT_EQ(big.state, PoolState::kDrain);
+}
+
+TEST(Config, AWrongPoolIsRefusedWithItsPlace) {
+  const auto error = [](const std::string& text) {
+    const auto config = ParseConfig("[pools.a]\n" + text + "\n", "divvy.toml");
+    return config ? std::string() : config.error().message;
+  };
+  EXPECT_EQ(error("max_tiem = \"1h\""), "divvy.toml:2: unknown key 'max_tiem' in [pools.a]; did you mean 'max_time'?");
+  EXPECT_EQ(error("exclusive = true\njobs_per_gpu = 4"),
+            "divvy.toml:3: pool a gives whole machines (exclusive), and its jobs_per_gpu shares each GPU; leave one of "
+            "them out");
+  EXPECT_EQ(error("nodes = \"n[1-\"").find("divvy.toml:2: nodes: "), 0u);
+  EXPECT_EQ(error("nodes = 4"),
+            "divvy.toml:2: nodes is not a list of machines; write it like \"n[1-4]\", [\"n1\", \"n2\"] or \"all\"");
+  EXPECT_EQ(error("constraint = \"a*2\""),
+            "divvy.toml:2: constraint: counts and [...] are of one job's machines; write features with & and |");
+  EXPECT_EQ(error("constraint = \"a&\"").find("divvy.toml:2: constraint: "), 0u);
+  EXPECT_EQ(error("running = 0"), "divvy.toml:2: running is not a whole number from 1 to 1000000, without quotes");
+  EXPECT_EQ(error("state = \"pu\""), "divvy.toml:2: state: 'pu' is none of \"up\", \"down\", \"drain\", \"inactive\"");
+  EXPECT_EQ(error("users = []"), "divvy.toml:2: users is not a list of names; write it like [\"ada\", \"grace\"]");
+  EXPECT_EQ(ParseConfig("[pools.\"a,b\"]\n", "divvy.toml").error().message,
+            "divvy.toml:1: [pools.a,b]: a pool's name is letters, digits, '.', '_' and '-', 64 at most");
+}
+
+}  // namespace config_test
+}  // namespace divvy::dialect

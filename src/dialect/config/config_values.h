@@ -1,0 +1,65 @@
+// How values of divvy.toml are read, whatever table they stand in. An error says what is wrong without the key and the
+// line: "is not a text in quotes". Internal to this folder.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "dialect/config/config_document.h"
+#include "dialect/options/quoted.h"
+#include "engine/policy.h"
+
+namespace divvy::dialect {
+
+Result<std::string> ConfigText(const ConfigValue& value, std::string_view example);
+Result<std::int64_t> ConfigCount(const ConfigValue& value, std::int64_t least, std::int64_t most);
+Result<bool> ConfigYesOrNo(const ConfigValue& value);
+/// Any texts; the list may be empty.
+Result<std::vector<std::string>> ConfigNames(const ConfigValue& value);
+/// A bare number could mean minutes to one reader and seconds to another; in a file that stays, it must say which.
+Result<Duration> ConfigSpan(const ConfigValue& value, std::string_view example);
+Result<QueuePolicy> ConfigQueuePolicy(const ConfigValue& value);
+Result<PlacementStrategy> ConfigPlacement(const ConfigValue& value);
+
+template <typename Choice>
+Result<Choice> ConfigOneOf(const ConfigValue& value,
+                           std::initializer_list<std::pair<std::string_view, Choice>> choices) {
+  std::vector<std::string_view> names;
+  std::string all;
+  for (const auto& [name, choice] : choices) {
+    names.push_back(name);
+    all += (all.empty() ? "\"" : ", \"") + std::string(name) + "\"";
+  }
+  DIVVY_TRY(const std::string text, ConfigText(value, names.front()));
+  for (const auto& [name, choice] : choices) {
+    if (name == text) return choice;
+  }
+  const std::string_view near = text.size() > 40 ? std::string_view() : Nearest(text, names);
+  return InvalidArgument(Quoted(text) + " is none of " + all +
+                         (near.empty() ? "" : "; did you mean \"" + std::string(near) + "\"?"));
+}
+
+/// `row` of the table `name`, which is made where it is not there.
+template <typename Row>
+Row& ConfigRow(std::vector<Row>& rows, std::string Row::*name, std::string_view wanted) {
+  for (Row& row : rows) {
+    if (row.*name == wanted) return row;
+  }
+  rows.emplace_back();
+  rows.back().*name = std::string(wanted);
+  return rows.back();
+}
+
+/// The error with the key that it is about, where it does not name it.
+Error AboutConfigKey(const ConfigEntry& entry, const Error& error);
+Error UnknownConfigKey(const ConfigEntry& entry, std::span<const std::string_view> keys);
+
+}  // namespace divvy::dialect

@@ -1,0 +1,295 @@
+#include "dialect/gflow/gflow.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "base/text.h"
+#include "dialect/options/conda.h"
+#include "dialect/options/option_values.h"
+#include "dialect/options/quantities.h"
+#include "dialect/options/quoted.h"
+
+namespace divvy::dialect {
+namespace {
+
+constexpr std::string_view kShared = "gflow.shared";
+constexpr std::string_view kConda = "gflow.conda_env";
+constexpr std::string_view kConcurrent = "gflow.max_concurrent";
+constexpr std::string_view kNotifyEmail = "gflow.notify_email";
+constexpr std::string_view kNotifyOn = "gflow.notify_on";
+
+void Keep(JobSpec& spec, std::string_view label, std::string_view value) { spec.labels[std::string(label)] = value; }
+
+std::string Kept(const JobSpec& spec, std::string_view label) {
+  const auto found = spec.labels.find(std::string(label));
+  return found == spec.labels.end() ? std::string() : found->second;
+}
+
+/// "2"; and "gpu:2" of its alias --gres, as fingers used to Slurm write it.
+Result<int> ReadGpus(std::string_view text) {
+  if (Trim(text) == "gpu") return 1;
+  if (Trim(text).starts_with("gpu:")) text = Trim(text).substr(4);
+  return ReadGpuCount(text);
+}
+
+/// "12", "12,13", "@", "@~1": all succeed, or one does.
+Status ApplyJobs(std::string_view text, bool any, const Surroundings& around, JobSpec& spec) {
+  JobSpec read;
+  for (std::string_view part : Split(text, ',')) {
+    part = Trim(part);
+    if (part.find_first_of("?+:") != std::string_view::npos && !part.starts_with("after")) {
+      return InvalidArgument(Quoted(text) + ": separate jobs by ',', as in 12,13");
+    }
+    JobSpec one;
+    DIVVY_CHECK(ParseDependencies(part, around, one));
+    for (const Dependency& dependency : one.dependencies) {
+      if (std::ranges::find(read.dependencies, dependency) == read.dependencies.end())
+        read.dependencies.push_back(dependency);
+    }
+  }
+  spec.dependencies = std::move(read.dependencies);
+  spec.needs_any_dependency = any && spec.dependencies.size() > 1;
+  return {};
+}
+
+Status ApplyNotifyOn(std::string_view text, JobSpec& spec) {
+  constexpr std::string_view kEvents[] = {"job_submitted", "job_updated", "job_started", "job_completed", "job_failed",
+                                          "job_cancelled", "job_timeout", "job_held",    "job_released"};
+  for (std::string_view event : Split(text, ',')) {
+    event = Trim(event);
+    if (std::ranges::find(kEvents, event) != std::end(kEvents)) continue;
+    if (std::ranges::find(kEvents, "job_" + std::string(event)) != std::end(kEvents)) continue;
+    const std::string_view near = event.size() > 32 ? std::string_view() : Nearest(event, kEvents);
+    return InvalidArgument(Quoted(event) + " is no event" +
+                           (near.empty() ? "; events are job_started, job_completed, job_failed, ..."
+                                         : "; did you mean " + std::string(near) + "?"));
+  }
+  Keep(spec, kNotifyOn, text);
+  return {};
+}
+
+using Table = std::vector<Option>;
+
+void AddResources(Table& table, JobSpec& spec) {
+  table.push_back({"gpus",
+                   'g',
+                   Takes::kValue,
+                   "N",
+                   "GPUs that the job gets",
+                   [&spec](std::string_view value) -> Status {
+                     DIVVY_TRY(spec.request.gpus, ReadGpus(value));
+                     return {};
+                   },
+                   {"gres"}});
+  table.push_back({"shared", 0, Takes::kNothing, "",
+                   "takes of its GPUs the memory that --gpu-memory says, and leaves the rest to others",
+                   [&spec](std::string_view) -> Status {
+                     Keep(spec, kShared, "1");
+                     return {};
+                   }});
+  table.push_back({"gpu-memory",
+                   0,
+                   Takes::kValue,
+                   "SIZE",
+                   "memory that it needs on each GPU, such as 24G (a bare number: MB)",
+                   [&spec](std::string_view value) -> Status {
+                     DIVVY_TRY(spec.request.gpu_memory, ParseSize(value, kMebibyte));
+                     return {};
+                   },
+                   {"max-gpu-mem", "max-gpu-memory"}});
+  table.push_back({"memory",
+                   'm',
+                   Takes::kValue,
+                   "SIZE",
+                   "host memory that it may use (a bare number: MB)",
+                   [&spec](std::string_view value) -> Status {
+                     DIVVY_TRY(spec.request.memory, ParseSize(value, kMebibyte));
+                     return {};
+                   },
+                   {"max-mem", "max-memory"}});
+  table.push_back({"conda-env", 'c', Takes::kValue, "ENV", "conda environment to run in",
+                   [&spec](std::string_view value) -> Status {
+                     DIVVY_TRY(const std::string name, ReadPath(value));
+                     Keep(spec, kConda, name);
+                     return {};
+                   }});
+}
+
+void AddWhen(Table& table, JobSpec& spec, const Surroundings& around) {
+  table.push_back({"time",
+                   't',
+                   Takes::kValue,
+                   "TIME",
+                   "time limit: HH:MM:SS, MM:SS or minutes",
+                   [&spec](std::string_view value) -> Status {
+                     DIVVY_TRY(spec.time_limit, ReadTimeLimit(value));
+                     return {};
+                   },
+                   {"time-limit", "timelimit"}});
+  table.push_back({"begin", 0, Takes::kValue, "WHEN", "start no earlier than: now+1h, 16:00, 2026-03-01T16:00",
+                   [&spec, &around](std::string_view value) -> Status {
+                     DIVVY_TRY(spec.begin, ParseMoment(value, around.now, around.utc_offset));
+                     if (spec.begin < around.now)
+                       AddNote(spec, "--begin " + std::string(value) + " has passed: starts as soon as it can");
+                     return {};
+                   }});
+  table.push_back({"priority",
+                   'p',
+                   Takes::kValue,
+                   "N",
+                   "0 to 255, higher goes first; 10 unless given",
+                   [&spec](std::string_view value) -> Status {
+                     DIVVY_TRY(const int priority, ReadCount(value, 0, 255, "priority"));
+                     spec.priority = priority - kGflowDefaultPriority;
+                     return {};
+                   },
+                   {"nice"}});
+  const auto jobs = [&spec, &around](bool any) {
+    return [&spec, &around, any](std::string_view value) { return ApplyJobs(value, any, around, spec); };
+  };
+  table.push_back({"depends-on",
+                   'd',
+                   Takes::kValue,
+                   "JOB",
+                   "start after this job succeeded: 12, @ (my last), @~1",
+                   jobs(false),
+                   {"dependency"}});
+  table.push_back(
+      {"depends-on-all", 0, Takes::kValue, "JOBS", "start after all of these succeeded: 12,13", jobs(false)});
+  table.push_back(
+      {"depends-on-any", 0, Takes::kValue, "JOBS", "start after one of these succeeded: 12,13", jobs(true)});
+  table.push_back({"no-auto-cancel", 0, Takes::kNothing, "", "stay in the queue when the job waited for fails",
+                   [&spec](std::string_view) -> Status {
+                     spec.keeps_waiting = true;
+                     return {};
+                   }});
+}
+
+void AddMany(Table& table, JobSpec& spec, const Surroundings& around) {
+  const auto seen = std::make_shared<std::set<std::string, std::less<>>>();
+  table.push_back(
+      {"array", 0, Takes::kValue, "RANGE", "one job for each index: 1-10", [&spec](std::string_view value) -> Status {
+         DIVVY_TRY(spec.array, ReadArray(value));
+         return {};
+       }});
+  table.push_back({"param", 0, Takes::kValue, "NAME=VALUES",
+                   "one job for each value, and {NAME} replaced by it: lr=1e-3,1e-4, seed=0:9",
+                   [&spec, seen](std::string_view value) -> Status {
+                     const std::string name(Trim(value.substr(0, value.find('='))));
+                     JobSpec trial;
+                     trial.parameters = spec.parameters;
+                     if (!seen->contains(name)) {
+                       std::erase_if(trial.parameters, [&](const Parameter& other) { return other.name == name; });
+                     }
+                     DIVVY_CHECK(ParseParameter(value, trial));
+                     spec.parameters = std::move(trial.parameters);
+                     seen->insert(name);
+                     return {};
+                   }});
+  table.push_back({"param-file", 0, Takes::kValue, "CSV", "one job for each row; the header names the parameters",
+                   [&spec, &around](std::string_view value) -> Status {
+                     DIVVY_TRY(const std::string csv, ReadNamedFile(value, around));
+                     return ParseParameterFile(csv, value, spec);
+                   }});
+  table.push_back({"name-template", 0, Takes::kValue, "TEXT", "name of each job of a sweep: train-{lr}",
+                   [&spec](std::string_view value) -> Status {
+                     DIVVY_TRY(spec.name_template, ReadLabel(value, 256));
+                     return {};
+                   }});
+  table.push_back({"max-concurrent", 0, Takes::kValue, "N", "jobs of this submission that may run together",
+                   [&spec](std::string_view value) -> Status {
+                     DIVVY_TRY(const int limit, ReadCount(value, 1, 1'000'000, "jobs"));
+                     Keep(spec, kConcurrent, std::to_string(limit));
+                     return {};
+                   }});
+  table.push_back({"max-retries", 0, Takes::kValue, "N", "run again up to N times when it fails",
+                   [&spec](std::string_view value) -> Status {
+                     DIVVY_TRY(spec.retries, ReadCount(value, 0, 1000, "retries"));
+                     return {};
+                   }});
+}
+
+void AddGflowLabels(Table& table, JobSpec& spec) {
+  table.push_back({"name",
+                   'n',
+                   Takes::kValue,
+                   "NAME",
+                   "name of the job",
+                   [&spec](std::string_view value) -> Status {
+                     DIVVY_TRY(spec.name, ReadLabel(value, 256));
+                     return {};
+                   },
+                   {"job-name"}});
+  table.push_back({"job-name-letter",
+                   'J',
+                   Takes::kValue,
+                   "NAME",
+                   "the same as --name",
+                   [&spec](std::string_view value) -> Status {
+                     DIVVY_TRY(spec.name, ReadLabel(value, 256));
+                     return {};
+                   },
+                   {},
+                   true});
+  table.push_back(
+      {"project", 'P', Takes::kValue, "CODE", "project that it belongs to", [&spec](std::string_view value) -> Status {
+         DIVVY_TRY(spec.project, ReadLabel(value, 64));
+         return {};
+       }});
+  const auto mails = std::make_shared<std::string>();
+  table.push_back({"notify-email", 0, Takes::kValue, "ADDRESS", "sends mail there when it ends, or as --notify-on says",
+                   [&spec, mails](std::string_view value) -> Status {
+                     DIVVY_TRY(const std::string address, ReadLabel(value, 256));
+                     if (address.find('@') == std::string::npos)
+                       return InvalidArgument(Quoted(value) + " is not a mail address");
+                     *mails += (mails->empty() ? "" : ",") + address;
+                     Keep(spec, kNotifyEmail, *mails);
+                     return {};
+                   }});
+  table.push_back({"notify-on", 0, Takes::kValue, "EVENTS", "events of which --notify-email is told",
+                   [&spec](std::string_view value) { return ApplyNotifyOn(value, spec); }});
+  table.push_back({"auto-close", 0, Takes::kNothing, "", "nothing to close: jobs run without tmux",
+                   [](std::string_view) -> Status { return {}; }});
+}
+
+/// A name that no other submission has: the time of this one, in nanoseconds.
+std::string FreshGroup(const Surroundings& around) {
+  constexpr std::string_view kDigits = "0123456789abcdefghijklmnopqrstuvwxyz";
+  std::string out;
+  for (auto rest = static_cast<std::uint64_t>(around.now.time_since_epoch().count()); rest > 0; rest /= 36) {
+    out.insert(out.begin(), kDigits[rest % 36]);
+  }
+  return (around.user.empty() ? "gflow" : around.user) + "-" + (out.empty() ? "0" : out);
+}
+
+}  // namespace
+
+std::vector<Option> GflowOptions(JobSpec& spec, const Surroundings& around) {
+  Table table;
+  AddResources(table, spec);
+  AddWhen(table, spec, around);
+  AddMany(table, spec, around);
+  AddGflowLabels(table, spec);
+  return table;
+}
+
+Status FinishGflow(JobSpec& spec, const Surroundings& around) {
+  spec.dialect = Dialect::kGflow;
+  if (!Kept(spec, kShared).empty()) {
+    if (spec.request.gpu_memory == Bytes(0) && !spec.request.portion.is_by_memory())
+      return InvalidArgument("--shared needs --gpu-memory SIZE: what it may use of each GPU");
+    if (spec.request.gpus == 0) return InvalidArgument("--shared without a GPU; add --gpus 1");
+    // Finishing twice does no harm.
+    if (spec.request.gpu_memory > Bytes(0))
+      spec.request.portion.memory = std::exchange(spec.request.gpu_memory, Bytes());
+  }
+  if (const std::string limit = Kept(spec, kConcurrent); !limit.empty()) {
+    if (spec.group.empty()) spec.group = FreshGroup(around);
+    spec.group_limit = static_cast<int>(ParseInteger(limit).value_or(0));
+  }
+  if (const std::string environment = Kept(spec, kConda); !environment.empty()) RunInsideConda(environment, spec);
+  return {};
+}
+
+}  // namespace divvy::dialect

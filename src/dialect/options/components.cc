@@ -1,0 +1,96 @@
+#include "dialect/options/components.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "dialect/options/option_values.h"
+#include "model/job_record.h"
+
+namespace divvy::dialect {
+namespace {
+
+/// More GPUs, or tasks, than any job is given.
+constexpr std::int64_t kMostInAll = 1'000'000'000;
+
+/// Without what a component says for itself.
+JobSpec JobsOwn(JobSpec spec) {
+  spec.request = Request();
+  spec.pool.clear();
+  spec.labels.clear();
+  spec.notes.clear();
+  spec.time_limit = Duration(0);
+  spec.dialect = Dialect::kNative;
+  return spec;
+}
+
+}  // namespace
+
+JobSpec SpecOfComponent(const JobSpec& job, std::size_t component) {
+  JobSpec spec;
+  spec.dialect = job.dialect;
+  if (component > job.request.others.size()) return spec;
+  const Component& known = job.request.others[component - 1];
+  spec.request = ComponentOf(job.request, component);
+  // Said once, for all.
+  spec.request.topology = TopologyNeed::kAny;
+  spec.request.requires_topology = false;
+  spec.pool = known.pool;
+  spec.labels = known.labels;
+  return spec;
+}
+
+Status TakeComponent(JobSpec component, std::size_t number, JobSpec& job) {
+  if (number >= kMostComponents)
+    return InvalidArgument("a job has " + std::to_string(kMostComponents) + " components at most");
+  const std::string which = "component " + std::to_string(number) + ": ";
+  if (component.request.is_elastic()) {
+    return InvalidArgument(which + "--gpus " + GpuCountText(component.request) +
+                           " is of an elastic job, which has one component; write one number");
+  }
+  if (component.request.topology != TopologyNeed::kAny)
+    return InvalidArgument(which + "--topology is said once, with the options of the first component");
+  if (component.array || !component.parameters.empty())
+    return InvalidArgument(which +
+                           "an array or sweep of heterogeneous jobs is not there; submit each element by itself");
+  if (!(JobsOwn(component) == JobsOwn(JobSpec())))
+    AddNote(job, which + "only what it asks of machines counts; its other options are said with the first component's");
+  for (const std::string& note : component.notes) AddNote(job, which + note);
+  job.time_limit = std::max(job.time_limit, component.time_limit);
+  if (number > job.request.others.size()) job.request.others.emplace_back();
+  const Request& request = component.request;
+  job.request.others[number - 1] = {
+      request.gpus,           request.gpu_type, request.gpu_memory,         request.cpus,       request.memory,
+      request.tasks,          request.nodes,    request.spreads_tasks,      request.constraint, request.node_list,
+      request.excluded_nodes, component.pool,   std::move(component.labels)};
+  return {};
+}
+
+Status CheckComponents(const JobSpec& spec) {
+  if (!spec.request.is_heterogeneous()) return {};
+  if (spec.request.components() > kMostComponents)
+    return InvalidArgument("a job has " + std::to_string(kMostComponents) + " components at most");
+  if (spec.request.is_elastic())
+    return InvalidArgument("an elastic job has one component; write --gpus as one number, or leave ':' out");
+  if (spec.request.requires_topology && IsOfMachines(spec.request.topology)) {
+    return InvalidArgument("--topology " + TopologyText(spec.request) +
+                           " is not for a job of several components, which lie where each has room; leave ':required' "
+                           "out to have them close if possible, or submit each component as a job of its own");
+  }
+  std::int64_t gpus = 0;
+  std::int64_t tasks = 0;
+  for (std::size_t i = 0; i < spec.request.components(); ++i) {
+    const Request one = ComponentOf(spec.request, i);
+    gpus += std::int64_t{one.gpus} * one.nodes;
+    tasks += one.tasks;
+  }
+  if (gpus > kMostInAll || tasks > kMostInAll)
+    return InvalidArgument("its components ask for " + std::to_string(std::max(gpus, tasks)) +
+                           (gpus > kMostInAll ? " GPUs" : " tasks") + " in all; ask for less");
+  if (spec.array || !spec.parameters.empty()) {
+    return InvalidArgument("an array or sweep of heterogeneous jobs is not there; submit each element by itself");
+  }
+  return {};
+}
+
+}  // namespace divvy::dialect

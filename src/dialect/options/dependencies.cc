@@ -1,0 +1,181 @@
+// What a job waits for: "afterok:12:13,afterany:14".
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "dialect/options/job_options.h"
+#include "dialect/options/quantities.h"
+#include "dialect/options/quoted.h"
+
+namespace divvy::dialect {
+namespace {
+
+/// A thousand parents is a fan-in that exists; more is a slip, and each one is looked at when a parent ends.
+constexpr std::size_t kMostDependencies = 1000;
+
+struct NamedKind {
+  std::string_view name;
+  DependencyKind kind;
+};
+constexpr std::array kKinds = {
+    NamedKind{"after", DependencyKind::kAfter},
+    NamedKind{"afterok", DependencyKind::kAfterOk},
+    NamedKind{"afternotok", DependencyKind::kAfterNotOk},
+    NamedKind{"afterany", DependencyKind::kAfterAny},
+    // Both of Slurm: waiting for the whole array, and for nothing but the end, is the safe side of what they ask.
+    NamedKind{"aftercorr", DependencyKind::kAfterOk},
+    NamedKind{"afterburstbuffer", DependencyKind::kAfterAny},
+};
+
+constexpr std::string_view kDependencyForms = "write it like afterok:12, afterany:12:13, after:12+5, singleton or 12";
+
+const NamedKind* FindKind(std::string_view name) {
+  const auto found =
+      std::ranges::find_if(kKinds, [&](const NamedKind& kind) { return EqualsIgnoringCase(kind.name, name); });
+  return found == kKinds.end() ? nullptr : &*found;
+}
+
+/// As all commands take it: the newest of that name.
+Result<JobId> JobByName(std::string_view name, const Surroundings& around) {
+  if (!around.resolve_job || name.empty()) return NotFound("no job is known by its name here");
+  return around.resolve_job(name);
+}
+
+Result<Dependency> ReadJob(std::string_view text, DependencyKind kind, const Surroundings& around) {
+  Dependency dependency;
+  dependency.kind = kind;
+  std::string_view job = text;
+  if (const auto plus = job.find('+'); plus != std::string_view::npos) {
+    if (kind != DependencyKind::kAfter) {
+      return InvalidArgument(Quoted(text) + ": only 'after' takes a delay, as in after:12+5 (minutes)");
+    }
+    DIVVY_TRY(dependency.delay, ParseDuration(job.substr(plus + 1), 1min));
+    job = job.substr(0, plus);
+  }
+  if (job.starts_with('@')) {
+    if (!around.resolve_job)
+      return InvalidArgument(Quoted(job) + " (your last job) is not known here; write the job's number");
+    DIVVY_TRY(dependency.job, around.resolve_job(job));
+    return dependency;
+  }
+  const auto underscore = job.find('_');
+  const auto id = ParseInteger(job.substr(0, underscore));
+  if (!id || *id < 1) {
+    const auto named = JobByName(job, around);
+    if (named) {
+      dependency.job = *named;
+      return dependency;
+    }
+    if (named.error().code != ErrorCode::kNotFound) return named.error();
+    return InvalidArgument(Quoted(text) + " is not a job's number, and no job is called so; " +
+                           std::string(kDependencyForms));
+  }
+  if (underscore != std::string_view::npos) {
+    const std::string_view element = job.substr(underscore + 1);
+    // "12_*" is the whole array in Slurm.
+    if (element != "*") {
+      const auto index = ParseInteger(element);
+      if (!index || *index < 0 || *index > 4'000'000) {
+        return InvalidArgument(Quoted(text) + ": an array element is written 12_3");
+      }
+      dependency.element = static_cast<std::uint32_t>(*index);
+    }
+  }
+  dependency.job = JobId(static_cast<std::uint64_t>(*id));
+  return dependency;
+}
+
+Status ReadPart(std::string_view part, const Surroundings& around, JobSpec& spec) {
+  part = Trim(part);
+  if (part.empty()) return InvalidArgument("an empty dependency; " + std::string(kDependencyForms));
+  if (EqualsIgnoringCase(part, "singleton")) {
+    spec.dependencies.push_back(Dependency{.kind = DependencyKind::kSingleton});
+    return {};
+  }
+  std::vector<std::string_view> words = Split(part, ':');
+  DependencyKind kind = DependencyKind::kAfterOk;
+  if (const char first = part.front(); !(first >= '0' && first <= '9') && first != '@') {
+    const NamedKind* named = FindKind(words.front());
+    if (named == nullptr && words.size() == 1) {
+      if (const auto job = JobByName(part, around)) {
+        spec.dependencies.push_back(Dependency{.kind = kind, .job = *job});
+        return {};
+      }
+    }
+    if (named == nullptr) {
+      std::vector<std::string_view> names = {"singleton"};
+      for (const NamedKind& known : kKinds) names.push_back(known.name);
+      const std::string_view near = words.front().size() > 32 ? std::string_view() : Nearest(words.front(), names);
+      return InvalidArgument(
+          Quoted(words.front()) + " is no kind of dependency" + (words.size() == 1 ? ", and no job is called so" : "") +
+          (near.empty() ? "; " + std::string(kDependencyForms) : "; did you mean " + std::string(near) + "?"));
+    }
+    if (words.size() < 2)
+      return InvalidArgument(Quoted(part) + " names no job; write " + std::string(named->name) + ":12");
+    kind = named->kind;
+    if (named->name == "aftercorr") {
+      spec.notes.push_back("aftercorr: waits for the whole array to succeed, not element by element");
+    }
+    words.erase(words.begin());
+  }
+  for (std::string_view word : words) {
+    DIVVY_TRY(Dependency dependency, ReadJob(word, kind, around));
+    if (std::ranges::find(spec.dependencies, dependency) == spec.dependencies.end()) {
+      spec.dependencies.push_back(dependency);
+    }
+    if (spec.dependencies.size() > kMostDependencies) {
+      return InvalidArgument("more than " + std::to_string(kMostDependencies) +
+                             " dependencies; make the parents an array and wait for it");
+    }
+  }
+  return {};
+}
+
+std::string_view KindName(DependencyKind kind) {
+  switch (kind) {
+    case DependencyKind::kAfter:
+      return "after";
+    case DependencyKind::kAfterOk:
+      return "afterok";
+    case DependencyKind::kAfterNotOk:
+      return "afternotok";
+    case DependencyKind::kAfterAny:
+      return "afterany";
+    case DependencyKind::kSingleton:
+      return "singleton";
+  }
+  return "";
+}
+
+}  // namespace
+
+Status ParseDependencies(std::string_view text, const Surroundings& around, JobSpec& spec) {
+  const bool wants_any = text.find('?') != std::string_view::npos;
+  if (wants_any && text.find(',') != std::string_view::npos) {
+    return InvalidArgument(Quoted(text) + " mixes ',' (all of them) and '?' (any of them); use one");
+  }
+  JobSpec read;
+  for (std::string_view part : Split(text, wants_any ? '?' : ',')) DIVVY_CHECK(ReadPart(part, around, read));
+  spec.dependencies = std::move(read.dependencies);
+  spec.needs_any_dependency = wants_any && spec.dependencies.size() > 1;
+  for (std::string& note : read.notes) {
+    if (std::ranges::find(spec.notes, note) == spec.notes.end()) spec.notes.push_back(std::move(note));
+  }
+  return {};
+}
+
+std::string FormatDependency(const Dependency& dependency) {
+  std::string out(KindName(dependency.kind));
+  if (dependency.kind == DependencyKind::kSingleton) return out;
+  // Not set: a shorthand that `divvy explain` had nobody to ask about.
+  out += ":" + (dependency.job.is_set() ? ToString(dependency.job) : std::string("@"));
+  if (dependency.element) out += "_" + std::to_string(*dependency.element);
+  if (dependency.delay > Duration(0)) {
+    const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(dependency.delay);
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(dependency.delay);
+    out += "+" + (minutes == seconds ? std::to_string(minutes.count()) : std::to_string(seconds.count()) + "s");
+  }
+  return out;
+}
+
+}  // namespace divvy::dialect

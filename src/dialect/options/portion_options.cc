@@ -1,0 +1,376 @@
+#include "dialect/options/portion_options.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/text.h"
+#include "dialect/options/option_values.h"
+#include "dialect/options/quantities.h"
+#include "dialect/options/quoted.h"
+#include "model/job_record.h"
+
+namespace divvy::dialect {
+namespace {
+
+constexpr std::string_view kSharedLabel = "divvy.shared";
+
+// "0.25", "0.8", "1", "1.0"; nothing for anything else, or for steps finer than a ten-thousandth.
+std::optional<GpuShare> ParseParts(std::string_view text) {
+  const auto point = text.find('.');
+  const std::string_view whole = text.substr(0, point);
+  std::string_view rest = point == std::string_view::npos ? std::string_view() : text.substr(point + 1);
+  if (whole.empty() && rest.empty()) return std::nullopt;
+  while (rest.size() > 1 && rest.back() == '0') rest.remove_suffix(1);
+  if (whole.size() > 3 || rest.size() > 4) return std::nullopt;
+  std::int32_t parts = 0;
+  for (const char c : whole) {
+    if (c < '0' || c > '9') return std::nullopt;
+    parts = parts * 10 + (c - '0');
+  }
+  parts *= GpuShare::kWhole;
+  std::int32_t digit = GpuShare::kWhole / 10;
+  for (const char c : rest) {
+    if (c < '0' || c > '9') return std::nullopt;
+    parts += digit * (c - '0');
+    digit /= 10;
+  }
+  return GpuShare(parts);
+}
+
+/// What somebody may have meant by "50%", "1/2" or "0,5": the same as a part; none: nothing that is known.
+GpuShare MeantParts(std::string_view text) {
+  const std::string_view trimmed = Trim(text);
+  std::int64_t parts = 0;
+  if (trimmed.ends_with('%')) {
+    parts = ParseInteger(trimmed.substr(0, trimmed.size() - 1)).value_or(0) * (GpuShare::kWhole / 100);
+  } else if (const auto slash = trimmed.find('/'); slash != std::string_view::npos) {
+    const std::int64_t over = ParseInteger(trimmed.substr(0, slash)).value_or(0);
+    const std::int64_t under = ParseInteger(trimmed.substr(slash + 1)).value_or(0);
+    if (over > 0 && over < under && under <= GpuShare::kWhole) parts = over * GpuShare::kWhole / under;
+  } else if (const auto comma = trimmed.find(','); comma != std::string_view::npos) {
+    std::string with_point(trimmed);
+    with_point[comma] = '.';
+    parts = ParseParts(with_point).value_or(GpuShare()).ten_thousandths();
+  }
+  return parts > 0 && parts < GpuShare::kWhole ? GpuShare(static_cast<std::int32_t>(parts)) : GpuShare();
+}
+
+/// Of a limit or a share of the time, which may be all of it.
+Result<GpuShare> ReadParts(std::string_view text) {
+  const auto parts = ParseParts(Trim(text));
+  if (parts && *parts > GpuShare() && *parts <= GpuShare(GpuShare::kWhole)) return *parts;
+  const GpuShare meant = MeantParts(text);
+  return InvalidArgument(Quoted(text) +
+                         " is no part of a GPU; write more than 0 and at most 1, in steps of 0.0001, such as " +
+                         (meant > GpuShare() ? PartsText(meant) : "0.25"));
+}
+
+/// "0.25x2" for 2x0.25; empty: it is not that.
+std::string TurnedRound(std::string_view text) {
+  const std::string_view trimmed = Trim(text);
+  const auto times = trimmed.find_first_of("xX");
+  if (times == std::string_view::npos) return "";
+  const auto parts = ParseParts(Trim(trimmed.substr(0, times)));
+  const auto gpus = ParseInteger(Trim(trimmed.substr(times + 1)));
+  const bool is_part = parts && *parts > GpuShare() && *parts < GpuShare(GpuShare::kWhole);
+  if (!is_part || !gpus || *gpus < 1 || *gpus > GpuSet::kCapacity) return "";
+  return std::to_string(*gpus) + "x" + PartsText(*parts);
+}
+
+Error NoGpus(std::string_view text) {
+  const GpuShare meant = MeantParts(text);
+  return InvalidArgument(Quoted(text) +
+                         " is not a number of GPUs; write whole ones (2), from 2 to 8 (2..8), a part of one (" +
+                         (meant > GpuShare() ? PartsText(meant) : "0.25") + ") or of several (2x0.5)");
+}
+
+// "0.3", "0.3:1.0".
+Status ApplyCompute(std::string_view text, GpuPortion& portion) {
+  const auto colon = text.find(':');
+  DIVVY_TRY(const GpuShare request, ReadParts(text.substr(0, colon)));
+  GpuShare limit = request;
+  if (colon != std::string_view::npos) {
+    DIVVY_TRY(limit, ReadParts(text.substr(colon + 1)));
+  }
+  if (limit < request) {
+    return InvalidArgument(Quoted(text) + ": the limit is below the request; write it as --compute " +
+                           PartsText(limit) + ":" + PartsText(request));
+  }
+  portion.compute = request;
+  portion.compute_limit = limit;
+  return {};
+}
+
+Result<Bytes> ReadShareOfMemory(std::string_view text) {
+  DIVVY_TRY(const Bytes size, ParseSize(text, kMebibyte));
+  if (size >= kSmallestPart) return size;
+  return InvalidArgument(Quoted(text) + " of a GPU's memory is too little for any program; ask for 512M or more");
+}
+
+bool IsShared(const JobSpec& spec) { return spec.labels.contains(std::string(kSharedLabel)); }
+
+bool SaysMoreOfPortion(const GpuPortion& portion) {
+  return portion.limit > GpuShare() || portion.memory_limit > Bytes() || portion.compute > GpuShare() ||
+         portion.idle_park > Duration(0) || portion.uses_mps;
+}
+
+std::string FirstOptionOf(const GpuPortion& portion) {
+  if (portion.limit > GpuShare()) return "--gpu-limit " + PartsText(portion.limit);
+  if (portion.memory_limit > Bytes()) return "--gpu-memory-limit " + FormatSize(portion.memory_limit);
+  if (portion.compute > GpuShare()) return "--compute " + PartsText(portion.compute);
+  if (portion.idle_park > Duration(0)) return "--idle-park";
+  return "--mps";
+}
+
+Status CheckSlice(const JobSpec& spec) {
+  const Request& request = spec.request;
+  if (request.slice.empty()) return {};
+  if (request.is_portioned() || SaysMoreOfPortion(request.portion)) {
+    return InvalidArgument("--slice " + request.slice +
+                           " is a piece of a GPU that the hardware sets apart, and cannot be "
+                           "divided or lent; leave --gpus and what is said of parts out");
+  }
+  if (request.gpus != 1 || request.is_elastic() || request.is_gang()) {
+    return InvalidArgument("--slice " + request.slice +
+                           " is one slice of one GPU; leave --gpus and --nodes out, or use "
+                           "an array for several");
+  }
+  if (request.gpu_memory > Bytes()) {
+    return InvalidArgument("--slice " + request.slice +
+                           " says how much memory it has; leave --gpu-memory out, or write --slice '>=" +
+                           FormatSize(request.gpu_memory) + "'");
+  }
+  return {};
+}
+
+Status CheckAlone(const Request& request) {
+  if (request.is_gang()) {
+    return InvalidArgument("--gpus " + GpuCountText(request) +
+                           ": parts of GPUs are for jobs on one machine; ask for "
+                           "whole GPUs, or leave --nodes, the other components and --gpus-per-task out");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> ReadSlice(std::string_view value) {
+  const std::string text = ToLower(Trim(value));
+  if (text.starts_with(">=")) {
+    DIVVY_TRY(const Bytes size, ReadShareOfMemory(Trim(Trim(value).substr(2))));
+    constexpr std::int64_t kGibibyte = std::int64_t{1} << 30;
+    const bool is_whole = size.count() % kGibibyte == 0;
+    const std::int64_t mebibytes = (size.count() + kMebibyte - 1) / kMebibyte;
+    return ">=" + (is_whole ? std::to_string(size.count() / kGibibyte) + "G" : std::to_string(mebibytes) + "M");
+  }
+  std::string_view rest = text;
+  const bool has_compute = !rest.empty() && rest.front() >= '1' && rest.front() <= '7' && rest.substr(1, 1) == "g";
+  if (has_compute) rest.remove_prefix(2);
+  const bool has_memory = rest.size() > 3 && rest.front() == '.' && rest.ends_with("gb") &&
+                          ParseInteger(rest.substr(1, rest.size() - 3)).value_or(0) > 0;
+  if (has_compute && (rest.empty() || text == "1g-wide" || has_memory)) return text;
+  return InvalidArgument(Quoted(value) +
+                         " is no MIG profile; write one such as 1g.18gb (divvy gpus --json lists each GPU's: slices), "
+                         "1g for one of any GPU, "
+                         "or '>=16G' for the smallest with that much memory");
+}
+
+Status ApplyGpus(std::string_view text, Request& request) {
+  const std::string_view trimmed = Trim(text);
+  const bool is_portion = trimmed.find_first_of(".xX") != std::string_view::npos &&
+                          trimmed.find("..") == std::string_view::npos &&
+                          trimmed.find_first_of("0123456789") != std::string_view::npos &&
+                          trimmed.find_first_not_of("0123456789.xX") == std::string_view::npos;
+  if (!is_portion) {
+    const Result<GpuRange> read = ReadGpuRange(text);
+    // What is a slip of another kind is told by itself: "2..", "h100:2", "5000".
+    const bool is_other_slip = trimmed.find("..") != std::string_view::npos ||
+                               trimmed.find(':') != std::string_view::npos || ParseInteger(trimmed);
+    if (!read && !is_other_slip) return NoGpus(text);
+    DIVVY_TRY(const GpuRange range, read);
+    request.portion.request = GpuShare();
+    request.gpus = range.least;
+    request.gpus_most = range.most;
+    return {};
+  }
+  const auto times = trimmed.find_first_of("xX");
+  if (times == 0 || times + 1 == trimmed.size()) {
+    return InvalidArgument(Quoted(text) +
+                           ": how many GPUs goes before the x, and the part of each behind it; write 2x0.5");
+  }
+  if (const std::string meant = TurnedRound(text); !meant.empty())
+    return InvalidArgument(Quoted(text) + ": how many GPUs goes before the x, and the part of each behind it; write " +
+                           meant);
+  int gpus = 1;
+  if (times != std::string_view::npos) {
+    DIVVY_TRY(gpus, ReadCount(trimmed.substr(0, times), 1, 64, "GPUs"));
+  }
+  const std::string_view each = times == std::string_view::npos ? trimmed : trimmed.substr(times + 1);
+  const auto parts = ParseParts(each);
+  // 2.0 is two whole ones; 1.7 is nothing that anybody could be given.
+  const bool is_whole = parts && *parts > GpuShare() && parts->ten_thousandths() % GpuShare::kWhole == 0;
+  if (is_whole && (times == std::string_view::npos || *parts == GpuShare(GpuShare::kWhole))) {
+    request.portion.request = GpuShare();
+    request.gpus = gpus * parts->ten_thousandths() / GpuShare::kWhole;
+    request.gpus_most = 0;
+    return {};
+  }
+  if (parts && *parts > GpuShare(GpuShare::kWhole)) {
+    const int whole = parts->ten_thousandths() / GpuShare::kWhole;
+    return InvalidArgument(Quoted(text) + ": a part is of one GPU and below 1; several GPUs are whole (--gpus " +
+                           std::to_string(whole + 1) + ") or all divided alike (--gpus " + std::to_string(whole + 1) +
+                           "x" + PartsText(GpuShare((parts->ten_thousandths() + whole) / (whole + 1))) + ")");
+  }
+  if (!parts || *parts == GpuShare()) {
+    return InvalidArgument(Quoted(text) + ": " + Quoted(each) +
+                           " is no part of a GPU; write more than 0 and below 1, in steps of 0.0001, such as 0.25 or "
+                           "2x0.5");
+  }
+  request.portion.request = *parts;
+  request.gpus = gpus;
+  request.gpus_most = 0;
+  return {};
+}
+
+void AddPortionOptions(std::vector<Option>& table, JobSpec& spec) {
+  const auto add = [&](std::string_view name, Takes takes, std::string_view value, std::string_view help,
+                       std::function<Status(std::string_view)> apply) {
+    table.push_back({name, 0, takes, value, help, std::move(apply)});
+  };
+  add("gpu-limit", Takes::kValue, "PART",
+      "of a part of a GPU (--gpus 0.25): what it may borrow up to while others leave "
+      "it idle, such as 0.8",
+      [&spec](std::string_view value) -> Status {
+        DIVVY_TRY(spec.request.portion.limit, ReadParts(value));
+        return {};
+      });
+  add("gpu-memory-limit", Takes::kValue, "SIZE",
+      "of a part of a GPU by its memory (--gpu-memory 20G): what it may borrow "
+      "up to",
+      [&spec](std::string_view value) -> Status {
+        DIVVY_TRY(spec.request.portion.memory_limit, ReadShareOfMemory(value));
+        return {};
+      });
+  add("shared", Takes::kNothing, "",
+      "takes of its GPUs the memory that --gpu-memory says, and leaves the rest to others",
+      [&spec](std::string_view) -> Status {
+        spec.labels[std::string(kSharedLabel)] = "1";
+        return {};
+      });
+  add("compute", Takes::kValue, "PART[:PART]",
+      "of a part of a GPU: its share of the time, where that is not to be as of "
+      "the memory; behind the colon what it may borrow up to",
+      [&spec](std::string_view value) { return ApplyCompute(value, spec.request.portion); });
+  add("idle-park", Takes::kValue, "TIME",
+      "of a part of a GPU: leaves the GPU when it has not used it for so long; its "
+      "next call brings it back",
+      [&spec](std::string_view value) -> Status {
+        DIVVY_TRY(const Duration idle, ParseDuration(value, std::chrono::minutes(1)));
+        if (idle >= std::chrono::seconds(1)) {
+          spec.request.portion.idle_park = idle;
+          return {};
+        }
+        return InvalidArgument(Quoted(value) + " is shorter than anybody is idle; write 1s or more");
+      });
+  add("mps", Takes::kNothing, "",
+      "of a part of a GPU: runs beside the others by the driver's MPS, where that is to be "
+      "had, and not in turns with them",
+      [&spec](std::string_view) -> Status {
+        spec.request.portion.uses_mps = true;
+        return {};
+      });
+  add("slice", Takes::kValue, "PROFILE|>=SIZE",
+      "a MIG instance in place of a GPU: 1g.18gb, 1g of whatever GPU, or >=16G for the smallest "
+      "with that much memory",
+      [&spec](std::string_view value) -> Status {
+        DIVVY_TRY(spec.request.slice, ReadSlice(value));
+        return {};
+      });
+}
+
+void CompletePortion(JobSpec& spec) {
+  Request& request = spec.request;
+  if (!request.slice.empty() && request.gpus == 0) request.gpus = 1;
+  // Said as none, of whole GPUs: any will do. Without GPUs it is no wish for none (CheckPortion).
+  if (request.gpu_memory < Bytes() && request.gpus > 0) request.gpu_memory = Bytes();
+  if (request.gpu_memory <= Bytes() || request.portion.request > GpuShare()) return;
+  const bool is_part = IsShared(spec) || request.portion.memory_limit > Bytes() || request.gpus == 0;
+  if (!is_part) return;
+  if (request.gpus == 0) request.gpus = 1;
+  request.portion.memory = std::exchange(request.gpu_memory, Bytes());
+}
+
+Status CheckPortion(const JobSpec& spec) {
+  const Request& request = spec.request;
+  const GpuPortion& portion = request.portion;
+  DIVVY_CHECK(CheckSlice(spec));
+  if (!portion.any()) {
+    if (SaysMoreOfPortion(portion)) {
+      const std::string option = FirstOptionOf(portion);
+      if (request.gpus == 0) return InvalidArgument(option + " without a part of a GPU; add --gpus 0.25");
+      return InvalidArgument(option + " is of a part of a GPU, and --gpus " + GpuCountText(request) +
+                             " asks for whole ones; ask for a part: --gpus " +
+                             (request.gpus > 1 ? std::to_string(request.gpus) + "x" : "") + "0.5");
+    }
+    if (IsShared(spec)) return InvalidArgument("--shared needs --gpu-memory SIZE: what it takes of each GPU");
+    return {};
+  }
+  DIVVY_CHECK(CheckAlone(request));
+  if (request.is_elastic())
+    return InvalidArgument("--gpus " + std::to_string(request.gpus) + ".." + std::to_string(request.gpus_most) +
+                           " is of whole GPUs; name one number to take parts of them: --gpus " +
+                           std::to_string(request.gpus) + "x0.5");
+  if (portion.request > GpuShare() && request.gpu_memory > Bytes()) {
+    return InvalidArgument("--gpus " + GpuCountText(request) + " and --gpu-memory " + FormatSize(request.gpu_memory) +
+                           " both say how much it takes; name one of them");
+  }
+  if (portion.request > GpuShare() && portion.memory_limit > Bytes()) {
+    return InvalidArgument("--gpu-memory-limit " + FormatSize(portion.memory_limit) + " is of memory, and --gpus " +
+                           GpuCountText(request) +
+                           " asks by parts; write --gpu-limit PART, or --gpu-memory SIZE in place of --gpus");
+  }
+  if (portion.is_by_memory() && portion.memory < kSmallestPart) {
+    return InvalidArgument("--gpu-memory " + FormatSize(portion.memory) +
+                           " of a GPU's memory is too little for any program; ask for 512M or more");
+  }
+  if (portion.is_by_memory() && portion.limit > GpuShare()) {
+    return InvalidArgument("--gpu-limit is a part, and the job asks by memory; write --gpu-memory-limit SIZE");
+  }
+  if (portion.request > GpuShare() && portion.limit > GpuShare() && portion.limit < portion.request) {
+    return InvalidArgument("--gpu-limit " + PartsText(portion.limit) + " is below what it asks for (--gpus " +
+                           GpuCountText(request) + "); a limit is at least the request: --gpu-limit " +
+                           PartsText(portion.request));
+  }
+  if (portion.is_by_memory() && portion.memory_limit > Bytes() && portion.memory_limit < portion.memory) {
+    return InvalidArgument("--gpu-memory-limit " + FormatSize(portion.memory_limit) +
+                           " is below what it asks for (--gpu-memory " + FormatSize(portion.memory) +
+                           "); a limit is at least the request");
+  }
+  if (portion.uses_mps && portion.idle_park > Duration(0)) {
+    return InvalidArgument("--mps with --idle-park: what runs by MPS cannot be parked; leave one of them out");
+  }
+  return {};
+}
+
+std::string PortionReading(const Request& request) {
+  const GpuPortion& portion = request.portion;
+  if (!request.slice.empty()) return "a slice " + request.slice + " of a GPU";
+  if (!portion.any()) return "";
+  const bool may_borrow =
+      portion.is_by_memory() ? portion.memory_limit > portion.memory : portion.limit > portion.request;
+  const std::string most = portion.is_by_memory() ? FormatSize(portion.memory_limit) : PartsText(portion.limit);
+  std::string out = portion.is_by_memory() ? FormatSize(portion.memory) : PartsText(portion.request);
+  out += request.gpus > 1 ? " of each of " + std::to_string(request.gpus) + " GPUs" : " of a GPU";
+  if (!request.gpu_type.empty()) out += " (" + request.gpu_type + ")";
+  if (may_borrow) out += ", up to " + most;
+  if (portion.compute > GpuShare()) {
+    out += ", " + PartsText(portion.compute);
+    if (portion.compute_limit > portion.compute) out += " to " + PartsText(portion.compute_limit);
+    out += " of its time";
+  }
+  if (portion.idle_park > Duration(0)) out += ", parked after " + FormatDuration(portion.idle_park) + " idle";
+  if (portion.uses_mps) out += ", by MPS";
+  return out;
+}
+
+}  // namespace divvy::dialect

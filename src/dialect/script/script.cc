@@ -1,0 +1,107 @@
+// A script as it is submitted: whose comment lines it carries, and what they ask for.
+#include <algorithm>
+
+#include "base/text.h"
+#include "dialect/gflow/gflow.h"
+#include "dialect/options/job_options.h"
+#include "dialect/options/option_values.h"
+#include "dialect/options/quoted.h"
+#include "dialect/script/script_check.h"
+#include "dialect/script/script_lines.h"
+#include "dialect/slurm/slurm.h"
+
+namespace divvy::dialect {
+namespace {
+
+constexpr std::size_t kMostNotes = 4;
+
+Status ApplyLines(const OptionLines& found, std::string_view path, std::span<const Option> options, JobSpec& spec) {
+  for (const OptionLine& line : found.lines) {
+    if (!line.error.empty()) return InvalidArgument(AtLine(path, line.number) + line.error);
+    const auto parsed = ParseOptions(options, line.words);
+    if (!parsed) return InvalidArgument(AtLine(path, line.number) + parsed.error().message);
+    if (!parsed->positional.empty() || !parsed->after_dashes.empty()) {
+      const std::string& word = parsed->positional.empty() ? parsed->after_dashes.front() : parsed->positional.front();
+      if (word == ":") {
+        return InvalidArgument(AtLine(path, line.number) +
+                               "':' begins another component, and these lines are of one; write the components on the "
+                               "command line (divvy submit --gpus 1 : --nodes 2 --cpus 8 SCRIPT), or in Slurm's words "
+                               "with a line #SBATCH hetjob between them");
+      }
+      return InvalidArgument(AtLine(path, line.number) + Quoted(word) +
+                             " belongs to no option; put quotes around a value with spaces");
+    }
+  }
+  std::size_t told = 0;
+  for (const OptionLines::Unread& unread : found.unread) {
+    if (unread.why.starts_with("switched off") || ++told > kMostNotes) continue;
+    AddNote(spec, "line " + std::to_string(unread.number) + " is not read: " + unread.why);
+  }
+  return {};
+}
+
+std::string BaseName(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
+
+}  // namespace
+
+Status CheckScriptText(std::string_view text, std::string_view path) {
+  constexpr std::size_t kMostBytes = 4 << 20;
+  const std::string name(path);
+  if (Trim(text).empty()) return InvalidArgument(name + " is empty; a script has at least one command");
+  if (text.size() > kMostBytes) return InvalidArgument(name + " is larger than 4 MiB; keep its data in a file");
+  if (const auto nul = text.find('\0'); nul != std::string_view::npos) {
+    const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(nul), '\n') + 1;
+    return InvalidArgument(AtLine(path, static_cast<int>(line)) +
+                           "a NUL character; this is no script but a program: submit it as a command");
+  }
+  if (text.substr(0, text.find('\n')).ends_with('\r')) {
+    return InvalidArgument(
+        AtLine(path, 1) +
+        "line ends are those of Windows (CR LF), which no interpreter reads; repair: sed -i 's/\\r$//' " +
+        ShellQuote(name));
+  }
+  return {};
+}
+
+ScriptKind FindScriptKind(std::string_view text) {
+  const SlurmLines slurm = FindSlurmLines(text);
+  const bool has_slurm = !slurm.lines.empty() || std::ranges::any_of(slurm.unread, [](const auto& line) {
+    return line.text.starts_with("#SBATCH");
+  });
+  if (has_slurm) return ScriptKind::kSlurm;
+  if (!FindOptionLines(text, "GFLOW").lines.empty()) return ScriptKind::kGflow;
+  return ScriptKind::kPlain;
+}
+
+Status ReadScript(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec) {
+  DIVVY_CHECK(CheckScriptText(text, path));
+  // A copy, so that an error on the last line leaves nothing of the first.
+  JobSpec read = spec;
+  read.script = text;
+  if (!text.starts_with("#!")) read.script.insert(0, "#!/bin/bash\n");
+  switch (FindScriptKind(text)) {
+    case ScriptKind::kSlurm:
+      read.dialect = Dialect::kSlurm;
+      DIVVY_CHECK(ReadSlurmLines(text, path, around, read));
+      for (const OptionLine& line : FindOptionLines(text, "GFLOW").lines) {
+        AddNote(read, "line " + std::to_string(line.number) +
+                          " is not read: a script speaks Slurm or gflow, and this one has #SBATCH lines");
+        break;
+      }
+      break;
+    case ScriptKind::kGflow:
+      DIVVY_CHECK(ApplyLines(FindOptionLines(text, "GFLOW"), path, GflowOptions(read, around), read));
+      if (const Status finished = FinishGflow(read, around); !finished) {
+        return InvalidArgument(std::string(path) + ": " + finished.error().message);
+      }
+      break;
+    case ScriptKind::kPlain:
+      break;
+  }
+  DIVVY_CHECK(ApplyLines(FindOptionLines(text, "DIVVY"), path, JobOptions(read, around), read));
+  if (read.name.empty()) read.name = BaseName(path);
+  spec = std::move(read);
+  return {};
+}
+
+}  // namespace divvy::dialect

@@ -1,0 +1,353 @@
+#include "dialect/slurm/slurm.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "base/text.h"
+#include "dialect/options/components.h"
+#include "dialect/options/option_values.h"
+#include "dialect/options/quoted.h"
+#include "dialect/options/slurm_request.h"
+#include "dialect/slurm/slurm_environment.h"
+#include "dialect/slurm/slurm_noted_options.h"
+
+namespace divvy::dialect {
+namespace {
+
+constexpr std::string_view kMagic = "#SBATCH";
+constexpr std::size_t kMostNotesOnUnread = 4;
+
+std::string At(std::string_view path, int line) { return std::string(path) + " line " + std::to_string(line) + ": "; }
+
+/// The words of one line as sbatch splits them: quotes group, a backslash keeps the next character, '#' at the
+/// beginning of a word ends the line.
+std::string SplitSlurmWords(std::string_view text, std::vector<std::string>& words) {
+  std::string word;
+  bool in_word = false;
+  char quote = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote != 0) {
+      if (c == quote) {
+        quote = 0;
+      } else if (c == '\\' && quote == '"' && i + 1 < text.size()) {
+        word += text[++i];
+      } else {
+        word += c;
+      }
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+      in_word = true;
+    } else if (c == '\\' && i + 1 < text.size()) {
+      word += text[++i];
+      in_word = true;
+    } else if (std::isspace(static_cast<unsigned char>(c)) != 0) {
+      if (in_word) words.push_back(std::move(word));
+      word.clear();
+      in_word = false;
+    } else if (c == '#' && !in_word) {
+      return "";
+    } else {
+      word += c;
+      in_word = true;
+    }
+  }
+  if (quote != 0) return std::string("the quote ") + quote + " is not closed";
+  if (in_word) words.push_back(std::move(word));
+  return "";
+}
+
+/// "#sbatch", "# SBATCH", "#SBTACH", "##SBATCH": what it is instead of a line that counts; "" for any other comment.
+std::string WhyUnread(std::string_view line, bool& is_on_purpose) {
+  std::string_view rest = line;
+  std::size_t hashes = 0;
+  while (rest.starts_with('#')) {
+    rest.remove_prefix(1);
+    ++hashes;
+  }
+  const bool has_space = rest.starts_with(' ') || rest.starts_with('\t');
+  const std::vector<std::string_view> words = SplitWords(rest);
+  if (words.empty() || hashes == 0) return "";
+  if (words.front() == "SBATCH") {
+    is_on_purpose = true;
+    return hashes > 1 ? "switched off by the second '#'" : has_space ? "switched off by the space after '#'" : "";
+  }
+  constexpr std::array<std::string_view, 1> kName = {"sbatch"};
+  const std::string lower = ToLower(words.front());
+  if (words.size() > 1 && !words[1].starts_with('-')) return "";
+  if (words.size() > 1 && !lower.empty() && (lower == "sbatch" || !Nearest(lower, kName).empty())) {
+    return "a comment to Slurm; write #SBATCH";
+  }
+  return "";
+}
+
+/// SBATCH_* variables and the options that they stand for, as sbatch's man page lists them.
+struct Variable {
+  std::string_view name;
+  std::string_view option;
+  bool is_flag = false;  // Its presence counts, whatever its value.
+};
+constexpr auto kVariables = std::to_array<Variable>({
+    {"SBATCH_ACCOUNT", "account"},
+    {"SBATCH_ARRAY_INX", "array"},
+    {"SBATCH_BATCH", "batch"},
+    {"SBATCH_CLUSTERS", "clusters"},
+    {"SBATCH_COMMENT", "comment"},
+    {"SBATCH_CONSTRAINT", "constraint"},
+    {"SBATCH_CONTAINER", "container"},
+    {"SBATCH_CPUS_PER_GPU", "cpus-per-gpu"},
+    {"SBATCH_CPUS_PER_TASK", "cpus-per-task"},
+    {"SBATCH_DISTRIBUTION", "distribution"},
+    {"SBATCH_ERROR", "error"},
+    {"SBATCH_EXCLUSIVE", "exclusive"},
+    {"SBATCH_EXPORT", "export"},
+    {"SBATCH_GET_USER_ENV", "get-user-env"},
+    {"SBATCH_GPU_BIND", "gpu-bind"},
+    {"SBATCH_GPU_FREQ", "gpu-freq"},
+    {"SBATCH_GPUS", "gpus"},
+    {"SBATCH_GPUS_PER_NODE", "gpus-per-node"},
+    {"SBATCH_GPUS_PER_TASK", "gpus-per-task"},
+    {"SBATCH_GRES", "gres"},
+    {"SBATCH_GRES_FLAGS", "gres-flags"},
+    {"SBATCH_HINT", "hint"},
+    {"SBATCH_INPUT", "input"},
+    {"SBATCH_JOB_NAME", "job-name"},
+    {"SBATCH_LICENSES", "licenses"},
+    {"SBATCH_MEM_PER_CPU", "mem-per-cpu"},
+    {"SBATCH_MEM_PER_GPU", "mem-per-gpu"},
+    {"SBATCH_MEM_PER_NODE", "mem"},
+    {"SBATCH_NETWORK", "network"},
+    {"SBATCH_NO_REQUEUE", "no-requeue", true},
+    {"SBATCH_OPEN_MODE", "open-mode"},
+    {"SBATCH_OUTPUT", "output"},
+    {"SBATCH_PARTITION", "partition"},
+    {"SBATCH_PROFILE", "profile"},
+    {"SBATCH_QOS", "qos"},
+    {"SBATCH_REQUEUE", "requeue", true},
+    {"SBATCH_RESERVATION", "reservation"},
+    {"SBATCH_SIGNAL", "signal"},
+    {"SBATCH_THREADS_PER_CORE", "threads-per-core"},
+    {"SBATCH_TIMELIMIT", "time"},
+    {"SBATCH_WAIT", "wait", true},
+    {"SBATCH_WCKEY", "wckey"},
+});
+
+constexpr std::string_view kSbatchPrefix = "SBATCH_";
+constexpr std::string_view kSrunPrefix = "SLURM_";
+/// Options that mean something else to salloc and srun, or nothing.
+constexpr std::array<std::string_view, 10> kOnlySbatch = {"array",  "batch",     "error",      "export",  "input",
+                                                          "output", "open-mode", "no-requeue", "requeue", "wait"};
+constexpr auto kOnlySrun = std::to_array<Variable>({
+    {"SLURM_EXPORT_ENV", "export"},
+    {"SLURM_NNODES", "nodes"},
+    {"SLURM_NTASKS", "ntasks"},
+    {"SLURM_NTASKS_PER_NODE", "ntasks-per-node"},
+    {"SLURM_TRES_PER_TASK", "tres-per-task"},
+});
+
+bool HasName(std::string_view variable, std::string_view name) {
+  return variable.size() > name.size() && variable.starts_with(name) && variable[name.size()] == '=';
+}
+
+}  // namespace
+
+SlurmLines FindSlurmLines(std::string_view script) {
+  SlurmLines found;
+  int number = 0;
+  bool has_begun = false;  // The first command has been seen.
+  for (std::string_view line : Split(script, '\n')) {
+    ++number;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.starts_with(kMagic)) {
+      if (has_begun) {
+        found.unread.push_back(
+            {number, std::string(line), "after the first command, where Slurm reads no options; move it up", false});
+        continue;
+      }
+      SlurmLine one{.number = number, .text = std::string(line), .words = {}, .error = ""};
+      one.error = SplitSlurmWords(line.substr(kMagic.size()), one.words);
+      found.lines.push_back(std::move(one));
+      continue;
+    }
+    const std::string_view trimmed = Trim(line);
+    if (trimmed.starts_with(kMagic) && !has_begun) {
+      found.unread.push_back(
+          {number, std::string(line), "indented, so a comment to Slurm; begin the line with #SBATCH", false});
+    } else if (trimmed.starts_with('#')) {
+      bool is_on_purpose = false;
+      const std::string why = WhyUnread(trimmed, is_on_purpose);
+      if (!why.empty() && !has_begun) found.unread.push_back({number, std::string(line), why, is_on_purpose});
+    } else if (!trimmed.empty()) {
+      has_begun = true;
+    }
+  }
+  return found;
+}
+
+Status ApplySlurmLines(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec) {
+  spec.dialect = Dialect::kSlurm;
+  slurm::KeepOrigin(spec, around);
+  std::vector<Option> options = SbatchOptions(spec, around);
+  const SlurmLines found = FindSlurmLines(text);
+  spec.request.others.clear();
+  JobSpec component;
+  std::size_t number = 0;
+  const auto take = [&]() -> Status {
+    return number == 0 ? Status() : TakeComponent(std::move(component), number, spec);
+  };
+  for (const SlurmLine& line : found.lines) {
+    if (!line.error.empty()) return InvalidArgument(At(path, line.number) + line.error);
+    if (BeginsComponent(line)) {
+      if (const Status taken = take(); !taken) return InvalidArgument(At(path, line.number) + taken.error().message);
+      ++number;
+      component = SpecOfComponent(spec, number);
+      options = SbatchOptions(component, around);
+      continue;
+    }
+    auto parsed = ParseOptions(options, line.words, {.take_unknown = slurm::TakeSiteOptions(spec, true)});
+    if (!parsed) return InvalidArgument(At(path, line.number) + parsed.error().message);
+    parsed->positional.insert(parsed->positional.end(), parsed->after_dashes.begin(), parsed->after_dashes.end());
+    for (const std::string& word : parsed->positional) {
+      AddNote(spec, "line " + std::to_string(line.number) + ": " + Quoted(word) +
+                        " belongs to no option; put quotes around a value with spaces");
+    }
+  }
+  if (const Status taken = take(); !taken) return InvalidArgument(std::string(path) + ": " + taken.error().message);
+  std::size_t told = 0;
+  for (const SlurmLines::Unread& unread : found.unread) {
+    if (unread.is_on_purpose || ++told > kMostNotesOnUnread) continue;
+    AddNote(spec, "line " + std::to_string(unread.number) + " is not read: " + unread.why);
+  }
+  return {};
+}
+
+Status ApplySbatchEnvironment(const Surroundings& around, JobSpec& spec) {
+  return ApplyCommandEnvironment(kSbatchPrefix, around, spec);
+}
+
+Status ApplyCommandEnvironment(std::string_view prefix, const Surroundings& around, JobSpec& spec) {
+  const auto is_set = [&](std::string_view name) {
+    return std::ranges::any_of(around.environment, [&](const std::string& entry) { return HasName(entry, name); });
+  };
+  if (prefix == kSrunPrefix && (is_set("SLURM_JOB_ID") || is_set("SLURM_JOBID"))) return {};
+  const std::vector<Option> options = SbatchOptions(spec, around);
+  const auto apply = [&](const Variable& variable, const std::string& name) -> Status {
+    for (const std::string& entry : around.environment) {
+      if (!HasName(entry, name)) continue;
+      const std::string value = entry.substr(name.size() + 1);
+      // An empty variable is how scripts unset one; only flags mean something by being there.
+      if (value.empty() && !variable.is_flag && variable.option != "exclusive") continue;
+      std::string word = "--" + std::string(variable.option);
+      if (!variable.is_flag && !value.empty()) word += "=" + value;
+      const std::array<std::string, 1> words = {word};
+      if (auto parsed = ParseOptions(options, words); !parsed) {
+        return InvalidArgument(name + " in the environment: " + parsed.error().message);
+      }
+    }
+    return {};
+  };
+  for (const Variable& variable : kVariables) {
+    if (prefix != kSbatchPrefix && std::ranges::find(kOnlySbatch, variable.option) != kOnlySbatch.end()) continue;
+    DIVVY_CHECK(apply(variable, std::string(prefix) + std::string(variable.name.substr(kSbatchPrefix.size()))));
+  }
+  if (prefix != kSrunPrefix) return {};
+  for (const Variable& variable : kOnlySrun) DIVVY_CHECK(apply(variable, std::string(variable.name)));
+  return {};
+}
+
+namespace {
+
+/// What Slurm hands on from one component to the next, of what is said of machines.
+constexpr std::array<std::string_view, 1> kHandedOn = {"exclude"};
+
+Status SettleComponents(JobSpec& spec) {
+  for (std::size_t number = 1; number < spec.request.components(); ++number) {
+    JobSpec component = SpecOfComponent(spec, number);
+    for (const std::string_view option : kHandedOn) {
+      const auto value = slurm::Value(spec, option);
+      if (value && !slurm::Value(component, option)) slurm::Keep(component, option, *value);
+    }
+    if (const Status settled = slurm::Settle(component); !settled)
+      return InvalidArgument("component " + std::to_string(number) + ": " + settled.error().message);
+    DIVVY_CHECK(TakeComponent(std::move(component), number, spec));
+  }
+  return {};
+}
+
+}  // namespace
+
+bool BeginsComponent(const SlurmLine& line) {
+  return !line.words.empty() && (line.words.front() == "hetjob" || line.words.front() == "packjob");
+}
+
+Status FinishSlurm(JobSpec& spec) {
+  DIVVY_CHECK(slurm::Settle(spec));
+  DIVVY_CHECK(SettleComponents(spec));
+  const std::int64_t priority = slurm::Number(spec, "priority").value_or(0) - slurm::Number(spec, "nice").value_or(0);
+  if (slurm::Value(spec, "priority") || slurm::Value(spec, "nice")) {
+    // Slurm's own numbers go further.
+    spec.priority = static_cast<int>(std::clamp<std::int64_t>(priority, -kMostPriority, kMostPriority));
+  }
+  constexpr std::string_view kPlain = "slurm-%j.out";
+  constexpr std::string_view kArray = "slurm-%A_%a.out";
+  const bool is_default = spec.output.empty() || spec.output == kPlain || spec.output == kArray;
+  if (is_default && !spec.is_foreground) spec.output = spec.array ? kArray : kPlain;
+  return {};
+}
+
+Status CheckSlurmPlace(const JobSpec& spec) {
+  if (const auto beyond = slurm::Value(spec, "beyond")) return InvalidArgument(*beyond);
+  for (const Component& one : spec.request.others) {
+    if (const auto beyond = one.labels.find(slurm::LabelOf("beyond")); beyond != one.labels.end())
+      return InvalidArgument(beyond->second);
+  }
+  return {};
+}
+
+Result<Parsed> ReadSlurmWords(const std::vector<Option>& options, const std::vector<std::string>& words,
+                              const Surroundings& around, JobSpec& spec, JobSpec* noted) {
+  const ParseRules rules{.stops_at_first_positional = true,
+                         .take_unknown = slurm::TakeSiteOptions(noted != nullptr ? *noted : spec, false)};
+  return ReadComponents(
+      options, words, rules, spec, [&](JobSpec& component) { return SbatchOptions(component, around); },
+      [](JobSpec&) -> Status { return {}; });
+}
+
+Status ReadSlurmLines(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec) {
+  DIVVY_CHECK(ApplySlurmLines(text, path, around, spec));
+  DIVVY_CHECK(ApplySbatchEnvironment(around, spec));
+  if (auto status = FinishSlurm(spec); !status)
+    return InvalidArgument(std::string(path) + ": " + status.error().message);
+  return {};
+}
+
+namespace {
+
+/// --propagate: which of the submission's limits (ulimit -S) the job begins with; those of its machine are the others'.
+void KeepPropagated(JobSpec& spec) {
+  const std::string list = ToLower(slurm::Value(spec, "propagate").value_or(""));
+  const std::vector<std::string_view> names = Split(list, ',');
+  if (list.empty() || std::ranges::find(names, "all") != names.end()) return;
+  std::erase_if(spec.capture.limits,
+                [&](const auto& limit) { return std::ranges::find(names, limit.first) == names.end(); });
+}
+
+}  // namespace
+
+void CompleteSlurm(JobSpec& spec, std::optional<int> gpus_of_server) {
+  if (spec.dialect != Dialect::kSlurm) return;
+  KeepPropagated(spec);
+  if (slurm::Value(spec, "exclusive") && gpus_of_server) {
+    spec.request.gpus = *gpus_of_server;
+    spec.request.gpus_most = 0;
+  }
+  for (Component& one : spec.request.others) {
+    if (gpus_of_server && one.labels.contains(slurm::LabelOf("exclusive"))) one.gpus = *gpus_of_server;
+  }
+  std::vector<std::string>& environment = spec.capture.environment;
+  environment = ScrubInherited(std::move(environment));
+  CompleteCapture(spec);
+}
+
+}  // namespace divvy::dialect

@@ -1,0 +1,76 @@
+// What is read and does nothing here: of Slurm's own options, and of a site's plugins.
+#include "dialect/slurm/slurm_noted_options.h"
+
+#include <gtest/gtest.h>
+
+#include "dialect/options/test_surroundings.h"
+#include "dialect/slurm/slurm.h"
+
+namespace divvy::dialect {
+namespace slurm_noted_options_test {
+
+/// Words as a "#SBATCH" line has them, and behind that line's those of another.
+Result<JobSpec> Read(const std::string& line, const std::string& more = "-n1") {
+  JobSpec spec;
+  DIVVY_CHECK(
+      ReadSlurmLines("#!/bin/sh\n#SBATCH " + line + "\n#SBATCH " + more + "\n", "job.sh", TestSurroundings(), spec));
+  return spec;
+}
+
+JobSpec Good(const std::string& line, const std::string& more = "-n1") {
+  auto spec = Read(line, more);
+  EXPECT_TRUE(spec) << line << ": " << (spec ? "" : spec.error().message);
+  return spec ? *spec : JobSpec();
+}
+
+TEST(SlurmNoted, WhatDoesNotApplyIsNamedOnceAndNeverFatal) {
+  for (const char* line :
+       {"--switches=1@10", "--hint=nomultithread", "--container-name=a", "--reservation=x", "-L matlab",
+        "-m block:cyclic", "--mail-type=END,TIME_LIMIT_90", "--uenv=pytorch", "--get-user-env", "--threads-per-core=1",
+        "--cpu-freq=high", "--contiguous", "--no-kill", "-k", "--disable-dcgm", "--disable-perfparanoid"}) {
+    EXPECT_FALSE(Good(line).notes.empty()) << line;
+  }
+  for (const char* line : {"--wait-all-nodes=1", "--gpu-bind=closest", "--overcommit", "--propagate",
+                           "--partition=gpu,long", "--account=proj", "--qos=high", "--comment=anything",
+                           "--mail-type=NONE", "--mail-type=END,FAIL --mail-user=a@b"}) {
+    EXPECT_TRUE(Good(line).notes.empty()) << line;
+  }
+  EXPECT_EQ(Good("--hint=nomultithread", "--hint=nomultithread").notes.size(), 1u);
+}
+
+TEST(SlurmNoted, OptionsOfASitesPluginsAreNamedAndNeverFatal) {
+  const std::string own = ": none of Slurm's own options, so one of a site's plugin; it does nothing here";
+  using Notes = std::vector<std::string>;
+  EXPECT_EQ(Good("--mysite-option=4").notes, Notes{"--mysite-option=4" + own});
+  const JobSpec behind = Good("--mysite-option 4 --lustre-stripe --gres=gpu:2");
+  EXPECT_EQ(behind.notes, (Notes{"--mysite-option=4" + own, "--lustre-stripe" + own}));
+  EXPECT_EQ(behind.request.gpus, 2) << "what stands behind them is read";
+  const Surroundings around = TestSurroundings();
+  JobSpec spec;
+  const auto parsed =
+      ReadSlurmWords(SbatchOptions(spec, around), {"--mysite-flag", "train.sh", "--mysite-flag"}, around, spec);
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->positional, (Notes{"train.sh", "--mysite-flag"})) << "on a command line the script stands behind";
+  EXPECT_EQ(spec.notes, Notes{"--mysite-flag" + own});
+  // What may be a slip, or says what a job is to get, is an error all the same.
+  for (const char* line : {"--ouput=x", "--gpu-count=2", "--memory-limit=4G", "--walltime=1:00", "--time-limit=5"})
+    EXPECT_FALSE(Read(line)) << line;
+}
+
+TEST(SlurmLimits, PropagateSaysWhichOfTheSubmissionsTheJobBeginsWith) {
+  const auto kept = [](const std::string& line) {
+    JobSpec spec = Good(line);
+    spec.capture.limits = {{"nofile", 1024}, {"stack", 8192}};
+    CompleteSlurm(spec, 8);
+    return spec.capture.limits;
+  };
+  using Limits = std::map<std::string, std::int64_t>;
+  EXPECT_EQ(kept("-n1"), (Limits{{"nofile", 1024}, {"stack", 8192}}));
+  EXPECT_EQ(kept("--propagate"), (Limits{{"nofile", 1024}, {"stack", 8192}}));
+  EXPECT_EQ(kept("--propagate=ALL"), (Limits{{"nofile", 1024}, {"stack", 8192}}));
+  EXPECT_EQ(kept("--propagate=STACK,AS"), (Limits{{"stack", 8192}}));
+  EXPECT_EQ(kept("--propagate=NONE"), Limits());
+}
+
+}  // namespace slurm_noted_options_test
+}  // namespace divvy::dialect

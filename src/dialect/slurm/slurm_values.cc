@@ -1,0 +1,294 @@
+// How each value of Slurm's options is read. The rules are those of Slurm 22.05 to 25.11's man pages; where Slurm
+// answers "Invalid generic resource (gres) specification", these answers say what to write instead.
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "base/text.h"
+#include "dialect/options/quoted.h"
+#include "dialect/options/slurm_request.h"
+
+namespace divvy::dialect::slurm {
+namespace {
+
+constexpr std::int64_t kMostGpus = 1'000'000;
+
+bool IsNumber(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+bool IsTypeName(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.' || c == '+';
+  });
+}
+
+/// The words between colons put right: the types joined with '_', the one count last.
+std::string RepairedGpuSpec(const std::vector<std::string_view>& parts) {
+  std::string type;
+  std::string count = "1";
+  for (const std::string_view part : parts) {
+    if (IsNumber(part)) {
+      count = std::string(part);
+    } else if (IsTypeName(part)) {
+      type += (type.empty() ? "" : "_") + std::string(part);
+    }
+  }
+  return type.empty() ? count : type + ":" + count;
+}
+
+/// The part after "gpu:" (or the whole of --gpus): "2", "a100", "a100:2". `prefix` is what a repair is written with.
+Result<GpuAsk> ParseTypeAndCount(std::string_view text, std::string_view prefix) {
+  // "(S:0-1)" after the count names sockets; a single server's sockets are chosen with the GPUs.
+  if (const auto bracket = text.find('('); bracket != std::string_view::npos && text.ends_with(')')) {
+    text = text.substr(0, bracket);
+  }
+  const std::vector<std::string_view> parts = Split(text, ':');
+  const std::string repair = std::string(prefix) + RepairedGpuSpec(parts);
+  for (const std::string_view part : parts) {
+    if (part.empty()) return InvalidArgument("a part between the colons is empty; write " + repair);
+    if (part.front() == '-' && IsNumber(part.substr(1)))
+      return InvalidArgument("a count below zero: " + std::string(part));
+    if (part.find('.') != std::string_view::npos && ParseNumber(part).has_value()) {
+      return InvalidArgument("Slurm counts whole GPUs, not " + std::string(part) +
+                             "; for a part of one, use divvy submit --gpus " + std::string(part));
+    }
+  }
+  if (parts.size() > 2 || (parts.size() == 2 && IsNumber(parts[0]) && !IsNumber(parts[1]))) {
+    if (IsNumber(parts.back())) return InvalidArgument("the type is one word; write " + repair);
+    return InvalidArgument("the count comes last; write " + repair);
+  }
+  GpuAsk ask;
+  std::string_view count = "1";
+  if (parts.size() == 2) {
+    ask.type = parts[0];
+    count = parts[1];
+    if (IsNumber(parts[0])) return InvalidArgument("two counts; write " + std::string(prefix) + std::string(parts[1]));
+  } else if (IsNumber(parts[0])) {
+    count = parts[0];
+  } else {
+    ask.type = parts[0];
+  }
+  // One letter is a slip: it is part of nearly every model's name.
+  if (!ask.type.empty() && (!IsTypeName(ask.type) || ask.type.size() < 2)) {
+    return InvalidArgument(Quoted(ask.type) + " is no GPU type; write " + std::string(prefix) + "TYPE:COUNT");
+  }
+  if (!IsNumber(count)) {
+    return InvalidArgument("the count '" + std::string(count) + "' is not a whole number; write " +
+                           std::string(prefix) + ask.type + ":1");
+  }
+  DIVVY_TRY(ask.count, ParseCount(count, 0, kMostGpus));
+  if (const std::string profile = MigProfile(ask.type); !profile.empty()) {
+    ask.note = "a whole GPU is given for each MIG slice " + profile;
+    ask.type = ask.type.substr(0, ask.type.find(profile));
+    while (!ask.type.empty() && (ask.type.back() == '_' || ask.type.back() == '-')) ask.type.pop_back();
+  }
+  return ask;
+}
+
+/// Slots of a shared GPU: a job that asks for any gets one GPU, whole.
+GpuAsk WholeInsteadOfShare(std::string_view item) {
+  return {.count = 1, .type = "", .note = std::string(item) + ": a whole GPU is given"};
+}
+
+/// One element of --gres or of --tres-per-task's gres/ items.
+Status ReadGresItem(std::string_view item, GresAsk& ask) {
+  std::string_view rest = item;
+  if (rest.starts_with("gres/") || rest.starts_with("gres:")) rest.remove_prefix(5);
+  const auto end = rest.find_first_of(":=");
+  const std::string name = ToLower(rest.substr(0, end));
+  const bool has_rest = end != std::string_view::npos;
+  const std::string_view value = has_rest ? rest.substr(end + 1) : std::string_view();
+  if (name == "none") return {};
+  if (IsNumber(name)) {
+    return InvalidArgument("the resource's name is missing; write --gres=gpu:" + name);
+  }
+  if (name.empty()) return InvalidArgument("an element without a name; write --gres=gpu:1");
+  if (name == "shard" || name == "mps") {
+    const GpuAsk share = WholeInsteadOfShare(item);
+    ask.notes.push_back(share.note);
+    if (!ask.gpus) ask.gpus = share;
+    return {};
+  }
+  if (name != "gpu") {
+    constexpr std::array<std::string_view, 3> kKnown = {"gpu", "shard", "none"};
+    const std::string_view near = name == "gpus" ? "gpu" : Nearest(name, kKnown);
+    if (near == "gpu") {
+      return InvalidArgument(Quoted(name) + " is no resource; write --gres=gpu" +
+                             (has_rest ? ":" + std::string(value) : ""));
+    }
+    ask.notes.push_back(name + ": this server has GPUs only");
+    return {};
+  }
+  GpuAsk one{.count = 1, .type = "", .note = ""};
+  if (has_rest) {
+    std::string colons(value);
+    std::ranges::replace(colons, '=', ':');
+    DIVVY_TRY(one, ParseTypeAndCount(colons, "--gres=gpu:"));
+  }
+  if (!one.note.empty()) ask.notes.push_back(std::string(item) + ": " + one.note);
+  if (!ask.gpus) {
+    ask.gpus = one;
+    return {};
+  }
+  if (ask.gpus->type != one.type) ask.gpus->other_type = one.type;
+  ask.gpus->count += one.count;
+  return {};
+}
+
+}  // namespace
+
+Result<std::int64_t> ParseCount(std::string_view text, std::int64_t least, std::int64_t most) {
+  if (text.empty()) return InvalidArgument("a number is missing");
+  if (text.front() == '=') {
+    return InvalidArgument(Quoted(text) + " begins with '='; write a space or nothing between the letter and " +
+                           std::string(text.substr(1)));
+  }
+  if (text.find('$') != std::string_view::npos) {
+    return InvalidArgument(Quoted(text) + ": no shell expands variables here; write the number");
+  }
+  const auto number = ParseInteger(text);
+  if (!number) return InvalidArgument(Quoted(text) + " is not a whole number");
+  if (*number < least) return InvalidArgument(std::to_string(*number) + " is below " + std::to_string(least));
+  if (*number > most) return InvalidArgument(std::to_string(*number) + " is above " + std::to_string(most));
+  return *number;
+}
+
+Result<GpuAsk> ParseGpuCount(std::string_view text) {
+  if (text.empty()) return InvalidArgument("a number of GPUs is missing; write 1, or TYPE:1");
+  if (text.find('$') != std::string_view::npos) {
+    return InvalidArgument(Quoted(text) + ": no shell expands variables here; write the number");
+  }
+  GpuAsk sum;
+  bool is_first = true;
+  for (std::string_view item : Split(text, ',')) {
+    item = Trim(item);
+    if (item.starts_with("gpu:")) item.remove_prefix(4);
+    DIVVY_TRY(const GpuAsk one, ParseTypeAndCount(item, ""));
+    if (is_first) {
+      sum = one;
+    } else {
+      if (one.type != sum.type) sum.other_type = one.type;
+      sum.count += one.count;
+    }
+    is_first = false;
+  }
+  return sum;
+}
+
+Result<GresAsk> ParseGres(std::string_view text) {
+  if (Trim(text).empty()) return InvalidArgument("a resource is missing; write --gres=gpu:1");
+  if (text.find('$') != std::string_view::npos) {
+    return InvalidArgument(Quoted(text) + ": no shell expands variables here; write --gres=gpu:1");
+  }
+  GresAsk ask;
+  for (const std::string_view item : Split(text, ',')) DIVVY_CHECK(ReadGresItem(Trim(item), ask));
+  return ask;
+}
+
+Result<TresAsk> ParseTres(std::string_view text) {
+  if (Trim(text).empty()) return InvalidArgument("a resource is missing; write gres/gpu:1");
+  TresAsk ask;
+  GresAsk gres;
+  for (std::string_view item : Split(text, ',')) {
+    item = Trim(item);
+    const auto end = item.find_first_of(":=");
+    const std::string name = ToLower(item.substr(0, end));
+    if (name == "cpu") {
+      if (end == std::string_view::npos) return InvalidArgument("'cpu' needs a number; write cpu=1");
+      DIVVY_TRY(ask.cpus, ParseCount(item.substr(end + 1), 1, 10'000));
+    } else if (name.starts_with("gres")) {
+      DIVVY_CHECK(ReadGresItem(item, gres));
+    } else if (name == "gpu") {
+      return InvalidArgument("a GPU is written gres/gpu here; write gres/" + std::string(item));
+    } else {
+      ask.notes.push_back(std::string(item) + ": neither CPUs nor GPUs; left out");
+    }
+  }
+  ask.gpus = gres.gpus;
+  ask.notes.insert(ask.notes.end(), gres.notes.begin(), gres.notes.end());
+  return ask;
+}
+
+Result<std::optional<GpuAsk>> GpusOfTask(std::string_view option, std::string_view value,
+                                         std::vector<std::string>* notes) {
+  if (option == "gpus-per-task") {
+    DIVVY_TRY(const GpuAsk ask, ParseGpuCount(value));
+    if (notes != nullptr && !ask.note.empty()) notes->push_back(std::string(value) + ": " + ask.note);
+    return std::optional<GpuAsk>(ask);
+  }
+  DIVVY_TRY(const TresAsk ask, ParseTres(value));
+  if (notes != nullptr) notes->insert(notes->end(), ask.notes.begin(), ask.notes.end());
+  return ask.gpus;
+}
+
+Result<NodeRange> ParseNodes(std::string_view text) {
+  if (text.empty()) return InvalidArgument("a number of nodes is missing; write 1");
+  const auto count = [](std::string_view part) -> Result<std::int64_t> {
+    std::int64_t unit = 1;
+    if (part.ends_with('k') || part.ends_with('K')) unit = 1024;
+    if (part.ends_with('m') || part.ends_with('M')) unit = 1024 * 1024;
+    if (unit > 1) part.remove_suffix(1);
+    DIVVY_TRY(const std::int64_t number, ParseCount(part, 0, 1'000'000));
+    return number * unit;
+  };
+  NodeRange range{.least = 0, .most = 0};
+  for (const std::string_view item : Split(text, ',')) {
+    const auto dash = item.find('-', 1);
+    DIVVY_TRY(const std::int64_t first, count(item.substr(0, dash)));
+    std::int64_t last = first;
+    if (dash != std::string_view::npos) {
+      std::string_view upper = item.substr(dash + 1);
+      if (const auto step = upper.find(':'); step != std::string_view::npos) upper = upper.substr(0, step);
+      DIVVY_TRY(last, count(upper));
+    }
+    if (last < first) {
+      return InvalidArgument("the range " + std::string(item) + " runs backwards; write " + std::to_string(last) + "-" +
+                             std::to_string(first));
+    }
+    if (range.least == 0 || first < range.least) range.least = first;
+    range.most = std::max(range.most, last);
+  }
+  if (range.most == 0) return InvalidArgument("0 nodes; write 1");
+  return range;
+}
+
+std::string MigProfile(std::string_view type) {
+  // "<compute>g.<memory>gb", with "c" and "+me" variants: 1g.10gb, 1c.3g.40gb, 1g.10gb+me.
+  for (std::size_t at = 0; at + 1 < type.size(); ++at) {
+    if (std::isdigit(static_cast<unsigned char>(type[at])) == 0) continue;
+    if (at > 0 && std::isalnum(static_cast<unsigned char>(type[at - 1])) != 0) continue;
+    std::size_t end = at;
+    while (end < type.size() && std::isdigit(static_cast<unsigned char>(type[end])) != 0) ++end;
+    if (end + 1 >= type.size() || (type[end] != 'g' && type[end] != 'c') || type[end + 1] != '.') continue;
+    return std::string(type.substr(at));
+  }
+  return "";
+}
+
+std::string GpuTypeTerms(std::string_view type) {
+  std::vector<std::string> terms;
+  std::string word;
+  const auto finish = [&] {
+    // The maker's and the line's names are left out of some models' names and present in others'.
+    constexpr std::array<std::string_view, 5> kSilent = {"nvidia", "tesla", "geforce", "quadro", "gpu"};
+    if (!word.empty() && std::ranges::find(kSilent, word) == kSilent.end()) {
+      // "rtx3090" is written "RTX 3090" by the driver.
+      const bool is_glued = word.size() > 3 && (word.starts_with("rtx") || word.starts_with("gtx"));
+      if (is_glued) terms.push_back(word.substr(0, 3));
+      terms.push_back(is_glued ? word.substr(3) : word);
+    }
+    word.clear();
+  };
+  for (const char c : ToLower(type)) {
+    if (c == '_' || c == '-' || c == ':' || c == ' ') {
+      finish();
+    } else {
+      word += c;
+    }
+  }
+  finish();
+  return terms.empty() ? ToLower(type) : Join(terms, "&");
+}
+
+}  // namespace divvy::dialect::slurm

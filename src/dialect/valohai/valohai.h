@@ -1,0 +1,188 @@
+// valohai.yaml: what a project says, and the job that one of its steps becomes. The schema and the interpolation follow
+// the public schema of valohai-yaml; docs/valohai.md says which parts apply on one server.
+//
+// Nothing here reads a file or a clock: the text, the caller's surroundings and the ids are arguments. What must happen
+// beside the commands (configuration files, inputs) becomes a prologue of the job's own script, so that it happens
+// where and when the job runs, and again after a requeue.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "dialect/options/job_options.h"
+#include "model/job.h"
+
+namespace divvy::dialect {
+
+enum class ValohaiType { kString, kInteger, kFloat, kFlag };
+/// How a parameter with several values is passed: not at all, joined by the separator, or the template once for each.
+enum class ValohaiMultiple { kNone, kSeparate, kRepeat };
+
+struct ValohaiParameter {
+  int line = 0;  // Of the file, from 1; the same in every struct below.
+  std::string name;
+  ValohaiType type = ValohaiType::kString;
+  std::optional<std::vector<std::string>> defaults;  // One value unless it is multiple.
+  bool is_optional = false;
+  std::optional<double> min, max;
+  std::vector<std::string> choices;
+  std::string description;
+  ValohaiMultiple multiple = ValohaiMultiple::kNone;
+  std::string separator = ",";
+  std::string pass_as;                      // Empty: "--{name}={value}", or "--{name}" for a flag.
+  std::optional<std::string> pass_true_as;  // Flags only.
+  std::optional<std::string> pass_false_as;
+};
+
+struct ValohaiInput {
+  int line = 0;
+  std::string name;
+  std::vector<std::string> defaults;  // Urls or paths.
+  bool is_optional = false;
+  std::string description;
+  std::string keep_directories = "none";  // "none" | "full" | "suffix"
+  std::string filename;
+  bool is_on_demand = false;
+};
+
+struct ValohaiVariable {
+  int line = 0;
+  std::string name;
+  std::optional<std::string> value;
+  bool is_optional = true;
+};
+
+struct ValohaiStep {
+  int line = 0;
+  std::string name, image, description, environment, source_path, upload_store, stop_condition, preset;
+  std::vector<std::string> commands;
+  std::vector<ValohaiVariable> variables;
+  std::vector<std::string> variable_groups, outputs, mounts, cache_volumes;
+  std::vector<ValohaiParameter> parameters;
+  std::vector<ValohaiInput> inputs;
+  Duration time_limit{0};  // 0: none.
+  Duration no_output_timeout{0};
+  std::optional<double> cpus_min, cpus_max, memory_mb_min, memory_mb_max;
+  std::map<std::string, int> devices;  // "nvidia.com/gpu" -> count.
+};
+
+/// One parameter of a task with every value that it takes, whatever the style said.
+struct ValohaiTaskParameter {
+  int line = 0;
+  std::string name;
+  std::vector<std::string> values;  // Empty for the random style.
+  bool is_random = false;
+  double min = 0, max = 0;
+  int count = 0;
+  std::string distribution = "uniform";  // "uniform" | "integer" | "log-uniform"
+  std::optional<std::int64_t> seed;
+  bool is_integer = false;
+};
+
+struct ValohaiTask {
+  int line = 0;
+  std::string name, step, type = "grid_search";
+  std::vector<ValohaiTaskParameter> parameters;
+  std::vector<std::map<std::string, std::string>> parameter_sets;
+  int execution_count = 0, batch_size = 0, queued_at_most = 0;
+  std::string on_child_error, stop_condition, target_metric;
+};
+
+struct ValohaiNode {
+  int line = 0;
+  std::string name, type, step, task, on_error;
+};
+struct ValohaiEdge {
+  int line = 0;
+  std::string source, target;  // "node.kind.key"
+};
+struct ValohaiPipeline {
+  int line = 0;
+  std::string name;
+  std::vector<ValohaiNode> nodes;
+  std::vector<ValohaiEdge> edges;
+};
+
+struct ValohaiEndpoint {
+  int line = 0;
+  std::string name, image, server_command, wsgi;
+  int port = 8000;
+};
+
+struct ValohaiProject {
+  std::string path;  // As the caller wrote it; every message begins with it.
+  std::vector<ValohaiStep> steps;
+  std::vector<ValohaiTask> tasks;
+  std::vector<ValohaiPipeline> pipelines;
+  std::vector<ValohaiEndpoint> endpoints;
+};
+
+/// `text` names the object and the mistake: "step 'train': unknown key 'imge'; did you mean 'image'?".
+struct ValohaiProblem {
+  int line = 0;
+  bool is_warning = false;
+  std::string text;
+};
+/// "valohai.yaml:12: step 'train': ...".
+std::string FormatProblem(std::string_view path, const ValohaiProblem& problem);
+
+struct ValohaiReading {
+  ValohaiProject project;
+  std::vector<ValohaiProblem> problems;  // In order of lines. With no error among them the project is whole.
+};
+/// Everything that is wrong with the text, for `vh lint`. Texts above 1 MiB are refused.
+ValohaiReading ReadValohaiYaml(std::string_view text, std::string_view path);
+/// The project, or its first error.
+Result<ValohaiProject> ParseValohaiYaml(std::string_view text, std::string_view path);
+/// A file of parameters (JSON or YAML): one map of names to a value or a list of them.
+Result<std::map<std::string, std::vector<std::string>>> ParseValohaiValues(std::string_view text,
+                                                                           std::string_view path);
+
+/// The part of ReadValohaiYaml that needs no YAML: duplicates, defaults outside choices, references to nowhere.
+void CheckValohaiProject(const ValohaiProject& project, std::vector<ValohaiProblem>& problems);
+/// "90", "1h 30m 5s", "2 hours": a bare number counts seconds; the unit is known by its first letter (s m h d w).
+Result<Duration> ParseValohaiDuration(std::string_view text);
+/// Refuses a value that the parameter's type, choices or bounds exclude; the message names the parameter.
+Status CheckValohaiValue(const ValohaiParameter& parameter, std::string_view value);
+
+struct ExecutionRequest {
+  std::vector<std::pair<std::string, std::string>> variables;  // --var and bare NAME=VALUE; the last one wins.
+  std::map<std::string, std::vector<std::string>> parameters;  // An empty list leaves the parameter out.
+  std::map<std::string, std::vector<std::string>> inputs;      // An empty list leaves the input out.
+  std::string title, image, environment, project;
+  std::vector<std::string> tags;
+  int priority = 0;
+  bool restarts = false;     // --autorestart
+  std::string repository;    // Directory of the code; empty: the caller's.
+  std::string root;          // Directory that will hold config, inputs and outputs; empty: under the caller's home.
+  std::string execution_id;  // A UUID; empty: made from `around.now`.
+  std::string task_id;       // Of the task that this execution belongs to.
+  int default_gpus = 1;      // Without VH_GPUS: 1 on a machine with GPUs.
+};
+
+/// By its exact name, else by a prefix or a part of it that no other step shares.
+Result<const ValohaiStep*> FindValohaiStep(const ValohaiProject& project, std::string_view name);
+Result<const ValohaiTask*> FindValohaiTask(const ValohaiProject& project, std::string_view name);
+
+/// The job that runs `step` as `request` says. The spec still lacks what CaptureInto adds.
+Result<JobSpec> MakeExecution(const ValohaiProject& project, std::string_view step, const ExecutionRequest& request,
+                              const Surroundings& around);
+/// One job for each execution of the task, each with an id and a directory of its own (request.root/0, /1, ...), at
+/// most 10,000. They share a group, whose cap is the task's batch size. Random draws depend on the task's seed alone.
+Result<std::vector<JobSpec>> MakeTask(const ValohaiProject& project, std::string_view task,
+                                      const ExecutionRequest& request, const Surroundings& around);
+
+/// The command with {parameters}, {parameter:NAME}, {parameter-value:NAME} and {source-path} filled; other braces stay.
+/// `values` holds the parameters that have one.
+std::string FillValohaiCommand(std::string_view command, const ValohaiStep& step,
+                               const std::map<std::string, std::vector<std::string>>& values);
+
+/// What `divvy explain valohai.yaml` prints.
+ScriptExplanation ExplainValohai(std::string_view text, std::string_view path);
+
+}  // namespace divvy::dialect

@@ -1,0 +1,308 @@
+#include "dialect/valohai/valohai.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace divvy::dialect {
+namespace valohai_test {
+
+constexpr std::string_view kExample = R"(- step:
+    name: single-gpu-experiment
+    image: tensorflow/tensorflow:latest-gpu
+    command:
+      - echo vis=$CUDA_VISIBLE_DEVICES; sleep 3
+    environment-variables:
+      - name: VH_GPUS
+        default: 1
+- step:
+    name: full-training
+    image: pytorch/pytorch:2.0.0-cuda11.7-cudnn8-runtime
+    command:
+      - echo vis=$CUDA_VISIBLE_DEVICES; sleep 3
+    environment-variables:
+      - name: VH_GPUS
+        default: 4
+)";
+
+Surroundings Around() {
+  Surroundings around;
+  around.now = TimeFromSeconds(1'700'000'000);
+  around.directory = "/home/ada/project";
+  around.home = "/home/ada";
+  around.user = "ada";
+  around.hostname = "gpu1";
+  return around;
+}
+
+/// A project of one step with these lines below its name, image and command.
+std::string Step(const std::string& lines, const std::string& command = "echo {parameters}") {
+  return "- step:\n    name: train\n    image: img\n    command:\n      - " + command + "\n" + lines;
+}
+
+Result<JobSpec> Execute(const std::string& text, const ExecutionRequest& request = {}, std::string_view step = "") {
+  auto project = ParseValohaiYaml(text, "valohai.yaml");
+  if (!project) return project.error();
+  return MakeExecution(*project, step.empty() ? project->steps.front().name : step, request, Around());
+}
+
+std::string FirstError(const std::string& text) {
+  auto project = ParseValohaiYaml(text, "valohai.yaml");
+  return project ? "" : project.error().message;
+}
+
+bool Holds(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+bool HasVariable(const JobSpec& spec, const std::string& variable) {
+  return std::count(spec.extra_environment.begin(), spec.extra_environment.end(), variable) == 1;
+}
+
+/// How the command of Step() comes out.
+std::string Command(const std::string& command, const std::string& lines, const ExecutionRequest& request = {}) {
+  auto spec = Execute(Step(lines, "|\n        " + command), request);
+  if (!spec) return spec.error().message;
+  auto at = spec->script.rfind("set -e\n");
+  std::string out = spec->script.substr(at + 7);
+  while (out.ends_with('\n')) out.pop_back();
+  return out;
+}
+
+TEST(Valohai, ReadsTheMixedExampleUnmodified) {
+  auto one = Execute(std::string(kExample), {}, "single-gpu-experiment");
+  ASSERT_TRUE(one) << one.error().message;
+  EXPECT_EQ(one->request.gpus, 1);
+  EXPECT_EQ(one->dialect, Dialect::kValohai);
+  EXPECT_TRUE(one->script.starts_with("#!/bin/bash\n"));
+  EXPECT_TRUE(Holds(one->script, "set -e\necho vis=$CUDA_VISIBLE_DEVICES; sleep 3\n"));
+  EXPECT_TRUE(HasVariable(*one, "VH_GPUS=1"));
+  auto four = Execute(std::string(kExample), {}, "full");
+  ASSERT_TRUE(four) << four.error().message;
+  EXPECT_EQ(four->request.gpus, 4);
+}
+
+TEST(Valohai, VariableOfTheCommandLineWinsOverTheDefault) {
+  ExecutionRequest request;
+  request.variables = {{"VH_GPUS", "4"}, {"SEED", "7"}};
+  auto spec = Execute(std::string(kExample), request, "single");
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->request.gpus, 4);
+  EXPECT_TRUE(HasVariable(*spec, "VH_GPUS=4"));
+  EXPECT_TRUE(HasVariable(*spec, "SEED=7"));
+}
+
+TEST(Valohai, WithoutVhGpusAStepGetsOneGpuAndZeroIsAllowed) {
+  EXPECT_EQ(Execute(Step(""))->request.gpus, 1);
+  ExecutionRequest none;
+  none.variables = {{"VH_GPUS", "0"}};
+  EXPECT_EQ(Execute(Step(""), none)->request.gpus, 0);
+  ExecutionRequest no_gpus_here;
+  no_gpus_here.default_gpus = 0;
+  EXPECT_EQ(Execute(Step(""), no_gpus_here)->request.gpus, 0);
+  EXPECT_EQ(Execute(Step("    resources: {devices: {nvidia.com/gpu: 2}}\n"))->request.gpus, 2);
+}
+
+TEST(Valohai, NamesTheLineAndTheNearestKeyOfAMistake) {
+  EXPECT_EQ(FirstError("- step:\n    name: train\n    command: x\n    image: i\n    imge: y\n"),
+            "valohai.yaml:5: step 'train': unknown key 'imge'; did you mean 'image'?");
+}
+
+TEST(Valohai, ParametersComeInDeclarationOrderAndQuoted) {
+  const std::string lines =
+      "    parameters:\n      - {name: lr, type: float, default: 0.1}\n      - {name: note, default: two words}\n"
+      "      - {name: epochs, type: integer, default: 3, pass-as: '-e {value}'}\n";
+  EXPECT_EQ(Command("python t.py {parameters}", lines), "python t.py --lr=0.1 '--note=two words' -e 3");
+  EXPECT_EQ(Command("python t.py {params}", lines), "python t.py --lr=0.1 '--note=two words' -e 3");
+  EXPECT_EQ(Command("t {parameter:epochs} {parameter-value:note}", lines), "t -e 3 'two words'");
+}
+
+TEST(Valohai, UnknownBracesStayForTheShell) {
+  const std::string lines = "    parameters:\n      - {name: lr, default: x}\n";
+  EXPECT_EQ(Command("echo ${HOME} ${parameters} {a,b} {\"k\": 1} {parameter:nope} {}", lines),
+            "echo ${HOME} ${parameters} {a,b} {\"k\": 1} {parameter:nope} {}");
+}
+
+TEST(Valohai, MultipleIsJoinedOrRepeated) {
+  const std::string lines =
+      "    parameters:\n      - {name: a, default: [x, y], multiple: separate}\n"
+      "      - {name: b, default: [1, 2], multiple: repeat, pass-as: '--{name} {v}'}\n"
+      "      - {name: c, optional: true, multiple: separate, multiple-separator: ':'}\n";
+  EXPECT_EQ(Command("t {parameters}", lines), "t --a=x,y --b 1 --b 2");
+  ExecutionRequest request;
+  request.parameters = {{"c", {"p", "q"}}, {"a", {}}};
+  EXPECT_EQ(Command("t {parameters}", lines, request), "t --b 1 --b 2 --c=p:q");
+}
+
+TEST(Valohai, FlagsEmitNothingWhenFalse) {
+  const std::string lines =
+      "    parameters:\n      - {name: fast, type: flag, default: true}\n      - {name: dry, type: flag}\n"
+      "      - {name: aug, type: flag, pass-true-as: '--aug', pass-false-as: '--no-aug'}\n";
+  EXPECT_EQ(Command("t {parameters}", lines), "t --fast --no-aug");
+  ExecutionRequest request;
+  request.parameters = {{"aug", {"true"}}, {"fast", {"false"}}, {"dry", {"yes"}}};
+  EXPECT_EQ(Command("t {parameters} {parameter-value:dry}", lines, request), "t --dry --aug true");
+}
+
+TEST(Valohai, SourcePathIsFilled) {
+  EXPECT_EQ(Command("cd {source-path}", "    source-path: models/a b\n"), "cd 'models/a b'");
+  EXPECT_EQ(Command("cd {source-path}", ""), "cd .");
+}
+
+TEST(Valohai, CommandsAreOneScriptThatStopsAtTheFirstFailure) {
+  auto spec = Execute(
+      "- step:\n    name: s\n    image: i\n    command:\n      - export A=1\n      - false && true\n      - echo $A\n");
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_TRUE(Holds(spec->script, "set -e\nexport A=1\nfalse && true\nvh_status\necho $A\n"));
+}
+
+TEST(Valohai, AShebangStaysFirst) {
+  auto shell = Execute("- step:\n    name: s\n    image: i\n    command: |\n      #!/bin/sh -x\n      echo hi\n");
+  ASSERT_TRUE(shell) << shell.error().message;
+  EXPECT_TRUE(shell->script.starts_with("#!/bin/sh -x\n")) << shell->script;
+  auto python =
+      Execute("- step:\n    name: s\n    image: i\n    command: |\n      #!/usr/bin/env python3\n      print(1)\n");
+  ASSERT_TRUE(python) << python.error().message;
+  EXPECT_TRUE(python->script.starts_with("#!/bin/bash\n"));
+  EXPECT_TRUE(Holds(python->script, "'VH_END_OF_COMMANDS'\n#!/usr/bin/env python3\nprint(1)\nVH_END_OF_COMMANDS\n"));
+}
+
+TEST(Valohai, AnExecutionSeesItsDirectoriesAndConfiguration) {
+  ExecutionRequest request;
+  request.execution_id = "11111111-2222-4333-8444-555555555555";
+  request.root = "/data/e1";
+  request.repository = "/data/e1/repository";
+  auto spec = Execute(
+      Step("    parameters:\n      - {name: lr, type: float, default: 1e-3}\n      - {name: n, default: 'a\"b'}\n"),
+      request);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->directory, "/data/e1/repository");
+  for (const char* variable :
+       {"VH_CONFIG_DIR=/data/e1/config", "VH_INPUTS_DIR=/data/e1/inputs", "VH_OUTPUTS_DIR=/data/e1/outputs",
+        "VH_REPOSITORY_DIR=/data/e1/repository", "VH_JOB_ID=exec-11111111-2222-4333-8444-555555555555",
+        "VH_EXECUTION_ID=11111111-2222-4333-8444-555555555555"}) {
+    EXPECT_TRUE(HasVariable(*spec, variable)) << variable;
+  }
+  EXPECT_EQ(spec->labels["valohai.parameters"], R"({"lr": 0.001, "n": "a\"b"})");
+  EXPECT_TRUE(Holds(spec->script, R"("valohai.execution-counter": '"${DIVVY_JOB_ID:-0}"', )")) << spec->script;
+}
+
+TEST(Valohai, InputsAreLinkedOrFetched) {
+  const std::string lines =
+      "    inputs:\n      - {name: data, default: [file:///srv/a.csv, more/b.csv, 'https://h.example/d/c.bin?x=1']}\n"
+      "      - {name: deep, default: /srv/x/y.csv, keep-directories: full}\n"
+      "      - {name: late, default: /srv/z, download: on-demand}\n";
+  auto spec = Execute(Step(lines));
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_TRUE(Holds(spec->script, "vh_link /srv/a.csv \"$VH_INPUTS_DIR\"/data/a.csv\n"));
+  EXPECT_TRUE(Holds(spec->script, "vh_link /home/ada/project/more/b.csv \"$VH_INPUTS_DIR\"/data/b.csv\n"));
+  EXPECT_TRUE(Holds(spec->script, "vh_fetch 'https://h.example/d/c.bin?x=1' \"$VH_INPUTS_DIR\"/data/c.bin\n"));
+  EXPECT_TRUE(Holds(spec->script, "\"$VH_INPUTS_DIR\"/deep/srv/x/y.csv\n"));
+  EXPECT_FALSE(Holds(spec->script, "vh_link /srv/z"));
+}
+
+TEST(Valohai, AStepIsFoundByPrefixAndPartOfItsName) {
+  auto project = ParseValohaiYaml(kExample, "valohai.yaml");
+  ASSERT_TRUE(project);
+  EXPECT_EQ((*FindValohaiStep(*project, "sing"))->name, "single-gpu-experiment");
+  EXPECT_EQ((*FindValohaiStep(*project, "TRAIN"))->name, "full-training");
+  EXPECT_TRUE(
+      Holds(FindValohaiStep(*project, "n").error().message, "could be the steps single-gpu-experiment, full-training"));
+  EXPECT_TRUE(
+      Holds(FindValohaiStep(*project, "zz").error().message, "there is no step 'zz'; there is single-gpu-experiment"));
+}
+
+TEST(Valohai, DurationsAreSumsOfPieces) {
+  EXPECT_EQ(*ParseValohaiDuration("90"), 90s);
+  EXPECT_EQ(*ParseValohaiDuration("1h 30m 5s"), 5405s);
+  EXPECT_EQ(*ParseValohaiDuration("2 Hours, 3 minutes"), 7380s);
+  EXPECT_EQ(*ParseValohaiDuration("1.5d"), 36h);
+  EXPECT_EQ(*ParseValohaiDuration("1w"), 168h);
+  for (const char* wrong : {"", "0", "0s", "-5", "5x", "h", "1h30", "1e30s"})
+    EXPECT_FALSE(ParseValohaiDuration(wrong)) << wrong;
+}
+
+TEST(Valohai, MergedMapsGiveTheirKeys) {
+  auto spec = Execute("- step: &base\n    name: a\n    image: i\n    command: x\n- step:\n    <<: *base\n    name: b\n",
+                      {}, "b");
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_TRUE(Holds(spec->script, "set -e\nx\n"));
+}
+
+TEST(Valohai, ReportsEveryProblemInOrderOfLines) {
+  auto reading = ReadValohaiYaml(
+      "- step:\n    name: a\n    image: i\n    command: 'echo {parameter:gone}'\n    nam: x\n- step:\n    name: a\n    "
+      "command: y\n",
+      "v.yaml");
+  std::vector<std::string> lines;
+  for (const auto& problem : reading.problems)
+    lines.push_back(std::to_string(problem.line) + (problem.is_warning ? "w" : "e"));
+  EXPECT_EQ(lines, (std::vector<std::string>{"2w", "5e", "7e", "7e"}));
+}
+
+TEST(ValohaiTask, AGridIsTheProductOfItsParameters) {
+  const std::string text =
+      Step(
+          "    parameters:\n      - {name: lr, type: float, default: 1}\n      - {name: n, type: integer, default: "
+          "1}\n") +
+      "- task:\n    name: sweep\n    step: train\n    type: Grid-Search\n    execution-batch-size: 2\n    parameters:\n"
+      "      - {name: lr, style: multiple, rules: {items: [0.1, 0.2]}}\n"
+      "      - {name: n, style: linear, rules: {start: 1, end: 5, step: 2}}\n";
+  auto project = ParseValohaiYaml(text, "valohai.yaml");
+  ASSERT_TRUE(project) << project.error().message;
+  ExecutionRequest request;
+  request.root = "/data/t";
+  request.execution_id = "11111111-2222-4333-8444-555555555555";
+  auto executions = MakeTask(*project, "sweep", request, Around());
+  ASSERT_TRUE(executions) << executions.error().message;
+  ASSERT_EQ(executions->size(), 6U);
+  EXPECT_TRUE(Holds((*executions)[0].script, "echo --lr=0.1 --n=1"));
+  EXPECT_TRUE(Holds((*executions)[5].script, "echo --lr=0.2 --n=5"));
+  EXPECT_TRUE(HasVariable((*executions)[5], "VH_OUTPUTS_DIR=/data/t/5/outputs"));
+  EXPECT_TRUE(HasVariable((*executions)[5], "VH_EXECUTION_ID=11111111-2222-4333-8444-000000000006"));
+  EXPECT_EQ((*executions)[5].group_limit, 2);
+}
+
+TEST(ValohaiTask, RandomDrawsAreTheSameEveryTimeAndStayInBounds) {
+  const std::string text =
+      Step("    parameters:\n      - {name: lr, type: float, default: 1}\n") +
+      "- task:\n    name: sweep\n    step: train\n    type: random_search\n    execution-count: 5\n    parameters:\n"
+      "      - {name: lr, style: random, rules: {min: 1, max: 2, seed: 7}}\n";
+  auto project = ParseValohaiYaml(text, "valohai.yaml");
+  ASSERT_TRUE(project) << project.error().message;
+  auto first = MakeTask(*project, "sweep", {}, Around()), second = MakeTask(*project, "sweep", {}, Around());
+  ASSERT_TRUE(first) << first.error().message;
+  ASSERT_EQ(first->size(), 5U);
+  for (std::size_t i = 0; i < 5; ++i) {
+    const std::string& text_i = (*first)[i].labels["valohai.parameters"];
+    EXPECT_EQ(text_i, (*second)[i].labels["valohai.parameters"]);
+    EXPECT_TRUE(text_i.starts_with("{\"lr\": 1.")) << text_i;
+  }
+  EXPECT_NE((*first)[0].labels["valohai.parameters"], (*first)[1].labels["valohai.parameters"]);
+}
+
+TEST(ValohaiTask, LogspaceReachesBothEnds) {
+  const std::string text = Step("    parameters:\n      - {name: lr, type: float, default: 1}\n") +
+                           "- task:\n    name: sweep\n    step: train\n    parameters:\n"
+                           "      - {name: lr, style: logspace, rules: {start: -3, end: -1, count: 3}}\n";
+  auto project = ParseValohaiYaml(text, "valohai.yaml");
+  ASSERT_TRUE(project) << project.error().message;
+  EXPECT_EQ(project->tasks[0].parameters[0].values, (std::vector<std::string>{"0.001", "0.01", "0.1"}));
+}
+
+TEST(Valohai, ValuesAreReadFromJsonAndYaml) {
+  auto values = ParseValohaiValues(R"({"lr": 0.1, "names": ["a", "b"]})", "p.json");
+  ASSERT_TRUE(values) << values.error().message;
+  EXPECT_EQ((*values)["lr"], std::vector<std::string>{"0.1"});
+  EXPECT_EQ((*values)["names"], (std::vector<std::string>{"a", "b"}));
+  EXPECT_FALSE(ParseValohaiValues("[1, 2]", "p.yaml"));
+}
+
+TEST(Valohai, ExplainShowsWhatAStepAsksForOrItsMistakes) {
+  auto good = ExplainValohai(kExample, "valohai.yaml");
+  EXPECT_FALSE(good.had_errors) << good.text;
+  EXPECT_TRUE(Holds(good.text, "step full-training\n  asks for      4 GPUs (VH_GPUS)\n")) << good.text;
+  auto bad = ExplainValohai("- step: {name: a}\n", "valohai.yaml");
+  EXPECT_TRUE(bad.had_errors);
+  EXPECT_TRUE(Holds(bad.text, "error: valohai.yaml:1: step 'a': needs the key 'image'")) << bad.text;
+}
+
+}  // namespace valohai_test
+}  // namespace divvy::dialect

@@ -1,0 +1,163 @@
+// Components of one ask: what is found is sound, and on small clusters it is found whenever there is a way, by an
+// oracle that tries them all.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <map>
+#include <set>
+
+#include "engine/core/place/placing.h"
+#include "engine/core/state/models.h"
+#include "engine/core/state/state.h"
+#include "engine/core/state/test_world.h"
+
+namespace divvy::core {
+namespace components_test {
+
+/// Nodes of two models, one kind each.
+Cluster TwoModels(const std::vector<std::pair<int, int>>& model_and_gpus) {
+  Cluster cluster{Rules()};
+  int index = 0;
+  for (const auto& [model, gpus] : model_and_gpus) {
+    NodeFacts facts = PlainNode(index, gpus);
+    facts.kind = facts.gpu_model = model;
+    facts.rack = static_cast<std::uint32_t>(1 + index / 2);
+    ++index;
+    cluster.AddNode(facts);
+  }
+  return cluster;
+}
+
+struct Wanted {
+  int gpus = 1;
+  int tasks = 1;
+  bool apart = false;
+  placement::ModelSet models = placement::kAnyModel;
+};
+
+Ask Of(const std::vector<Wanted>& wanted) {
+  Ask ask;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    TaskGroup group = GpuAsk(wanted[i].gpus, wanted[i].tasks).groups.front();
+    group.alternatives.front().models = wanted[i].models;
+    group.apart = wanted[i].apart;
+    group.component = static_cast<std::uint8_t>(i);
+    ask.groups.push_back(group);
+  }
+  return ask;
+}
+
+/// `is_proven`: nothing was found, and there is nothing.
+std::vector<Piece> Find(Cluster& cluster, const Ask& ask, bool* is_proven = nullptr) {
+  Placing placing(cluster.state(), At(0), At(0));
+  std::vector<Piece> pieces = placing.Find(ask, Duration(0), {}, true, kRootTeam, 0);
+  if (is_proven != nullptr) *is_proven = placing.is_proven() && pieces.empty();
+  return pieces;
+}
+
+/// Empty, or what is wrong with an answer.
+std::string Wrong(const Cluster& cluster, const Ask& ask, const std::vector<Piece>& pieces) {
+  std::map<NodeIndex, GpuMask> taken;
+  std::map<int, int> tasks;
+  std::map<int, std::set<NodeIndex>> nodes;
+  std::map<int, std::set<int>> models;
+  for (const Piece& piece : pieces) {
+    const TaskGroup& group = ask.groups[piece.group];
+    const Shape& shape = ShapeOf(ask, piece);
+    if ((taken[piece.node] & piece.gpus) != 0) return "a GPU twice";
+    taken[piece.node] = static_cast<GpuMask>(taken[piece.node] | piece.gpus);
+    if (__builtin_popcount(piece.gpus) != shape.gpus) return "another number of GPUs";
+    if (((shape.models >> cluster.node(piece.node).kind) & 1) == 0) return "on another model";
+    tasks[piece.group] += 1;
+    if (!nodes[piece.group].insert(piece.node).second && group.apart) return "two that are apart on one node";
+    if (shape.gpus > 0) models[piece.group].insert(cluster.node(piece.node).gpu_model);
+  }
+  for (std::size_t i = 0; i < ask.groups.size(); ++i) {
+    if (tasks[static_cast<int>(i)] != ask.groups[i].least) return "another number of tasks";
+    if (ask.groups[i].least > 1 && models[static_cast<int>(i)].size() > 1) return "a component on two models";
+  }
+  return "";
+}
+
+/// Whether there is any way at all, tried task by task.
+bool IsPossible(const Cluster& cluster, const std::vector<Wanted>& wanted, std::vector<int>& free, std::size_t at,
+                int task, std::set<NodeIndex>& own, int model) {
+  if (at == wanted.size()) return true;
+  const Wanted& one = wanted[at];
+  if (task == one.tasks) {
+    std::set<NodeIndex> none;
+    return IsPossible(cluster, wanted, free, at + 1, 0, none, -1);
+  }
+  for (NodeIndex node = 0; node < cluster.node_count(); ++node) {
+    const int its = cluster.node(node).gpu_model;
+    if (free[node] < one.gpus || ((one.models >> its) & 1) == 0 || (one.apart && own.contains(node))) continue;
+    if (one.gpus > 0 && model >= 0 && its != model) continue;
+    const bool is_new = own.insert(node).second;
+    free[node] -= one.gpus;
+    const bool can = IsPossible(cluster, wanted, free, at, task + 1, own, one.gpus > 0 ? its : model);
+    free[node] += one.gpus;
+    if (is_new) own.erase(node);
+    if (can) return true;
+  }
+  return false;
+}
+
+TEST(ComponentsOfAsk, AreFoundWheneverThereIsAWayOnSmallClusters) {
+  int possible = 0;
+  int impossible = 0;
+  int missed = 0;
+  int proven = 0;
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    Draws draws(seed);
+    std::vector<std::pair<int, int>> nodes;
+    for (int i = 2 + draws.Below(3); i > 0; --i) {
+      const int model = draws.Below(2);
+      nodes.emplace_back(model, 1 + draws.Below(4));
+    }
+    std::vector<Wanted> wanted;
+    for (int i = 2 + draws.Below(2); i > 0; --i) {
+      Wanted one;
+      one.gpus = 1 + draws.Below(3);
+      one.tasks = 1 + draws.Below(2);
+      one.apart = draws.Below(2) == 0;
+      const int models = draws.Below(3);
+      if (models > 0) one.models = placement::ModelSet{1} << (models - 1);
+      wanted.push_back(one);
+    }
+    Cluster cluster = TwoModels(nodes);
+    const Ask ask = Of(wanted);
+    bool is_proven = false;
+    const std::vector<Piece> pieces = Find(cluster, ask, &is_proven);
+    if (!pieces.empty()) {
+      ASSERT_EQ(Wrong(cluster, ask, pieces), "") << "seed " << seed;
+    }
+    std::vector<int> free;
+    for (const auto& [model, gpus] : nodes) free.push_back(gpus);
+    std::set<NodeIndex> own;
+    const bool can = IsPossible(cluster, wanted, free, 0, 0, own, -1);
+    (can ? possible : impossible) += 1;
+    ASSERT_TRUE(can || pieces.empty()) << "seed " << seed;
+    missed += can && pieces.empty();
+    ASSERT_FALSE(can && is_proven) << "seed " << seed;
+    proven += is_proven;
+    // Nothing is left behind.
+    ASSERT_EQ(cluster.CheckInvariants(), "") << "seed " << seed;
+  }
+  EXPECT_GT(possible, 500);
+  EXPECT_GT(impossible, 500);
+  EXPECT_GT(proven, 500) << "of " << impossible;
+  EXPECT_LE(missed * 200, possible) << missed << " of " << possible << " that are possible were not found";
+}
+
+TEST(ComponentsOfAsk, SayWhichOneIsWhich) {
+  Cluster cluster = TwoModels({{0, 2}, {1, 4}});
+  const std::vector<Piece> pieces = Find(cluster, Of({{1, 2, false, 2}, {2, 1, false, 1}}));
+  ASSERT_EQ(pieces.size(), 3U);
+  EXPECT_EQ(pieces[0].group, 0);
+  EXPECT_EQ(pieces[0].node, 1U);
+  EXPECT_EQ(pieces[2].group, 1);
+  EXPECT_EQ(pieces[2].node, 0U);
+}
+
+}  // namespace components_test
+}  // namespace divvy::core

@@ -1,0 +1,262 @@
+#include "engine/core/cycle/give_back.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <optional>
+#include <tuple>
+
+#include "engine/core/cycle/pass.h"
+#include "engine/core/cycle/resize.h"
+#include "engine/core/cycle/take_back_rights.h"
+#include "engine/core/cycle/take_back_trial.h"
+#include "engine/core/place/caps.h"
+#include "engine/core/place/claims.h"
+#include "engine/core/place/placing.h"
+
+namespace divvy::core {
+namespace {
+
+/// Sets of one taker that are tried, the best first.
+constexpr std::size_t kMostTried = 64;
+
+struct Head {
+  Key key;
+  ClassIndex job_class = 0;
+  Place place;
+  static bool Later(const Head& a, const Head& b) { return b.key < a.key; }
+};
+
+/// GPUs that one taker could have.
+struct Choice {
+  int asked = 0;
+  int jobs = 0;
+  std::array<int, placement::kMaxGpus> kept{};  // Negative: so many from the one that grew last, from the next ...
+  int worst_pair = 0;                           // Negative, as the sum is: more is better.
+  int sum_of_pairs = 0;
+  GpuMask gpus = 0;
+  friend auto operator<=>(const Choice&, const Choice&) = default;
+};
+
+class Asker {
+ public:
+  Asker(Cluster& cluster, std::vector<Surplus> surplus, Time now)
+      : cluster_(cluster), state_(cluster.state()), surplus_(std::move(surplus)), now_(now) {
+    std::stable_sort(surplus_.begin(), surplus_.end(), [](const Surplus& a, const Surplus& b) {
+      return std::tuple(b.grown, a.job) < std::tuple(a.grown, b.job);
+    });
+    if (surplus_.size() > placement::kMaxGpus) surplus_.resize(placement::kMaxGpus);
+  }
+
+  std::vector<GiveBack> Run() {
+    std::vector<Head> heads;
+    for (ClassIndex index = 0; index < state_.classes.size(); ++index) {
+      const JobClass& job_class = state_.classes[index];
+      if (job_class.line.empty() || !job_class.wants_gpu) continue;
+      const Place& place = job_class.line.At(job_class.line.begin()).place;
+      heads.push_back({state_.KeyAt(index, place, now_), index, place});
+    }
+    std::make_heap(heads.begin(), heads.end(), Head::Later);
+    for (int looked = 0; !heads.empty() && looked < kMostAskers && HasAny(); ++looked) {
+      std::pop_heap(heads.begin(), heads.end(), Head::Later);
+      Head head = heads.back();
+      heads.pop_back();
+      const PromiseSlot* slot = SlotOf(state_, head.place.id);
+      const bool is_served = (slot != nullptr && slot->promise.is_claim) || Serve(head);
+      if (!is_served) continue;
+      const Line& line = state_.classes[head.job_class].line;
+      const Line::Position next = line.Next(line.LowerBound(head.place));
+      if (line.IsEnd(next)) continue;
+      head.place = line.At(next).place;
+      head.key = state_.KeyAt(head.job_class, head.place, now_);
+      heads.push_back(std::move(head));
+      std::push_heap(heads.begin(), heads.end(), Head::Later);
+    }
+    return std::move(given_);
+  }
+
+ private:
+  bool HasAny() const {
+    return std::any_of(surplus_.begin(), surplus_.end(), [](const Surplus& one) { return one.most > 0; });
+  }
+
+  /// Something could be had for the job, sooner than what it is promised.
+  bool IsWorthALook(const Head& head) const {
+    const ClassKey& key = state_.classes[head.job_class].key;
+    const Ask& ask = state_.asks[key.ask];
+    if (ask.groups.size() != 1 || ask.groups.front().least != 1) return false;
+    if (!ask.groups.front().alternatives.front().is_whole()) return false;
+    if (BarrierOf(state_, head.job_class).could_never_run) return false;
+    // Nobody ends for it; within a cap on GPUs there may be room once some are given back.
+    if (std::any_of(key.caps.begin(), key.caps.end(), [&](CapIndex cap) { return RefusesJobs(state_.caps[cap]); }))
+      return false;
+    const PromiseSlot* slot = SlotOf(state_, head.place.id);
+    return slot == nullptr || slot->promise.start > AddSaturating(now_, state_.rules.grace);
+  }
+
+  // A claim lasts until it is given back, and as long no start at a later time can be promised on its node
+  // (Placing::ClaimsStand): who is promised one and stands before this job would lose it.
+  bool PassesAPromise(const Head& head) const {
+    return std::any_of(state_.promises.begin(), state_.promises.end(), [&](const PromiseSlot& slot) {
+      const Promise& promise = slot.promise;
+      const bool has_date = !promise.is_claim && promise.start != kNever && promise.entry != head.place.id;
+      if (!has_date || !(slot.key < head.key)) return false;
+      return std::any_of(promise.pieces.begin(), promise.pieces.end(), [&](const Piece& piece) {
+        return std::any_of(surplus_.begin(), surplus_.end(), [&](const Surplus& one) {
+          return one.most > 0 && cluster_.running(one.job)->pieces.front().node == piece.node;
+        });
+      });
+    });
+  }
+
+  bool Serve(const Head& head) {
+    if (!IsWorthALook(head) || PassesAPromise(head)) return false;
+    std::vector<NodeIndex> nodes;
+    for (const Surplus& one : surplus_) {
+      const NodeIndex node = cluster_.running(one.job)->pieces.front().node;
+      if (one.most > 0 && std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
+    }
+    std::sort(nodes.begin(), nodes.end());
+    LiftedHolds own(state_, head.place.id);
+    for (const NodeIndex node : nodes) {
+      std::vector<Choice> choices = ChoicesOn(node, head);
+      std::sort(choices.begin(), choices.end());
+      if (choices.size() > kMostTried) choices.resize(kMostTried);
+      for (const Choice& choice : choices) {
+        const auto shifts = ShiftsFor(head, node, choice.gpus);
+        if (!shifts) continue;
+        own.Forget();
+        core::Apply(state_, *shifts);
+        Apply(head, node, choice.gpus);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  const Shape& ShapeOf(const Head& head) const {
+    return state_.asks[state_.classes[head.job_class].key.ask].groups.front().alternatives.front();
+  }
+
+  /// Of those that the job has, and was not asked for.
+  GpuMask Own(const Surplus& one, NodeIndex node) const {
+    const core::Run& run = *cluster_.running(one.job);
+    if (one.most <= 0 || run.pieces.front().node != node) return 0;
+    return static_cast<GpuMask>(GpusOf(run) & ~AskedOf(run));
+  }
+
+  // Every set of GPUs that are free or surplus, with at least one that is to be asked for.
+  std::vector<Choice> ChoicesOn(NodeIndex index, const Head& head) const {
+    const Node& node = state_.nodes[index];
+    const Shape& shape = ShapeOf(head);
+    const Ask& ask = state_.asks[state_.classes[head.job_class].key.ask];
+    std::array<GpuMask, placement::kMaxGpus> own{};
+    GpuMask pool = 0;
+    for (std::size_t i = 0; i < surplus_.size(); ++i) {
+      own[i] = static_cast<GpuMask>(Own(surplus_[i], index) & ~node.blocked);
+      pool = static_cast<GpuMask>(pool | own[i]);
+    }
+    GpuMask usable = pool;
+    for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
+      const auto bit = static_cast<GpuMask>(1u << gpu);
+      if (node.state.free_parts[static_cast<std::size_t>(gpu)] >= placement::kGpuParts)
+        usable = static_cast<GpuMask>(usable | bit);
+      const int kind = node.is_mixed() ? node.facts.gpu_kinds[static_cast<std::size_t>(gpu)] : node.facts.kind;
+      if (((shape.models >> kind) & 1) == 0) usable = static_cast<GpuMask>(usable & ~bit);
+    }
+    std::vector<Choice> choices;
+    if (std::popcount(usable) < shape.gpus) return choices;
+    const GpuTopology* topology = node.facts.topology.get();
+    const bool is_picky = topology != nullptr && !topology->is_uniform();
+    for (std::uint32_t set = usable; set != 0; set = (set - 1) & usable) {
+      const auto gpus = static_cast<GpuMask>(set);
+      if (std::popcount(gpus) != shape.gpus || (gpus & pool) == 0) continue;
+      Choice choice;
+      choice.gpus = gpus;
+      bool is_allowed = true;
+      for (std::size_t i = 0; i < surplus_.size() && is_allowed; ++i) {
+        const int count = std::popcount(static_cast<GpuMask>(gpus & own[i]));
+        choice.asked += count;
+        choice.jobs += count > 0 ? 1 : 0;
+        choice.kept[i] = -count;
+        is_allowed = count <= surplus_[i].most;
+      }
+      if (is_allowed && is_picky) {
+        const GpuSet all = GpuSet::FromBits(gpus);
+        is_allowed = !ask.requires_topology || topology->Satisfies(all, ask.topology);
+        choice.worst_pair = -topology->WorstPair(all);
+        choice.sum_of_pairs = -topology->SumOfPairs(all);
+      }
+      if (is_allowed) choices.push_back(choice);
+    }
+    return choices;
+  }
+
+  std::vector<GiveBack::Part> PartsOf(NodeIndex node, GpuMask gpus) const {
+    std::vector<GiveBack::Part> parts;
+    for (const Surplus& one : surplus_) {
+      const auto part = static_cast<GpuMask>(Own(one, node) & gpus);
+      if (part != 0) parts.push_back({one.job, part});
+    }
+    return parts;
+  }
+
+  // Whether it starts there once they are given back, and which holds move for that. Nobody knows when that is, so it
+  // must delay no promise whenever it starts: its time limit does not help.
+  std::optional<std::vector<Shift>> ShiftsFor(const Head& head, NodeIndex node, GpuMask gpus) {
+    const ClassKey& key = state_.classes[head.job_class].key;
+    const std::vector<GiveBack::Part> parts = PartsOf(node, gpus);
+    std::vector<Loss> losses;
+    std::vector<CapLoss> cap_losses;
+    Trial trial(state_);
+    for (const GiveBack::Part& part : parts) {
+      const core::Run& run = *cluster_.running(part.job);
+      Piece piece = run.pieces.front();
+      Shape shape = core::ShapeOf(state_.ask_of(run), piece);
+      trial.Remove(part.job, piece, shape);
+      piece.gpus = static_cast<GpuMask>(piece.gpus & ~part.gpus);
+      shape.gpus = static_cast<std::int16_t>(std::popcount(piece.gpus));
+      trial.Add(part.job, piece, shape);
+      losses.push_back({state_.classes[run.job_class].key.team,
+                        std::int64_t{placement::kGpuParts} * std::popcount(part.gpus), run.priority});
+      cap_losses.push_back({run.job_class, losses.back().parts});
+    }
+    if (!FitsItsCaps(state_, head.job_class, cap_losses)) return std::nullopt;
+    if (state_.teams.has_rules() && !Rights(state_).FitsItsTeams(head.job_class, losses)) return std::nullopt;
+    const Ask& ask = state_.asks[key.ask];
+    return core::ShiftsFor(state_, ask, {node, gpus, 0, 0}, Length(Duration(0)), key.team, key.user, now_);
+  }
+
+  void Apply(const Head& head, NodeIndex node, GpuMask gpus) {
+    GiveBack given{head.place.id, PartsOf(node, gpus)};
+    for (const GiveBack::Part& part : given.parts) {
+      const core::Run& run = *cluster_.running(part.job);
+      const auto asked = static_cast<GpuMask>(AskedOf(run) | part.gpus);
+      Resize(cluster_, part.job, GpusOf(run), asked, now_);
+      for (Surplus& one : surplus_) {
+        if (one.job == part.job) one.most -= std::popcount(part.gpus);
+      }
+    }
+    Claim(state_, now_, head.key, head.job_class, head.place.id, {{node, gpus, 0, 0}}, kNever);
+    given_.push_back(std::move(given));
+  }
+
+  Cluster& cluster_;
+  Cluster::State& state_;
+  std::vector<Surplus> surplus_;
+  Time now_;
+  std::vector<GiveBack> given_;
+};
+
+}  // namespace
+
+std::vector<GiveBack> AskBack(Cluster& cluster, std::vector<Surplus> surplus, Time now) {
+  std::erase_if(surplus, [&](const Surplus& one) {
+    const core::Run* run = cluster.running(one.job);
+    return one.most <= 0 || run == nullptr || run->is_leaving;
+  });
+  if (surplus.empty()) return {};
+  return Asker(cluster, std::move(surplus), now).Run();
+}
+
+}  // namespace divvy::core

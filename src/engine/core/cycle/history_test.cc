@@ -1,0 +1,493 @@
+// Random histories on random clusters. After each decision: the invariants hold, a second one changes nothing, a look
+// at everybody starts nobody whom a look at what changed did not start; no promise is put off without a cause; teams,
+// caps and bookings are kept to; and at last everything has run.
+//
+// DIVVY_SEEDS=first..last looks at those seeds instead of the usual few; DIVVY_DUMP=FILE writes every plan into a file,
+// which has to be the same from every compiler (scripts/determinism). So no two draws are arguments of one call: which
+// of them comes first is the compiler's choice.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "engine/core/place/caps.h"
+#include "engine/core/state/state.h"
+#include "engine/core/state/test_world.h"
+
+namespace divvy::core {
+namespace history_test {
+
+using std::chrono::minutes;
+
+struct Kind {
+  bool is_calm = false;  // Everybody has a limit and keeps to it, nodes stay, nobody has a priority.
+  bool has_teams = false;
+  bool has_bookings = false;
+  bool has_gpu_caps = false;
+  bool has_components = false;
+};
+
+std::string TextOf(const std::vector<Piece>& pieces) {
+  std::ostringstream out;
+  for (const Piece& piece : pieces) out << " " << piece.node << "/" << std::hex << piece.gpus << std::dec;
+  return out.str();
+}
+
+std::string TextOf(const std::vector<Promise>& promises, Time now) {
+  std::ostringstream out;
+  for (const Promise& promise : promises) {
+    out << "promise " << promise.entry.value() << " ";
+    if (promise.start == kNever) out << "drains";
+    else out << (promise.start - now).count();
+    out << TextOf(promise.pieces) << "\n";
+  }
+  return out.str();
+}
+
+std::string TextOf(const Plan& plan, Time now) {
+  std::ostringstream out;
+  for (const Start& start : plan.starts) {
+    out << "start " << start.job.value() << " of " << start.entry.value() << TextOf(start.pieces) << " passes "
+        << start.passed.value() << "\n";
+  }
+  for (const Growth& growth : plan.growths) out << "growth " << growth.job.value() << TextOf(growth.pieces) << "\n";
+  if (plan.next_wakeup == kNever) out << "sleeps\n";
+  else out << "wakes " << (plan.next_wakeup - now).count() << "\n";
+  return out.str();
+}
+
+class History {
+ public:
+  History(std::uint64_t seed, Kind kind) : draws_(seed), kind_(kind), cluster_(MakeRandomCluster()) {
+    cap_ = cluster_.AddCap("group", 1 + draws_.Below(4));
+    if (kind_.has_gpu_caps) MakeGpuCaps();
+    if (kind_.has_teams) MakeTeams();
+    for (int i = 0; i < 6; ++i) asks_.push_back(RandomAsk());
+  }
+
+  /// Empty, or what went wrong.
+  std::string Run(int steps) {
+    for (int step = 0; step < steps; ++step) {
+      const int next = now_ + draws_.Below(300);
+      if (kind_.is_calm) {
+        if (std::string wrong = GoTo(next); !wrong.empty()) return "step " + std::to_string(step) + ": " + wrong;
+      }
+      now_ = next;
+      Happen();
+      if (std::string wrong = Decide(); !wrong.empty()) return "step " + std::to_string(step) + ": " + wrong;
+    }
+    return RunOut();
+  }
+
+  const std::string& dump() const { return dump_; }
+
+ private:
+  Cluster MakeRandomCluster() {
+    Rules rules;
+    rules.order = kind_.is_calm ? Order::kFifo : static_cast<Order>(draws_.Below(4));
+    rules.escalate_after = minutes(1 + draws_.Below(60));
+    if (rules.order == Order::kFifo && !kind_.is_calm && draws_.Below(3) == 0) rules.backfill = Backfill::kNone;
+    nodes_ = 1 + draws_.Below(6);
+    Cluster cluster = MakeCluster(nodes_, 1 << draws_.Below(4), rules);
+    if (draws_.Below(2) == 0) cluster.SetScorer(placement::MakeScorer("pack", {}, 0, {}));
+    return cluster;
+  }
+
+  // Decides at every end and wake-up on the way: nobody is seen to end late.
+  std::string GoTo(int until) {
+    while (true) {
+      int next = wakeup_ == kNever ? until : static_cast<int>((wakeup_ - At(0)) / std::chrono::seconds(1));
+      for (const auto& [id, end] : ends_) next = std::min(next, end);
+      if (next >= until) return "";
+      now_ = std::max(next, now_);
+      EndDue();
+      if (std::string wrong = Decide(); !wrong.empty()) return wrong;
+    }
+  }
+
+  void MakeTeams() {
+    std::vector<TeamSpec> specs;
+    const int count = 2 + draws_.Below(4);
+    for (int i = 0; i < count; ++i) {
+      TeamSpec spec;
+      spec.name = "team " + std::to_string(i);
+      spec.parent = static_cast<TeamIndex>(draws_.Below(i + 1));
+      if (draws_.Below(2) == 0) spec.quota_parts = placement::kGpuParts * (1 + draws_.Below(6));
+      if (draws_.Below(3) == 0) spec.limit_parts = placement::kGpuParts * (2 + draws_.Below(8));
+      spec.weight = static_cast<std::uint64_t>(1 + draws_.Below(3));
+      specs.push_back(spec);
+    }
+    teams_ = count;
+    cluster_.teams().Reset(std::move(specs));
+    cluster_.RecountTeams(At(now_));
+  }
+
+  // Of a group, and of each user; some count jobs as well.
+  void MakeGpuCaps() {
+    for (int i = 0; i < 4; ++i) {
+      const std::int64_t parts = RandomGpuCap();
+      const int jobs = draws_.Below(4) == 0 ? 1 + draws_.Below(4) : 0;
+      gpu_caps_.push_back(cluster_.AddCap("cap " + std::to_string(i), jobs, parts));
+    }
+  }
+  std::int64_t RandomGpuCap() { return placement::kGpuParts / 2 * (1 + draws_.Below(16)); }
+
+  Ask RandomGpuAsk() {
+    const int tasks = 1 + (draws_.Below(3) == 0 ? draws_.Below(3) : 0);
+    return GpuAsk(draws_.Below(5), tasks);
+  }
+
+  Ask RandomComponents() {
+    Ask ask;
+    const int count = 2 + draws_.Below(2);
+    for (int i = 0; i < count; ++i) {
+      Ask one = draws_.Below(4) == 0 ? ShareAsk(1000 * (1 + draws_.Below(9))) : RandomGpuAsk();
+      one.groups.front().apart = draws_.Below(2) == 0;
+      one.groups.front().component = static_cast<std::uint8_t>(i);
+      ask.groups.push_back(one.groups.front());
+    }
+    return ask;
+  }
+
+  Ask RandomAsk() {
+    if (kind_.has_components && draws_.Below(2) == 0) return RandomComponents();
+    Ask ask = draws_.Below(4) == 0 ? ShareAsk(1000 * (1 + draws_.Below(9))) : RandomGpuAsk();
+    if (draws_.Below(3) == 0) ask.together = static_cast<Together>(draws_.Below(4));
+    ask.requires_together = draws_.Below(3) == 0;
+    if (draws_.Below(5) == 0 && !kind_.is_calm) ask.groups.front().most += 2;
+    return ask;
+  }
+
+  void Happen() {
+    EndDue();
+    for (int i = draws_.Below(4); i > 0; --i) Arrive();
+    if (draws_.Below(12) == 0 && !waiting_.empty()) {
+      const JobId id = waiting_.begin()->first;
+      cluster_.Remove(id, At(now_));
+      waiting_.erase(id);
+    }
+    if (kind_.has_bookings && draws_.Below(10) == 0) Book();
+    if (kind_.has_gpu_caps && draws_.Below(15) == 0) {
+      const std::int64_t parts = draws_.Below(4) == 0 ? 0 : RandomGpuCap();
+      const int jobs = draws_.Below(3);
+      cluster_.SetCap(gpu_caps_[static_cast<std::size_t>(draws_.Below(4))], jobs, parts);
+    }
+    if (kind_.is_calm) return;
+    if (draws_.Below(20) == 0) {
+      const bool is_open = draws_.Below(3) != 0;
+      const auto usable = static_cast<GpuMask>(draws_.Next());
+      cluster_.SetUsable(static_cast<NodeIndex>(draws_.Below(nodes_)), usable, is_open);
+    }
+    if (draws_.Below(15) == 0 && !ends_.empty()) {
+      cluster_.SetEnd(ends_.begin()->first, draws_.Below(4) == 0 ? kNever : At(now_ + 1 + draws_.Below(3000)));
+    }
+  }
+
+  void Arrive() {
+    Duration limit = minutes(1 + draws_.Below(90));
+    if (!kind_.is_calm && draws_.Below(2) != 0) limit = Duration(0);
+    Job job = MakeJob(cluster_, next_id_, asks_[static_cast<std::size_t>(draws_.Below(6))], At(now_), limit);
+    if (!kind_.is_calm) {
+      job.priority = draws_.Below(10) == 0 ? draws_.Below(3) : 0;
+      if (draws_.Below(8) == 0) job.begin = At(now_ + draws_.Below(900));
+      if (draws_.Below(6) == 0) job.caps = {cap_};
+      if (draws_.Below(4) == 0) job.predicted = minutes(1 + draws_.Below(50));
+    }
+    if (draws_.Below(6) == 0) job.count = static_cast<std::uint32_t>(1 + draws_.Below(5));
+    if (teams_ > 0) job.team = static_cast<TeamIndex>(draws_.Below(teams_ + 1));
+    if (draws_.Below(3) == 0) job.preemptible = Preemptible::kRequeue;
+    job.user = static_cast<UserIndex>(draws_.Below(3));
+    if (kind_.has_gpu_caps) {
+      if (draws_.Below(3) == 0) job.caps.push_back(gpu_caps_.front());
+      if (draws_.Below(4) != 0) job.caps.push_back(gpu_caps_[1 + job.user]);
+    }
+    waiting_[job.id] = {now_, cluster_.waiting_count()};
+    next_id_ += job.count + 1;
+    cluster_.Put(job, At(now_));
+  }
+
+  void Book() {
+    Booking booking;
+    booking.id = ++bookings_;
+    booking.ask = cluster_.Know(GpuAsk(1 + draws_.Below(2)));
+    if (teams_ > 0 && draws_.Below(2) == 0) booking.team = static_cast<TeamIndex>(1 + draws_.Below(teams_));
+    else booking.user = static_cast<UserIndex>(draws_.Below(3));
+    booking.from = At(now_ + draws_.Below(2000));
+    booking.until = booking.from + minutes(5 + draws_.Below(60));
+    if (const auto booked = cluster_.Book(booking, At(now_))) dump_ += "booked" + TextOf(booked->pieces) + "\n";
+  }
+
+  void EndDue() {
+    for (auto at = ends_.begin(); at != ends_.end();) {
+      if (at->second > now_) {
+        ++at;
+        continue;
+      }
+      cluster_.Finish(at->first, At(now_));
+      at = ends_.erase(at);
+    }
+  }
+
+  std::string Decide() {
+    const Time now = At(now_);
+    const std::vector<CapUse> held = HeldOfCaps();
+    const Plan plan = cluster_.Decide(now);
+    const std::string text = TextOf(plan, now) + TextOf(cluster_.promises(), now);
+    dump_ += text;
+    trail_ = std::move(last_) + "--- at " + std::to_string(now_) + "\n" + text;
+    last_ = "--- at " + std::to_string(now_) + "\n" + text;
+    wakeup_ = plan.next_wakeup;
+    if (std::string wrong = BeginAll(plan); !wrong.empty()) return wrong;
+    if (std::string wrong = cluster_.CheckInvariants(); !wrong.empty()) return wrong;
+    if (std::string wrong = CheckTeams(); !wrong.empty()) return wrong;
+    if (std::string wrong = CheckCaps(held); !wrong.empty()) return wrong + "\n" + text;
+    if (std::string wrong = CheckBookings(); !wrong.empty()) return wrong;
+    if (kind_.is_calm) {
+      if (std::string wrong = CheckPromises(plan); !wrong.empty()) return wrong;
+    }
+    const std::string before = TextOf(cluster_.promises(), now);
+    const Plan again = cluster_.Decide(now);
+    if (!again.starts.empty()) return "a second decision:\n" + TextOf(again, now) + trail_;
+    if (TextOf(cluster_.promises(), now) != before) {
+      return "a second decision moves promises:\n" + before + "---\n" + TextOf(cluster_.promises(), now);
+    }
+    Cluster copy = cluster_.Copy();
+    const Plan anew = copy.DecideAnew(now);
+    if (!anew.starts.empty()) return "a look at everybody:\n" + TextOf(anew, now) + trail_;
+    return "";
+  }
+
+  std::string Begin(const Start& start) {
+    const core::Run* run = cluster_.running(start.job);
+    int end = now_ + 1 + draws_.Below(4000);
+    const auto at = waiting_.find(start.entry);
+    if (run->end != kNever && (kind_.is_calm || draws_.Below(4) != 0)) {
+      const Duration limit = run->end - At(now_);
+      end = std::min(end, now_ + static_cast<int>(limit / std::chrono::seconds(1)));
+    }
+    ends_[start.job] = end;
+    if (kind_.is_calm && !kind_.has_bookings && !kind_.has_teams) {
+      // Each of those ahead runs 90 minutes at most, and so does what ran when it came.
+      const auto bound = static_cast<std::int64_t>(at->second.ahead + 2) * 5400;
+      if (now_ - at->second.since > bound + 5 * 5400) return "job " + std::to_string(start.job.value()) + " starved";
+    }
+    return "";
+  }
+
+  // Members of an array may start together: who has left is known only after all of a plan's starts.
+  std::string BeginAll(const Plan& plan) {
+    for (const Start& start : plan.starts) {
+      if (std::string wrong = Begin(start); !wrong.empty()) return wrong;
+    }
+    for (const Start& start : plan.starts) {
+      if (!cluster_.is_waiting(start.entry)) waiting_.erase(start.entry);
+      promised_.erase(start.entry);  // What the next member of an array is promised is another promise.
+    }
+    return "";
+  }
+
+  std::string CheckTeams() const {
+    const Teams& teams = cluster_.teams();
+    for (TeamIndex team = 1; team < teams.size(); ++team) {
+      const TeamSpec& spec = teams.spec(team);
+      if (spec.limit_parts != kNoBound && teams.running(team) > spec.limit_parts)
+        return spec.name + " is over its limit";
+      if (spec.quota_parts != kNoBound && teams.firm(team) > spec.quota_parts) return spec.name + " is over its quota";
+    }
+    return "";
+  }
+
+  std::vector<CapUse> HeldOfCaps() const {
+    std::vector<CapUse> held;
+    for (const Cap& cap : cluster_.state().caps) held.push_back({cap.running, cap.parts});
+    return held;
+  }
+
+  // One that was lowered below what is held takes nobody else in.
+  std::string CheckCaps(const std::vector<CapUse>& before) const {
+    const std::vector<CapUse> after = HeldOfCaps();
+    for (CapIndex index = 0; index < after.size(); ++index) {
+      const Cap& cap = cluster_.state().caps[index];
+      if (cap.limit > 0 && after[index].jobs > std::max<std::int64_t>(before[index].jobs, cap.limit))
+        return cap.name + " runs more jobs than it may";
+      if (cap.parts_limit > 0 && after[index].parts > std::max(before[index].parts, cap.parts_limit))
+        return cap.name + " holds more GPUs than it may";
+    }
+    return "";
+  }
+
+  // In a calm history nobody is left on what is booked, and only those it was made for start there.
+  std::string CheckBookings() const {
+    const Cluster::State& state = cluster_.state();
+    for (const Booking& booking : state.bookings) {
+      if (booking.from > At(now_) || booking.until <= At(now_)) continue;
+      for (const Piece& piece : booking.pieces) {
+        for (const RunPiece& one : state.nodes[piece.node].pieces) {
+          if ((one.gpus & piece.gpus) == 0) continue;
+          const ClassKey& key = state.classes[state.running.at(one.job).job_class].key;
+          const bool is_theirs = booking.user ? *booking.user == key.user : booking.team == key.team;
+          const bool came_later = one.started >= booking.from;
+          if (!is_theirs && (kind_.is_calm || came_later)) {
+            return "job " + std::to_string(one.job.value()) + " runs on what is booked";
+          }
+        }
+      }
+    }
+    return "";
+  }
+
+  // First come, first served, everybody keeps to the limit: a promise is never put off but by who came before, who
+  // starts, or is promised to start, as soon as it fits, wherever that is.
+  std::string CheckPromises(const Plan& plan) {
+    std::map<JobId, Promised> promised;
+    std::optional<JobId> first_moved;
+    for (const Promise& promise : cluster_.promises()) {
+      const auto before = promised_.find(promise.entry);
+      const bool is_late = before != promised_.end() && promise.start > before->second.start;
+      const bool has_cause = HasStartedBefore(promise.entry, plan) || (first_moved && *first_moved < promise.entry);
+      if (is_late && !kind_.has_bookings && !kind_.has_teams && !has_cause) {
+        return "the start of job " + std::to_string(promise.entry.value()) + " was put off\n" + trail_;
+      }
+      Promised now{promise.start, promise.pieces};
+      const bool has_moved = before == promised_.end() || !(before->second == now);
+      if (has_moved && (!first_moved || promise.entry < *first_moved)) first_moved = promise.entry;
+      promised[promise.entry] = std::move(now);
+    }
+    promised_ = std::move(promised);
+    return "";
+  }
+
+  static bool HasStartedBefore(JobId id, const Plan& plan) {
+    return std::any_of(plan.starts.begin(), plan.starts.end(), [&](const Start& start) { return start.entry < id; });
+  }
+
+  // Nothing else arrives: whoever can run does.
+  std::string RunOut() {
+    for (NodeIndex node = 0; node < cluster_.node_count(); ++node) cluster_.SetUsable(node, GpuMask(0xffff), true);
+    promised_.clear();
+    kind_.is_calm = false;
+    for (int step = 0; step < 4000; ++step) {
+      if (std::string wrong = DecideOnce(); !wrong.empty()) return wrong;
+      if (ends_.empty() && wakeup_ == kNever) break;
+      int next = now_ + 1'000'000;
+      for (const auto& [id, end] : ends_) next = std::min(next, end);
+      if (wakeup_ != kNever)
+        next = std::min(next, now_ + static_cast<int>((wakeup_ - At(now_)) / std::chrono::seconds(1)));
+      now_ = std::max(next, now_ + 1);
+      EndDue();
+    }
+    if (!ends_.empty() || wakeup_ != kNever) {
+      return "it does not come to an end: " + std::to_string(ends_.size()) + " run, wakes " +
+             std::to_string((wakeup_ - At(now_)).count()) + "\n" + TextOf(cluster_.promises(), At(now_));
+    }
+    const Cluster::State& state = cluster_.state();
+    for (const auto& [id, entry] : state.waiting) {
+      const ClassKey& key = state.classes[entry.job_class].key;
+      const std::int64_t parts = state.classes[entry.job_class].least_parts;
+      const bool is_firm = key.preemptible == Preemptible::kNever;
+      const bool is_barred = state.teams.OverLimit(key.team, parts) != kRootTeam ||
+                             (is_firm && state.teams.OverFirmQuota(key.team, parts) != kRootTeam) ||
+                             RefusedBy(state, key.caps, parts);
+      // In strict order one that cannot start keeps all behind it waiting.
+      const bool is_strict = cluster_.rules().backfill == Backfill::kNone;
+      if (!is_barred && !is_strict && CouldRunAlone(id)) return "job " + std::to_string(id.value()) + " never started";
+    }
+    return "";
+  }
+
+  std::string DecideOnce() {
+    const Plan plan = cluster_.Decide(At(now_));
+    wakeup_ = plan.next_wakeup;
+    if (std::string wrong = BeginAll(plan); !wrong.empty()) return wrong;
+    return cluster_.CheckInvariants();
+  }
+
+  bool CouldRunAlone(JobId id) const {
+    Cluster copy = cluster_.Copy();
+    Cluster::State& state = copy.state();
+    std::vector<JobId> others;
+    for (const auto& [other, entry] : state.waiting) {
+      if (other != id) others.push_back(other);
+    }
+    for (const JobId other : others) copy.Remove(other, At(now_));
+    copy.SetRules(copy.rules());  // Promises and all that is known of who cannot start go.
+    return !copy.Decide(At(now_)).starts.empty();
+  }
+
+  struct Since {
+    int since = 0;
+    std::uint64_t ahead = 0;
+  };
+
+  Draws draws_;
+  Kind kind_;
+  int nodes_ = 0;
+  Cluster cluster_;
+  CapIndex cap_ = 0;
+  std::vector<CapIndex> gpu_caps_;  // The first is of a group, the others are of the users.
+  int teams_ = 0;
+  std::uint64_t bookings_ = 0;
+  std::vector<Ask> asks_;
+  std::map<JobId, int> ends_;
+  std::map<JobId, Since> waiting_;
+  struct Promised {
+    Time start = kNever;
+    std::vector<Piece> pieces;
+    friend bool operator==(const Promised&, const Promised&) = default;
+  };
+  std::map<JobId, Promised> promised_;
+  std::uint64_t next_id_ = 1;
+  int now_ = 0;
+  Time wakeup_ = kNever;
+  std::string dump_;
+  std::string last_;   // Of the decision before,
+  std::string trail_;  // and of the last two, for whoever reads a failure.
+};
+
+std::pair<int, int> Seeds(int from, int until) {
+  const char* text = std::getenv("DIVVY_SEEDS");
+  if (text == nullptr) return {from, until};
+  const std::string range = text;
+  return {std::atoi(range.c_str()), std::atoi(range.substr(range.find("..") + 2).c_str()) + 1};
+}
+
+void RunAll(Kind kind, int from, int until) {
+  const auto [first, end] = Seeds(from, until);
+  for (int seed = first; seed < end; ++seed) {
+    History history(static_cast<std::uint64_t>(seed), kind);
+    const std::string wrong = history.Run(60);
+    EXPECT_EQ(wrong, "") << "seed " << seed;
+    if (const char* file = std::getenv("DIVVY_DUMP"))
+      std::ofstream(file, std::ios::app) << "history " << seed << "\n" << history.dump() << wrong;
+  }
+}
+
+TEST(History, Wild) { RunAll({}, 0, 60); }
+TEST(History, Calm) { RunAll({.is_calm = true}, 100, 160); }
+TEST(History, WithTeams) { RunAll({.has_teams = true}, 200, 250); }
+TEST(History, WithBookings) { RunAll({.is_calm = true, .has_bookings = true}, 300, 330); }
+TEST(History, WithCapsOnGpus) { RunAll({.has_gpu_caps = true}, 600, 640); }
+TEST(History, WithCapsOnGpusAndTeams) { RunAll({.has_teams = true, .has_gpu_caps = true}, 700, 720); }
+TEST(History, WithComponents) { RunAll({.has_components = true}, 800, 840); }
+TEST(History, WithComponentsCalm) { RunAll({.is_calm = true, .has_components = true}, 900, 930); }
+TEST(History, WithComponentsTeamsAndBookings) {
+  RunAll({.has_teams = true, .has_bookings = true, .has_components = true}, 1000, 1030);
+}
+TEST(History, WithTeamsAndBookings) { RunAll({.has_teams = true, .has_bookings = true}, 400, 440); }
+
+TEST(History, TheSameTwiceGivesTheSamePlans) {
+  for (std::uint64_t seed = 500; seed < 504; ++seed) {
+    History one(seed, {.has_teams = true, .has_bookings = true});
+    History other(seed, {.has_teams = true, .has_bookings = true});
+    ASSERT_EQ(one.Run(40), other.Run(40));
+    ASSERT_EQ(one.dump(), other.dump());
+    EXPECT_FALSE(one.dump().empty());
+  }
+}
+
+}  // namespace history_test
+}  // namespace divvy::core

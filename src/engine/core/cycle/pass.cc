@@ -1,0 +1,512 @@
+#include "engine/core/cycle/pass.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/result.h"
+#include "engine/core/cycle/take_back.h"
+#include "engine/core/place/caps.h"
+#include "engine/core/place/earliest.h"
+#include "engine/core/place/placing.h"
+
+namespace divvy::core {
+namespace {
+
+/// With more nodes changed at once it is cheaper to ask the index for each class than to look at each node.
+constexpr std::size_t kManyGrown = 48;
+
+/// A job of which nobody knows how long it will run, among those that fill gaps.
+constexpr Duration kUnknownLength = std::chrono::hours(24);
+
+}  // namespace
+
+Barrier BarrierOf(const Cluster::State& state, ClassIndex index) {
+  const JobClass& job_class = state.classes[index];
+  Barrier barrier;
+  barrier.cap = RefusedBy(state, job_class.key.caps, job_class.least_parts);
+  if (state.teams.has_rules()) {
+    barrier.over_limit = state.teams.OverLimit(job_class.key.team, job_class.least_parts);
+    if (job_class.is_firm()) barrier.over_quota = state.teams.OverFirmQuota(job_class.key.team, job_class.least_parts);
+  }
+  if (job_class.checked_epoch != state.usable_epoch) {
+    job_class.could_run = CouldRun(state, state.asks[job_class.key.ask]);
+    job_class.checked_epoch = state.usable_epoch;
+  }
+  barrier.could_never_run = !job_class.could_run;
+  return barrier;
+}
+
+Pass::Pass(Cluster::State& state, Time now, const Cluster::NameMember& name, int most_remakes)
+    : state_(state), now_(now), name_(name), remakes_left_(most_remakes) {}
+
+Plan Pass::Decide() {
+  state_.MakeFleet();
+  TakeDue();
+  if (!state_.moving.empty()) SettleMoves(state_, now_, plan_);
+  do {
+    Round();
+  } while (MustGoOn());
+  TakeBack(state_, now_, plan_);
+  GrowElastic();
+  plan_.carvings = std::exchange(state_.carvings, {});
+  FindWakeup();
+  return std::move(plan_);
+}
+
+bool Pass::MustGoOn() const {
+  // Holds that make way for each other in a circle start nobody; what has grown is looked at in the next decision.
+  if (idle_rounds_ >= 2 * kMostIdleRounds) return false;
+  if (!state_.grown.empty() || !state_.fresh.empty() || state_.must_find_head) return true;
+  // Shares change with every start, and with them who goes before whom.
+  return has_started_ && state_.IsAnyFair();
+}
+
+void Pass::TakeDue() {
+  has_overrun_ = state_.PutOffOverdue(now_);
+  state_.TurnBookings(now_);
+  while (!state_.dated.empty() && state_.dated.begin()->first <= now_) {
+    const JobId id = state_.dated.begin()->second;
+    state_.dated.erase(state_.dated.begin());
+    state_.LineUp(state_.waiting.at(id));
+  }
+}
+
+void Pass::Push(Candidate candidate) {
+  heap_.push_back(std::move(candidate));
+  std::push_heap(heap_.begin(), heap_.end(), Later);
+}
+
+// Who is looked at next: the best of the heap and of the pool.
+const Pass::Candidate* Pass::Next() {
+  if (!is_pool_checked_) {
+    is_pool_checked_ = true;
+    pool_front_.reset();
+    std::erase_if(pool_, [&](ClassIndex index) { return !state_.fronts[index].is_waiting || !FitsOnGrown(index); });
+    const auto first = std::min_element(pool_.begin(), pool_.end(),
+                                        [&](ClassIndex a, ClassIndex b) { return state_.keys[a] < state_.keys[b]; });
+    if (first != pool_.end()) {
+      const JobClass& job_class = state_.classes[*first];
+      pool_front_ = {state_.keys[*first], *first, job_class.line.At(job_class.line.begin()).place, false, false};
+    }
+  }
+  if (heap_.empty()) return pool_front_ ? &*pool_front_ : nullptr;
+  return pool_front_ && Later(heap_.front(), *pool_front_) ? &*pool_front_ : &heap_.front();
+}
+
+Pass::Candidate Pass::Pop() {
+  const Candidate* next = Next();
+  if (pool_front_ && next == &*pool_front_) {
+    Candidate candidate = std::move(*pool_front_);
+    std::erase(pool_, candidate.job_class);
+    is_pool_checked_ = false;
+    pool_front_.reset();
+    return candidate;
+  }
+  std::pop_heap(heap_.begin(), heap_.end(), Later);
+  Candidate candidate = std::move(heap_.back());
+  heap_.pop_back();
+  return candidate;
+}
+
+bool Pass::IsFiller(const Candidate& candidate) {
+  if (candidate.is_blocked || state_.rules.backfill != Backfill::kReserved) return false;
+  if (state_.RulesOf(candidate.job_class).order != Order::kFifo || !first_blocked(candidate.job_class).is_set())
+    return false;
+  return !state_.IsEscalatedAt(candidate.job_class, candidate.place.since, now_) && !IsPromised(candidate.place.id);
+}
+
+// Nobody of their pool and priority is left.
+bool Pass::AreFillersNext(const Candidate* next) const {
+  if (fillers_.empty()) return false;
+  const auto rank = Filler::RankOf(fillers_.begin()->candidate.key);
+  if (next != nullptr && !(rank < Filler::RankOf(next->key))) return false;
+  return settled_ == state_.promises.size() || rank < Filler::RankOf(state_.promises[settled_].key);
+}
+
+void Pass::PushFiller(Candidate candidate) {
+  const Duration known = LengthOf(state_.rules, state_.classes[candidate.job_class].key).likely;
+  const Duration likely = known > Duration(0) ? known : kUnknownLength;
+  const double wait = std::chrono::duration<double>(now_ - candidate.place.since).count();
+  fillers_.insert({std::move(candidate), wait / std::chrono::duration<double>(likely).count(), likely});
+}
+
+void Pass::Round() {
+  settled_ = 0;  // First: who is looked at must not depend on what the last round settled.
+  Collect();
+  first_blocked_.assign(state_.heads.size(), JobId());
+  has_started_ = false;
+  while (true) {
+    const Candidate* next = Next();
+    const bool has_promise = settled_ < state_.promises.size();
+    if (AreFillersNext(next)) {
+      Try(std::move(fillers_.extract(fillers_.begin()).value().candidate));
+    } else if (has_promise && (next == nullptr || !(next->key < state_.promises[settled_].key))) {
+      reached_ = state_.promises[settled_].key;
+      Settle();
+    } else if (next != nullptr) {
+      Candidate candidate = Pop();
+      if (IsFiller(candidate)) {
+        PushFiller(std::move(candidate));
+        continue;
+      }
+      reached_ = candidate.key;
+      Try(std::move(candidate));
+    } else {
+      break;
+    }
+  }
+  state_.heads = first_blocked_;
+  idle_rounds_ = has_started_ ? 0 : idle_rounds_ + 1;
+}
+
+// The keys of the heads and of the promises, as of now.
+void Pass::RankHeads() {
+  if (!state_.IsAnyFair()) {
+    RankDue(RankPromises());
+    return;
+  }
+  // Every start and end moves all jobs of the teams that it concerns, but not those of one team among each other.
+  RankDue({});
+  state_.FindTeamFronts(now_);
+  const std::vector<KeyChange> promised = RankPromises();
+  const bool has_moved =
+      std::any_of(promised.begin(), promised.end(), [](const KeyChange& one) { return one.before != one.after; });
+  for (ClassIndex index = 0; index < state_.fronts.size(); ++index) {
+    if (!state_.fronts[index].is_waiting) continue;
+    Key& key = state_.keys[index];
+    const Key before = key;
+    if (state_.IsFair(index)) {
+      const auto& rank = state_.team_fronts[state_.FrontOf(index)].rank;
+      const auto of_team = key.rank.begin() + kPoolRanks;
+      if (!has_moved && std::equal(rank.begin(), rank.end(), of_team)) continue;
+      std::copy(rank.begin(), rank.end(), of_team);
+    }
+    if (Passes(promised, before, key)) state_.Freshen(index);
+  }
+  state_.must_find_head = true;
+}
+
+// Those whose head is another one or has escalated.
+void Pass::RankDue(const std::vector<KeyChange>& promised) {
+  if (now_ < state_.next_change) {
+    for (const ClassIndex index : std::exchange(state_.stale_heads, {})) {
+      const Key before = state_.keys[index];
+      state_.HeadChanged(index, now_);
+      if (state_.IsFair(index) && state_.keys[index] < before) state_.Freshen(index);
+    }
+    return;
+  }
+  state_.next_change = kNever;
+  for (ClassIndex index = 0; index < state_.classes.size(); ++index) {
+    if (!state_.fronts[index].is_waiting) continue;
+    const Key before = state_.keys[index];
+    const bool is_due = state_.classes[index].head_changes_at <= now_;
+    state_.HeadChanged(index, now_);
+    const bool is_ahead = state_.IsFair(index) && state_.keys[index] < before;  // Of whom is not known yet.
+    if (is_due || is_ahead || Passes(promised, before, state_.keys[index])) state_.Freshen(index);
+  }
+  state_.stale_heads.clear();
+}
+
+// It may have passed somebody whose hold bound it.
+bool Pass::Passes(const std::vector<KeyChange>& promised, const Key& before, const Key& after) {
+  return std::any_of(promised.begin(), promised.end(),
+                     [&](const KeyChange& one) { return one.before < before && !(one.after < after); });
+}
+
+// Everybody who may have become able to start.
+void Pass::Collect() {
+  RankHeads();
+  state_.round += 1;
+  grown_ = std::exchange(state_.grown, {});
+  for (const NodeIndex node : grown_) state_.nodes[node].has_grown = false;
+  heap_.clear();
+  pool_.clear();
+  pool_front_.reset();
+  fillers_.clear();
+  is_pool_checked_ = true;
+  const auto add = [&](ClassIndex index) {
+    JobClass& job_class = state_.classes[index];
+    job_class.looked = state_.round;
+    heap_.push_back({state_.keys[index], index, job_class.line.At(job_class.line.begin()).place, false, true});
+  };
+  // In strict order nobody is looked at behind a blocked job, so nobody is known to be blocked either.
+  const bool is_strict = state_.rules.backfill == Backfill::kNone;
+  const bool is_all = grown_.size() > kManyGrown || is_strict;
+  for (const ClassIndex index : std::exchange(state_.fresh, {})) {
+    state_.classes[index].is_fresh = false;
+    if (state_.fronts[index].is_waiting && !is_all) add(index);
+  }
+  if (is_all) {
+    for (ClassIndex index = 0; index < state_.fronts.size(); ++index) {
+      if (state_.fronts[index].is_waiting) add(index);
+    }
+  } else if (!grown_.empty()) {
+    for (ClassIndex index = 0; index < state_.fronts.size(); ++index) {
+      if (state_.fronts[index].is_waiting && FitsOnGrown(index)) pool_.push_back(index);
+    }
+    is_pool_checked_ = pool_.empty();
+  }
+  std::make_heap(heap_.begin(), heap_.end(), Later);
+  reached_.reset();
+  blocked_.clear();
+  if (std::exchange(state_.must_find_head, false)) {
+    FindHeads();
+    return;
+  }
+  for (const JobId& head : state_.heads) {
+    if (head.is_set() && state_.waiting.contains(head)) PushBlocked(head);
+  }
+}
+
+// Jobs escalate and teams are served while a promise stands; its place in the order is that of now. Gives back the keys
+// before and after.
+std::vector<Pass::KeyChange> Pass::RankPromises() {
+  std::vector<KeyChange> keys;
+  for (PromiseSlot& slot : state_.promises) {
+    const Place& place = state_.waiting.at(slot.promise.entry).place;
+    const Key before = slot.key;
+    slot.key = state_.KeyAt(slot.job_class, place, now_);
+    slot.is_stale = slot.is_stale || IsPutOff(slot);
+    keys.push_back({before, slot.key});
+  }
+  const auto before = [](const PromiseSlot& a, const PromiseSlot& b) { return a.key < b.key; };
+  if (std::is_sorted(state_.promises.begin(), state_.promises.end(), before)) return keys;
+  std::sort(state_.promises.begin(), state_.promises.end(), before);
+  for (PromiseSlot& slot : state_.promises) slot.is_stale = true;
+  return keys;
+}
+
+bool Pass::FitsOnGrown(ClassIndex index) const {
+  const Front& front = state_.fronts[index];
+  for (const NodeIndex node : grown_) {
+    if (placement::Fits(state_.nodes[node].state, front.shape)) return true;
+    if (front.is_plain) continue;
+    for (const TaskGroup& group : state_.asks[state_.classes[index].key.ask].groups) {
+      for (const Shape& shape : group.alternatives) {
+        if (placement::Fits(state_.nodes[node].state, shape)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+// It waits, and nothing that could let it start has changed; but it has its place in the order.
+void Pass::PushBlocked(JobId entry) {
+  const Waiting& waiting = state_.waiting.at(entry);
+  if (waiting.lane != Waiting::Lane::kReady || IsPromised(entry)) return;
+  const Key key = state_.KeyAt(waiting.job_class, waiting.place, now_);
+  if (reached_ && !(*reached_ < key)) return;
+  if (blocked_.insert(entry).second) Push({key, waiting.job_class, waiting.place, true, false});
+}
+
+// The first of each kind among those who are not looked at in this round, and those that have escalated: they are
+// promised a start even though nothing changed for them.
+void Pass::FindHeads() {
+  if (state_.rules.backfill != Backfill::kReserved) return;
+  std::vector<ClassIndex> escalated;
+  std::vector<std::optional<ClassIndex>> first(state_.heads.size());
+  for (ClassIndex index = 0; index < state_.fronts.size(); ++index) {
+    const Front& front = state_.fronts[index];
+    if (!front.is_waiting || state_.classes[index].looked == state_.round) continue;
+    const Key& key = state_.keys[index];
+    auto& head = first[state_.HeadOf(index)];
+    const bool is_escalated = state_.IsEscalatedAt(index, front.since, now_);
+    if (!is_escalated && head && state_.keys[*head] < key) continue;
+    if ((reached_ && !(*reached_ < key)) || IsBarred(index) || IsKept(index)) continue;
+    if (!head || key < state_.keys[*head]) head = index;
+    if (is_escalated) escalated.push_back(index);
+  }
+  const auto before = [&](ClassIndex a, ClassIndex b) { return state_.keys[a] < state_.keys[b]; };
+  if (escalated.size() > kMostPromises) {
+    std::nth_element(escalated.begin(), escalated.begin() + kMostPromises, escalated.end(), before);
+    escalated.resize(kMostPromises);
+  }
+  const auto entry = [&](ClassIndex index) {
+    const Line& line = state_.classes[index].line;
+    return line.At(line.begin()).place.id;
+  };
+  for (const auto& head : first) {
+    if (head) PushBlocked(entry(*head));
+  }
+  for (const ClassIndex index : escalated) PushBlocked(entry(index));
+}
+
+// Whatever is free. Who is refused for a team's sake is looked at again when the team has less.
+bool Pass::IsBarred(ClassIndex index) {
+  const Barrier barrier = BarrierOf(state_, index);
+  if (barrier.over_limit != kRootTeam || barrier.over_quota != kRootTeam) state_.team_blocked.insert(index);
+  return barrier.any();
+}
+
+std::vector<Piece> Pass::Find(ClassIndex index, JobId entry, bool is_everywhere) {
+  const ClassKey& key = state_.classes[index].key;
+  const Ask& ask = state_.asks[key.ask];
+  Placing placing(state_, now_, now_);
+  placing.SetDraw(state_.DrawOf(entry));
+  const bool is_gang = ask.groups.size() > 1 || ask.groups.front().least > 1;
+  return placing.Find(ask, LengthOf(state_.rules, key), grown_, is_everywhere || is_gang, key.team, key.user);
+}
+
+// --- Jobs -----------------------------------------------------------------------------------------------------------
+
+void Pass::Try(Candidate candidate) {
+  JobClass& job_class = state_.classes[candidate.job_class];
+  const Line::Position at = job_class.line.LowerBound(candidate.place);
+  const bool is_there = !job_class.line.IsEnd(at) && job_class.line.At(at).place == candidate.place;
+  if (candidate.is_blocked) {
+    // Who stood for all that are not looked at has started or may not start now: then another does.
+    if (is_there && !IsBarred(candidate.job_class) && !IsKept(candidate.job_class)) Blocked(candidate);
+    else FindHeads();
+    return;
+  }
+  if (!is_there) return;
+  job_class.looked = state_.round;
+  if (state_.IsFair(candidate.job_class)) {
+    state_.HeadChanged(candidate.job_class, now_);
+    const bool is_worse = candidate.key < state_.keys[candidate.job_class];
+    candidate.key = state_.keys[candidate.job_class];
+    if (is_worse) {
+      const Candidate* next = Next();
+      const bool has_promise = settled_ < state_.promises.size();
+      if ((next != nullptr && next->key < candidate.key) ||
+          (has_promise && !(candidate.key < state_.promises[settled_].key))) {
+        Push(std::move(candidate));
+        return;
+      }
+    }
+  }
+  if (state_.rules.backfill == Backfill::kNone && first_blocked(candidate.job_class).is_set()) return;
+  // Settling its promise has tried it, without its own holds in the way.
+  if (IsPromised(candidate.place.id) || IsBarred(candidate.job_class)) return;
+  if (IsKept(candidate.job_class)) return;
+  // What is promised to those behind it does not bind it; but one that has escalated keeps it where there is other
+  // room.
+  std::vector<Piece> pieces;
+  if (IsAnyEscalated(settled_)) pieces = Find(candidate.job_class, candidate.place.id, candidate.is_everywhere);
+  if (pieces.empty()) {
+    const bool has_lifted = Lift(settled_);
+    pieces = Find(candidate.job_class, candidate.place.id, candidate.is_everywhere);
+    if (pieces.empty() && has_lifted) Restore(false);
+  }
+  if (pieces.empty()) pieces = MovePromises(candidate);
+  if (pieces.empty()) {
+    Blocked(candidate);
+    return;
+  }
+  Launch(candidate.job_class, candidate.place, std::move(pieces));
+  Restore(true);
+  PushNext(candidate.job_class);
+}
+
+// The next of a class whose head has started.
+void Pass::PushNext(ClassIndex index) {
+  JobClass& job_class = state_.classes[index];
+  if (job_class.line.empty()) return;
+  job_class.looked = state_.round;
+  Push({state_.keys[index], index, job_class.line.At(job_class.line.begin()).place, false, true});
+}
+
+void Pass::Launch(ClassIndex index, const Place& place, std::vector<Piece> pieces) {
+  JobClass& job_class = state_.classes[index];
+  const auto at = state_.waiting.find(place.id);
+  Waiting& entry = at->second;
+  const bool is_array = entry.count > 1 || entry.named > 0;
+  Run run;
+  run.id = name_ ? name_(place.id) : is_array ? JobId(place.id.value() + 1 + entry.named) : place.id;
+  run.job_class = index;
+  run.priority = place.priority;
+  run.queued_at = place.since;
+  run.pieces = std::move(pieces);
+  run.started = now_;
+  if (job_class.key.limit > Duration(0)) run.end = AddSaturating(now_, job_class.key.limit);
+  if (job_class.key.predicted > Duration(0)) run.predicted_end = AddSaturating(now_, job_class.key.predicted);
+  const JobId& first = first_blocked(index);
+  Time passed_start = kNoTime;
+  for (const PromiseSlot& slot : state_.promises) {
+    if (slot.promise.entry == first) passed_start = slot.promise.start;
+  }
+  plan_.starts.push_back({run.id, place.id, run.pieces, first.is_set(), first, passed_start});
+
+  state_.teams.AddWaiting(job_class.key.team, -job_class.least_parts);
+  state_.waiting_count -= 1;
+  entry.count -= 1;
+  entry.named += 1;
+  if (entry.count > 0) {
+    job_class.line.SetCount(place, entry.count);
+  } else {
+    job_class.line.Erase(place);
+    state_.waiting.erase(at);
+    state_.draws.erase(place.id);
+    if (job_class.line.empty()) {
+      state_.fronts[index].is_waiting = false;
+      for (const CapIndex cap : job_class.key.caps) state_.caps[cap].classes.erase(index);
+    }
+  }
+  state_.HeadChanged(index, now_);
+  has_started_ = true;
+  is_pool_checked_ = false;
+  for (std::size_t i = 0; i < state_.promises.size(); ++i) {
+    if (state_.promises[i].promise.entry != place.id) continue;
+    Forget(i);
+    break;
+  }
+  PartHolds(index, run.pieces, now_);
+  // What a booking keeps for its owners is less by what they use of it, of CPUs and memory perhaps by more.
+  for (const Piece& piece : run.pieces) {
+    const std::vector<Hold>& holds = state_.nodes[piece.node].holds;
+    const bool is_booked = std::any_of(holds.begin(), holds.end(), [&](const Hold& hold) {
+      return hold.booking != 0 && hold.from <= now_ && placement::Overlap(hold.gpus, piece.gpus);
+    });
+    if (is_booked) state_.Grow(piece.node);
+  }
+  state_.AddRun(std::move(run), now_);
+  NoteBarred(index);
+}
+
+// What the job that has just started took of a cap or a team may have been the last that a job with a promise, or one
+// that keeps others waiting, needs: then that one waits for it alone.
+void Pass::NoteBarred(ClassIndex started) {
+  const std::vector<CapIndex>& taken = state_.classes[started].key.caps;
+  const auto is_concerned = [&](ClassIndex other) {
+    const ClassKey& key = state_.classes[other].key;
+    const bool shares_cap = std::any_of(
+        taken.begin(), taken.end(), [&](CapIndex cap) { return state_.caps[cap].is_bound() && IsCountedIn(key, cap); });
+    const bool shares_team =
+        state_.teams.has_rules() && state_.teams.ShareABound(state_.classes[started].key.team, key.team);
+    return shares_cap || shares_team || BarrierOf(state_, other).any();
+  };
+  for (const PromiseSlot& slot : state_.promises) {
+    if (!slot.promise.is_claim && is_concerned(slot.job_class)) state_.must_find_head = true;
+  }
+  for (const JobId head : first_blocked_) {
+    const auto at = head.is_set() ? state_.waiting.find(head) : state_.waiting.end();
+    if (at != state_.waiting.end() && is_concerned(at->second.job_class)) state_.must_find_head = true;
+  }
+}
+
+void Pass::FindWakeup() {
+  Time next = state_.dated.empty() ? kNever : state_.dated.begin()->first;
+  next = std::min({next, state_.next_change, state_.take_again});
+  for (const PromiseSlot& slot : state_.promises) {
+    if (slot.promise.start != kNever)
+      next = std::min(next, std::max(slot.promise.start, now_ + std::chrono::seconds(1)));
+  }
+  for (const Booking& booking : state_.bookings) {
+    if (booking.until > now_) next = std::min(next, booking.until);
+    if (booking.from > now_) next = std::min(next, booking.from);
+  }
+  plan_.next_wakeup = next;
+}
+
+Plan Cluster::Decide(Time now, const NameMember& name) { return Pass(*state_, now, name).Decide(); }
+
+Plan Cluster::DecideAnew(Time now, const NameMember& name) {
+  for (ClassIndex index = 0; index < state_->classes.size(); ++index) state_->Freshen(index);
+  Pass pass(*state_, now, name, 0);
+  pass.KeepPromises();
+  return pass.Decide();
+}
+
+}  // namespace divvy::core

@@ -1,0 +1,143 @@
+#include "engine/core/cycle/resize.h"
+#include "engine/core/place/rights_kept.h"
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+#include <utility>
+
+#include "base/result.h"
+#include "engine/core/place/caps.h"
+#include "engine/core/place/placing.h"
+
+namespace divvy::core {
+namespace {
+
+Shape OnGpus(Shape shape, GpuMask gpus) {
+  shape.gpus = static_cast<std::int16_t>(std::popcount(gpus));
+  shape.parts = shape.gpus > 0 ? placement::kGpuParts : 0;
+  return shape;
+}
+
+// What stays is one task, and what is to go another, so that the cluster knows what is about to be free.
+Ask AskFor(Shape shape, const std::vector<FilterIndex>& filters, GpuMask stays, GpuMask goes) {
+  Ask ask;
+  ask.placement = PlacementStrategy::kSequential;
+  ask.groups.push_back({{OnGpus(shape, stays)}, 1, 1, {}, filters});
+  if (goes == 0) return ask;
+  shape.cpu_milli = shape.memory_mib = 0;
+  ask.groups.push_back({{OnGpus(shape, goes)}, 1, 1, {}, filters});
+  return ask;
+}
+
+Job JobOf(const Run& run, const ClassKey& key) {
+  Job job;
+  job.id = run.id;
+  job.team = key.team;
+  job.user = key.user;
+  job.priority = run.priority;
+  job.queued_at = run.queued_at;
+  job.limit = key.limit;
+  job.predicted = key.predicted;
+  job.caps = key.caps;
+  job.preemptible = key.preemptible;
+  return job;
+}
+
+}  // namespace
+
+std::optional<std::vector<Shift>> ShiftsFor(Cluster::State& state, const Ask& ask, const Piece& piece, Length length,
+                                            TeamIndex team, UserIndex user, Time now) {
+  {
+    Placing placing(state, now, now);
+    if (!placing.Keeps(ask, {piece}, length, team, user)) return std::nullopt;
+  }
+  Placing placing(state, now, now);
+  return placing.Shifts(ask, {piece}, length, team, user);
+}
+
+GpuMask GpusOf(const Run& run) {
+  GpuMask gpus = 0;
+  for (const Piece& piece : run.pieces) gpus = static_cast<GpuMask>(gpus | piece.gpus);
+  return gpus;
+}
+
+GpuMask AskedOf(const Run& run) {
+  GpuMask gpus = 0;
+  for (const Piece& piece : run.leaving) gpus = static_cast<GpuMask>(gpus | piece.gpus);
+  return gpus;
+}
+
+void Resize(Cluster& cluster, JobId id, GpuMask gpus, GpuMask asked, Time now) {
+  const Run run = *cluster.running(id);
+  DIVVY_ASSERT((asked & ~gpus) == 0 && asked != gpus);
+  Cluster::State& state = cluster.state();
+  const ClassKey key = state.classes[run.job_class].key;
+  const NodeIndex node = run.pieces.front().node;
+  const auto stays = static_cast<GpuMask>(gpus & ~asked);
+  Job job = JobOf(run, key);
+  const Ask& before = state.asks[key.ask];
+  const Piece& first = run.pieces.front();
+  const std::vector<FilterIndex>& filters = before.groups[first.group].filters;
+  std::vector<FilterIndex> filter;
+  if (!filters.empty()) filter = {filters[first.alternative]};
+  job.ask = cluster.Know(AskFor(ShapeOf(before, first), filter, stays, asked));
+  std::vector<Piece> pieces = {{node, stays, 0, 0}};
+  if (asked != 0) pieces.push_back({node, asked, 1, 0});
+  cluster.Finish(id, now);
+  cluster.Adopt(job, pieces, run.started, now);
+  if (run.end != kNever || key.limit > Duration(0)) cluster.SetEnd(id, run.end);
+  if (asked != 0) {
+    state.running.at(id).leaving = {pieces.back()};
+    state.MarkLeaving(id, {pieces.back()});
+  }
+  if (run.is_leaving) cluster.SetLeaving(id);
+}
+
+GpuMask OneMore(Cluster& cluster, JobId id, const Taste& taste, Time now) {
+  const Run& run = *cluster.running(id);
+  Cluster::State& state = cluster.state();
+  if (run.is_leaving || !run.leaving.empty() || run.end <= now) return 0;
+  const JobClass& job_class = state.classes[run.job_class];
+  const ClassKey& key = job_class.key;
+  if (RoomToGrow(state, key.caps) < placement::kGpuParts) return 0;
+  if (state.teams.has_rules()) {
+    const KeptOfTeams kept = KeptByTeam(state, run.end, IsAnybody);
+    if (!TeamsHaveRoom(state.teams, key.team, job_class.is_firm(), placement::kGpuParts, kept)) return 0;
+  }
+  const NodeIndex index = run.pieces.front().node;
+  const Node& node = state.nodes[index];
+  Shape shape;
+  shape.gpus = 1;
+  shape.parts = placement::kGpuParts;
+  shape.models = taste.models;
+  const NodeState seen = SeenBy(node, node.state, shape);
+  if (!placement::Fits(seen, shape)) return 0;
+  const GpuMask has = GpusOf(run);
+  const GpuTopology* topology = node.facts.topology.get();
+  std::vector<std::tuple<int, int, int, int>> candidates;
+  for (int gpu = 0; gpu < seen.gpus; ++gpu) {
+    if (seen.free_parts[static_cast<std::size_t>(gpu)] < placement::kGpuParts) continue;
+    const GpuSet all = GpuSet::FromBits(has | (std::uint64_t{1} << gpu));
+    if (topology == nullptr) {
+      candidates.emplace_back(0, 0, 0, gpu);
+      continue;
+    }
+    if (taste.requires_topology && !topology->Satisfies(all, taste.topology)) continue;
+    candidates.emplace_back(-topology->WorstPair(all), -topology->SumOfPairs(all), topology->NumaNodes(all), gpu);
+  }
+  std::sort(candidates.begin(), candidates.end());
+  Ask ask;
+  ask.groups.push_back({{shape}, 1, 1});
+  const Length length(run.end == kNever ? Duration(0) : run.end - now);
+  for (const auto& [worst, sum, numa, gpu] : candidates) {
+    const auto mask = static_cast<GpuMask>(1u << gpu);
+    const auto shifts = ShiftsFor(state, ask, {index, mask, 0, 0}, length, key.team, key.user, now);
+    if (!shifts) continue;
+    Apply(state, *shifts);
+    return mask;
+  }
+  return 0;
+}
+
+}  // namespace divvy::core

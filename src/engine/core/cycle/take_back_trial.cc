@@ -1,0 +1,46 @@
+#include "engine/core/cycle/take_back_trial.h"
+
+#include <algorithm>
+
+#include "base/result.h"
+
+namespace divvy::core {
+
+void Trial::Remove(JobId job, const Piece& piece, const Shape& shape) {
+  auto& pieces = state_.nodes[piece.node].pieces;
+  const auto at = std::find_if(pieces.begin(), pieces.end(), [&](const RunPiece& one) {
+    return one.job == job && one.gpus == piece.gpus && one.shape == shape;
+  });
+  DIVVY_ASSERT(at != pieces.end());
+  steps_.push_back({piece.node, static_cast<std::size_t>(at - pieces.begin()), *at, false});
+  pieces.erase(at);
+  state_.Rebuild(piece.node);
+}
+
+void Trial::Add(JobId job, const Piece& piece, const Shape& shape) {
+  RunPiece one;
+  one.job = job;
+  one.shape = shape;
+  one.gpus = piece.gpus;
+  auto& pieces = state_.nodes[piece.node].pieces;
+  steps_.push_back({piece.node, pieces.size(), one, true});
+  pieces.push_back(one);
+  state_.Rebuild(piece.node);
+}
+
+void Trial::BackTo(std::size_t mark) {
+  while (steps_.size() > mark) {
+    const Step step = std::move(steps_.back());
+    steps_.pop_back();
+    auto& pieces = state_.nodes[step.node].pieces;
+    const auto at = pieces.begin() + static_cast<std::ptrdiff_t>(step.at);
+    if (step.is_added) {
+      pieces.erase(at);
+    } else {
+      pieces.insert(at, step.piece);
+    }
+    state_.Rebuild(step.node);
+  }
+}
+
+}  // namespace divvy::core

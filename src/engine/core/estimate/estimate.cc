@@ -1,0 +1,353 @@
+#include "engine/core/estimate/estimate.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/duration_text.h"
+#include "base/text.h"
+#include "engine/core/estimate/estimate_supply.h"
+#include "engine/core/place/placing.h"
+#include "engine/phrases.h"
+
+namespace divvy::core {
+namespace {
+
+class Estimator {
+ public:
+  Estimator(View& view, const Ahead& ahead, const SpreadOf& spread)
+      : view_(view), state_(view.state()), now_(view.now()), ahead_(ahead) {
+    if (spread && state_.running.size() <= kMostAsked) spread_ = &spread;
+  }
+
+  Estimate Find() {
+    // What is promised to an array is for the next of it.
+    const auto slot = std::find_if(state_.promises.begin(), state_.promises.end(), [&](const PromiseSlot& one) {
+      return ahead_.own == 0 && one.promise.entry == view_.seeker().place.id;
+    });
+    // Who is promised a start although it is barred waits for those who bar it to end.
+    const bool is_dated = slot != state_.promises.end() && slot->promise.start > now_ && slot->promise.start != kNever;
+    const Supply supply(view_, ahead_, spread_);
+    if (slot != state_.promises.end() && (is_dated || !view_.IsBarred())) {
+      const bool is_open = supply.may_be_passed() && !slot->promise.is_claim;
+      Estimate estimate = FromPromise(*slot, is_open);
+      if (slot->promise.is_claim) return estimate;
+      const Estimate likelier = FromSupply(supply);
+      if (is_open) PutOff(estimate, likelier, At(supply, Outcome::kLatest).at);
+      TakeEarlier(estimate, likelier);
+      return estimate;
+    }
+    Estimate estimate = FromSupply(supply);
+    estimate.latest = At(supply, Outcome::kLatest).at;
+    if (estimate.latest < estimate.typical) estimate.latest = estimate.typical;
+    if (spread_ != nullptr) SetEarliest(estimate, At(supply, Outcome::kEarliest).at);
+    NotBeforeItsLike(estimate);
+    return estimate;
+  }
+
+ private:
+  enum class Rests { kNow, kBarrier, kEnds, kLine, kKept };
+  struct Answer {
+    Time at = kNever;
+    Rests on = Rests::kNow;
+    Supply::Moment moment;
+  };
+
+  void SetEarliest(Estimate& estimate, Time earliest) const {
+    if (earliest > now_ + std::chrono::seconds(1) && earliest <= estimate.typical) estimate.earliest = earliest;
+  }
+
+  // Of two that ask for the same, who stands first is not said to start last.
+  void NotBeforeItsLike(Estimate& estimate) const {
+    const ClassKey& own = view_.seeker().key;
+    for (const PromiseSlot& slot : state_.promises) {
+      const ClassKey& other = state_.classes[slot.job_class].key;
+      const bool is_alike =
+          std::tie(other.ask, other.limit, other.caps, other.team) == std::tie(own.ask, own.limit, own.caps, own.team);
+      if (!is_alike || !view_.IsBefore(slot)) continue;
+      if (slot.promise.is_claim) estimate.typical = std::max(estimate.typical, slot.promise.start);
+      if (slot.promise.is_sure || slot.promise.is_claim)
+        estimate.latest = std::max(estimate.latest, slot.promise.start);
+    }
+  }
+
+  // --- By a promise -------------------------------------------------------------------------------------------------
+
+  // From when all of it is free, as far as the jobs on it go.
+  Time FreeAt(const Promise& promise, Outcome outcome) const {
+    const EndTimes ends(state_.rules, now_, outcome, spread_);
+    Time latest = now_;
+    for (const Piece& piece : promise.pieces) {
+      for (const RunPiece& other : state_.nodes[piece.node].pieces) {
+        if (placement::Overlap(other.gpus, piece.gpus)) latest = std::max(latest, ends.Of(other));
+      }
+    }
+    return latest;
+  }
+
+  std::vector<JobId> JobsOn(const Promise& promise, bool is_known) const {
+    std::vector<JobId> jobs;
+    for (const Piece& piece : promise.pieces) {
+      for (const RunPiece& other : state_.nodes[piece.node].pieces) {
+        const bool is_in_way = placement::Overlap(other.gpus, piece.gpus) || piece.gpus == 0;
+        const Time end = EndOf(state_.rules, other, now_);
+        if (!is_in_way || (end != kNever) != is_known || (is_known && end > promise.start)) continue;
+        if (std::find(jobs.begin(), jobs.end(), other.job) == jobs.end()) jobs.push_back(other.job);
+      }
+    }
+    std::sort(jobs.begin(), jobs.end());
+    return jobs;
+  }
+
+  // It starts once a booking of some of its GPUs is over.
+  bool EndsBooking(const Promise& promise) const {
+    const auto is_on = [&](const Booking& booking, const Piece& piece) {
+      return std::any_of(booking.pieces.begin(), booking.pieces.end(), [&](const Piece& booked) {
+        return booked.node == piece.node && placement::Overlap(booked.gpus, piece.gpus);
+      });
+    };
+    return std::any_of(state_.bookings.begin(), state_.bookings.end(), [&](const Booking& booking) {
+      return booking.until == promise.start && std::any_of(promise.pieces.begin(), promise.pieces.end(),
+                                                           [&](const Piece& piece) { return is_on(booking, piece); });
+    });
+  }
+
+  // Only the first promise is a bound: a job before another may start early and push that one back. `is_open`: so may
+  // one that a limit keeps back, which has no promise.
+  Estimate FromPromise(const PromiseSlot& slot, bool is_open) {
+    const Promise& promise = slot.promise;
+    Estimate estimate;
+    if (promise.is_claim) {
+      estimate.typical = estimate.latest = std::max(promise.start, now_ + std::chrono::seconds(1));
+      estimate.is_promise = true;
+      estimate.basis = "when what was taken back for it has been left";
+      return estimate;
+    }
+    if (promise.start == kNever) {
+      const std::vector<JobId> jobs = JobsOn(promise, false);
+      estimate.basis = "no time can be given: " +
+                       (jobs.empty() ? "what it waits for has no known end" : JobsText(jobs) + HaveNoEnd(jobs.size())) +
+                       "; what becomes free is kept for it";
+      return estimate;
+    }
+    const auto of_kind = [&](const PromiseSlot& one) { return one.wants_gpu == slot.wants_gpu; };
+    const auto first = std::find_if(state_.promises.begin(), state_.promises.end(), of_kind);
+    const bool is_first = first != state_.promises.end() && first->promise.entry == promise.entry;
+    const bool is_bound = promise.is_sure && is_first && !is_open;
+    const std::vector<JobId> jobs = JobsOn(promise, true);
+    // Somebody else is promised it first: then the ends of those who run now say little.
+    const bool is_alone = std::none_of(promise.pieces.begin(), promise.pieces.end(), [&](const Piece& piece) {
+      const auto& holds = state_.nodes[piece.node].holds;
+      return std::any_of(holds.begin(), holds.end(),
+                         [&](const Hold& hold) { return placement::Overlap(hold.gpus, piece.gpus); });
+    });
+    estimate.typical = promise.start;
+    if (is_alone)
+      estimate.typical =
+          std::min(promise.start, std::max(FreeAt(promise, Outcome::kTypical), now_ + std::chrono::seconds(1)));
+    if (promise.is_sure) estimate.latest = promise.start;
+    else if (is_alone) estimate.latest = std::max(FreeAt(promise, Outcome::kLatest), promise.start);
+    estimate.is_promise = is_bound;
+    if (is_alone && spread_ != nullptr) SetEarliest(estimate, FreeAt(promise, Outcome::kEarliest));
+    const std::string in = "in " + DurationText(promise.start - now_);
+    const std::string when = EndsBooking(promise) ? "when a reservation ends"
+                             : jobs.empty()       ? ""
+                                                  : WhenTheyEnd(jobs, true);
+    if (estimate.typical < promise.start) {
+      estimate.basis = WhenTheyEnd(jobs, false) + (is_bound ? "; at the latest " : "; reserved ") + in +
+                       (when.empty() ? "" : ", " + when);
+      return estimate;
+    }
+    const std::string reserved = is_bound   ? "reserved: at the latest "
+                                 : is_first ? "reserved: "
+                                            : "reserved behind other jobs: ";
+    estimate.basis = reserved + (when.empty() ? in : when);
+    return estimate;
+  }
+
+  // Those before it whom a limit keeps back go first once it lets them.
+  void PutOff(Estimate& estimate, const Estimate& likelier, Time latest) const {
+    if (likelier.typical > estimate.typical) {
+      estimate.typical = likelier.typical;
+      estimate.basis = likelier.basis;
+    }
+    estimate.latest = std::max({estimate.typical, estimate.latest, latest});
+  }
+
+  // What is promised goes by where it would fit when time limits are reached; those behind it are told of what is
+  // likelier, and it would start there before them.
+  void TakeEarlier(Estimate& estimate, const Estimate& likelier) const {
+    if (likelier.typical <= now_ || likelier.typical >= estimate.typical) return;
+    estimate.typical = likelier.typical;
+    if (estimate.earliest > estimate.typical) estimate.earliest = estimate.typical;
+    estimate.basis =
+        likelier.basis + "; " +
+        (estimate.is_promise ? "at the latest in " + DurationText(estimate.latest - now_) : estimate.basis);
+  }
+
+  // --- By what is known of ends -------------------------------------------------------------------------------------
+
+  Answer At(const Supply& supply, Outcome outcome) const {
+    Answer answer{now_, Rests::kNow, {}};
+    const auto later = [&](Supply::Moment moment, Rests on) {
+      if (moment.at > answer.at) answer = {moment.at, on, std::move(moment)};
+    };
+    const Supply::Turn turn = supply.Served(outcome);
+    later(turn.supply, Rests::kLine);
+    if (answer.at != kNever) later(supply.Fits(outcome, answer.at), Rests::kEnds);
+    later(turn.limits, Rests::kBarrier);
+    // What its limits leave is kept for one that cannot be dated.
+    if (answer.at <= now_ && view_.IsBarred()) later({}, Rests::kBarrier);
+    if (answer.at <= now_) later(Unkept(), Rests::kKept);
+    return answer;
+  }
+
+  // There is room, but it is kept for others.
+  Supply::Moment Unkept() const {
+    Supply::Moment moment{kNever, {}, 0, 0};
+    bool is_kept = false;
+    for (const NodeIndex index : state_.held) {
+      const Node& node = state_.nodes[index];
+      std::int64_t room = 0;
+      for (const TaskGroup& group : view_.seeker().ask.groups) room += RoomOf(node.state, group);
+      if (room == 0) continue;
+      for (const Hold& hold : node.holds) {
+        if (!view_.Binds(hold)) continue;
+        is_kept = true;
+        if (!hold.drains) moment.at = std::min(moment.at, hold.until);
+      }
+    }
+    if (!is_kept) moment.at = now_;
+    return moment;
+  }
+
+  // --- Words --------------------------------------------------------------------------------------------------------
+
+  Estimate FromSupply(const Supply& supply) const {
+    const Answer answer = At(supply, Outcome::kTypical);
+    Estimate estimate;
+    estimate.typical = answer.at;
+    const ClassKey& own = view_.seeker().key;
+    const char* never = WhyNeverAllowed(state_, own, LeastGpuParts(view_.seeker().ask));
+    if (answer.at == kNever && never != nullptr) {
+      estimate.basis = never;
+      return estimate;
+    }
+    switch (answer.on) {
+      case Rests::kNow:
+        estimate.basis = "its turn is next";
+        // Components are counted one by one, and may want the same nodes.
+        if (IsHeterogeneous(view_.seeker().ask) && !view_.Room()) {
+          estimate.typical = kNever;
+          estimate.basis = "no time can be given: its components fit one by one, and not yet all at once";
+        }
+        break;
+      case Rests::kBarrier:
+        estimate.basis = LimitText(answer);
+        break;
+      case Rests::kEnds:
+        estimate.basis = answer.at == kNever          ? WhyNever(answer.moment)
+                         : answer.moment.ends_booking ? "when a reservation ends"
+                                                      : WhenTheyEnd(answer.moment.waits_for, false);
+        break;
+      case Rests::kLine:
+        estimate.basis = LineText(answer);
+        break;
+      case Rests::kKept:
+        estimate.basis = answer.at == kNever
+                             ? "no time can be given: what is free is kept for others, and nobody knows for how long"
+                             : "when what is free is no longer kept for others";
+        break;
+    }
+    return estimate;
+  }
+
+  static std::string HaveNoEnd(std::size_t jobs) {
+    return jobs == 1 ? " has neither a time limit nor a prediction" : " have neither a time limit nor a prediction";
+  }
+
+  std::string WhyNever(const Supply::Moment& moment) const {
+    if (moment.waits_for.empty()) return "no time can be given: what can be used now does not serve it";
+    std::vector<JobId> jobs = moment.waits_for;
+    std::sort(jobs.begin(), jobs.end());
+    return "no time can be given: " + JobsText(jobs) + HaveNoEnd(jobs.size());
+  }
+
+  /// Of those that run on machines that would serve it, those that nobody can date.
+  std::vector<JobId> EndlessRunning() const {
+    const EndTimes ends(state_.rules, now_, Outcome::kTypical, spread_);
+    std::set<JobId> jobs;
+    for (const Node& node : state_.nodes) {
+      const auto serves = [&](const Shape& shape) { return IsOfKind(node.facts, shape); };
+      const auto may_have = [&](const TaskGroup& group) { return std::ranges::any_of(group.alternatives, serves); };
+      if (!node.accepts || std::ranges::none_of(view_.seeker().ask.groups, may_have)) continue;
+      for (const RunPiece& piece : node.pieces) {
+        if (ends.Of(piece) == kNever) jobs.insert(piece.job);
+      }
+    }
+    return {jobs.begin(), jobs.end()};
+  }
+
+  static std::string JobsAhead(std::uint64_t jobs) {
+    return jobs == 1 ? "the job ahead of it" : "the " + std::to_string(jobs) + " jobs ahead of it";
+  }
+
+  static std::string LimitText(const Answer& answer) {
+    const std::string& limit = answer.moment.limit;
+    if (limit.empty()) return "no time can be given: what its limits leave is kept for a job ahead of it";
+    // "jobs without GPUs" is a limit of its own name.
+    const std::string jobs = limit.starts_with("jobs ") ? limit : "jobs of " + limit;
+    if (answer.at == kNever) return "no time can be given: the " + jobs + " that run have no known end";
+    if (answer.moment.behind == 0) return "when enough " + jobs + " end";
+    return "after " + JobsAhead(answer.moment.behind) + " under the same limits (" + limit +
+           "), going by predictions and time limits";
+  }
+
+  std::string LineText(const Answer& answer) const {
+    const Supply::Moment& moment = answer.moment;
+    if (answer.at == kNever) {
+      // Those ahead may have limits and yet wait for who runs without one.
+      const std::vector<JobId> jobs = EndlessRunning();
+      if (!jobs.empty())
+        return "no time can be given: " + JobsText(jobs) + HaveNoEnd(jobs.size()) + ", and others wait ahead of it";
+      return "no time can be given: " + Plural(static_cast<std::int64_t>(moment.endless), "job") + " ahead of it" +
+             HaveNoEnd(static_cast<std::size_t>(moment.endless));
+    }
+    return "after " + JobsAhead(moment.behind) + ", going by predictions and time limits";
+  }
+
+  // "when job 12 and job 14 end, by prediction".
+  // A promise counts on time limits where there are any, an estimate on what is likelier.
+  std::string WhenTheyEnd(std::vector<JobId> jobs, bool is_promise) const {
+    if (jobs.empty()) return "when running jobs end";
+    std::sort(jobs.begin(), jobs.end());
+    bool all_limits = true;
+    bool all_predicted = true;
+    for (const JobId job : jobs) {
+      const Run& run = state_.running.at(job);
+      const bool by_limit = run.end != kNever && (is_promise || !state_.rules.uses_predictions ||
+                                                  run.predicted_end == kNever || run.end <= run.predicted_end);
+      (by_limit ? all_predicted : all_limits) = false;
+    }
+    const bool is_one = jobs.size() == 1;
+    if (all_limits) return "when " + JobsText(jobs) + (is_one ? " reaches its time limit" : " reach their time limits");
+    return "when " + JobsText(jobs) + (is_one ? " ends" : " end") +
+           (all_predicted ? ", by prediction" : ", by predictions and time limits");
+  }
+
+  View& view_;
+  const Cluster::State& state_;
+  Time now_;
+  const Ahead& ahead_;
+  const SpreadOf* spread_ = nullptr;
+};
+
+}  // namespace
+
+Estimate EstimateStart(View& view, const Ahead& ahead, const SpreadOf& spread) {
+  return Estimator(view, ahead, spread).Find();
+}
+
+}  // namespace divvy::core

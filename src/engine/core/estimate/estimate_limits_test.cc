@@ -1,0 +1,337 @@
+// Expected starts of those that wait for a cap or a team's bound: a job that is planned takes its room until its
+// planned end. The oracle is the cluster itself: it is asked, and then lives on without new jobs until all have ended.
+
+#include "engine/core/estimate/estimate_limits.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/core/explain/explain.h"
+#include "engine/core/state/state.h"
+#include "engine/core/state/test_world.h"
+
+namespace divvy::core {
+namespace estimate_limits_test {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+
+Estimate When(Cluster& cluster, std::uint64_t id, std::int64_t seconds) {
+  return Explain(cluster, JobId(id), At(seconds)).start;
+}
+
+/// Hours from At(0) on; -1: no time.
+std::vector<double> Told(Cluster& cluster, std::uint64_t first, std::uint64_t last) {
+  std::vector<double> told;
+  for (std::uint64_t id = first; id <= last; ++id) {
+    const Time at = When(cluster, id, 0).typical;
+    told.push_back(at == kNever ? -1 : ToSeconds(at - At(0)) / 3600);
+  }
+  return told;
+}
+
+Rules Fifo() {
+  Rules rules;
+  rules.order = Order::kFifo;
+  return rules;
+}
+
+struct Asked {
+  int gpus = 1;
+  Duration limit = hours(1);
+  std::vector<CapIndex> caps;
+  TeamIndex team = kRootTeam;
+  Preemptible preemptible = Preemptible::kNever;
+};
+
+void Put(Cluster& cluster, std::uint64_t first, std::uint64_t last, const Asked& asked) {
+  for (std::uint64_t id = first; id <= last; ++id) {
+    Job job = MakeJob(cluster, id, GpuAsk(asked.gpus), At(0), asked.limit);
+    job.caps = asked.caps;
+    job.team = asked.team;
+    job.preemptible = asked.preemptible;
+    cluster.Put(job, At(0));
+  }
+}
+
+TEST(EstimateLimits, OneAfterTheOtherUnderACapOnGpus) {
+  Cluster cluster = MakeCluster(1, 8, Fifo());
+  const CapIndex cap = cluster.AddCap("user ada", 0, 2 * placement::kGpuParts);
+  Put(cluster, 1, 8, {.caps = {cap}});
+  cluster.Decide(At(0));
+  EXPECT_EQ(Told(cluster, 3, 8), (std::vector<double>{1, 1, 2, 2, 3, 3}));
+  EXPECT_EQ(When(cluster, 3, 0).basis, "when enough jobs of user ada end");
+  EXPECT_EQ(When(cluster, 6, 0).basis,
+            "after the 3 jobs ahead of it under the same limits (user ada), going by predictions and time limits");
+  EXPECT_EQ(When(cluster, 8, 0).latest, At(3 * 3600));
+}
+
+TEST(EstimateLimits, OneAfterTheOtherUnderACapOnJobs) {
+  Cluster cluster = MakeCluster(1, 8, Fifo());
+  const CapIndex cap = cluster.AddCap("group eval", 2);
+  Put(cluster, 1, 7, {.gpus = 2, .caps = {cap}});
+  cluster.Decide(At(0));
+  EXPECT_EQ(Told(cluster, 3, 7), (std::vector<double>{1, 1, 2, 2, 3}));
+}
+
+TEST(EstimateLimits, AnArrayInsideItsUsersCap) {
+  Cluster cluster = MakeCluster(1, 8, Fifo());
+  const CapIndex user = cluster.AddCap("user ada", 0, 4 * placement::kGpuParts);
+  const CapIndex array = cluster.AddCap("array 1", 1);
+  Put(cluster, 1, 3, {.caps = {user, array}});
+  Put(cluster, 4, 10, {.caps = {user}});
+  cluster.Decide(At(0));
+  // Jobs 1 and 4 to 6 run.
+  EXPECT_EQ(Told(cluster, 2, 3), (std::vector<double>{1, 2}));
+  EXPECT_EQ(Told(cluster, 7, 10), (std::vector<double>{1, 1, 1, 2}));
+}
+
+TEST(EstimateLimits, AnotherUsersJobsAreNotPutOff) {
+  Cluster cluster = MakeCluster(1, 4, Fifo());
+  const CapIndex cap = cluster.AddCap("user ada", 0, 2 * placement::kGpuParts);
+  Put(cluster, 1, 2, {.limit = hours(2), .caps = {cap}});
+  Put(cluster, 3, 4, {});
+  Put(cluster, 5, 8, {.caps = {cap}});
+  Put(cluster, 9, 12, {});
+  cluster.Decide(At(0));
+  EXPECT_EQ(Told(cluster, 5, 8), (std::vector<double>{2, 2, 3, 3}));
+  EXPECT_EQ(Told(cluster, 9, 12), (std::vector<double>{1, 1, 2, 2}));
+}
+
+TEST(EstimateLimits, ATeamsLimitCountsThoseBelowIt) {
+  Cluster cluster = MakeCluster(1, 8, Fifo());
+  cluster.teams().Reset({{.name = "lab", .limit_parts = 3 * placement::kGpuParts}, {.name = "vision", .parent = 1}});
+  Put(cluster, 1, 3, {.team = 1});
+  Put(cluster, 4, 10, {.team = 2});
+  cluster.Decide(At(0));
+  EXPECT_EQ(Told(cluster, 4, 10), (std::vector<double>{1, 1, 1, 2, 2, 2, 3}));
+}
+
+// Only what cannot be taken back stays within a quota; the rest may have what is idle.
+TEST(EstimateLimits, AQuotaCountsWhatCannotBeTakenBack) {
+  Cluster cluster = MakeCluster(1, 4, Fifo());
+  cluster.teams().Reset({{.name = "lab", .quota_parts = 2 * placement::kGpuParts}});
+  Put(cluster, 1, 2, {.team = 1});
+  Put(cluster, 3, 4, {.limit = hours(2), .team = 1, .preemptible = Preemptible::kRequeue});
+  Put(cluster, 5, 8, {.team = 1});
+  Put(cluster, 9, 9, {.team = 1, .preemptible = Preemptible::kRequeue});
+  cluster.Decide(At(0));
+  EXPECT_EQ(Told(cluster, 5, 8), (std::vector<double>{1, 1, 2, 2}));
+  EXPECT_EQ(Told(cluster, 9, 9), (std::vector<double>{2}));
+}
+
+TEST(EstimateLimits, WithoutAnEndNoRoomComesBack) {
+  Cluster cluster = MakeCluster(1, 8, Fifo());
+  const CapIndex cap = cluster.AddCap("user ada", 0, 2 * placement::kGpuParts);
+  Put(cluster, 1, 1, {.limit = Duration(0), .caps = {cap}});
+  Put(cluster, 2, 3, {.caps = {cap}});
+  Put(cluster, 4, 4, {.limit = Duration(0), .caps = {cap}});
+  Put(cluster, 5, 5, {.caps = {cap}});
+  cluster.Decide(At(0));
+  EXPECT_EQ(Told(cluster, 3, 5), (std::vector<double>{1, 2, -1}));
+  EXPECT_EQ(When(cluster, 5, 0).basis, "no time can be given: the jobs of user ada that run have no known end");
+}
+
+TEST(EstimateLimits, APredictionIsAnEnd) {
+  Rules rules = Fifo();
+  rules.uses_predictions = false;  // Of plans; of estimates they are used, as engine/server/explain.cc has it.
+  Cluster cluster = MakeCluster(1, 8, rules);
+  const CapIndex cap = cluster.AddCap("group eval", 1);
+  for (std::uint64_t id = 1; id <= 3; ++id) {
+    Job job = MakeJob(cluster, id, GpuAsk(1), At(0));
+    job.predicted = minutes(30);
+    job.caps = {cap};
+    cluster.Put(job, At(0));
+  }
+  cluster.Decide(At(0));
+  cluster.state().rules.uses_predictions = true;
+  EXPECT_EQ(Told(cluster, 2, 3), (std::vector<double>{0.5, 1}));
+}
+
+TEST(EstimateLimits, WhatIsBeyondALoweredCapHasToEndFirst) {
+  Cluster cluster = MakeCluster(1, 8, Fifo());
+  const CapIndex cap = cluster.AddCap("group eval", 4);
+  for (std::uint64_t id = 1; id <= 4; ++id) Put(cluster, id, id, {.limit = hours(id), .caps = {cap}});
+  Put(cluster, 5, 7, {.limit = hours(4), .caps = {cap}});
+  cluster.Decide(At(0));
+  cluster.SetCap(cap, 2, 0);
+  cluster.Decide(At(0));
+  EXPECT_EQ(Told(cluster, 5, 7), (std::vector<double>{3, 4, 7}));
+}
+
+TEST(EstimateLimits, JobsOnOtherGpusCountToo) {
+  Cluster cluster(Fifo());
+  for (int kind = 0; kind < 2; ++kind) {
+    NodeFacts facts = PlainNode(kind, 4);
+    facts.kind = facts.gpu_model = kind;
+    cluster.AddNode(facts);
+  }
+  const CapIndex cap = cluster.AddCap("group eval", 1);
+  for (std::uint64_t id = 1; id <= 4; ++id) {
+    Ask ask = GpuAsk(1);
+    ask.groups.front().alternatives.front().models = std::uint64_t{1} << (id % 2);
+    Job job = MakeJob(cluster, id, ask, At(0), hours(1));
+    job.caps = {cap};
+    cluster.Put(job, At(0));
+  }
+  cluster.Decide(At(0));
+  EXPECT_EQ(Told(cluster, 2, 4), (std::vector<double>{1, 2, 3}));
+}
+
+// Those before it that a cap keeps back start before it once they may: then what it was promised is no bound.
+TEST(EstimateLimits, APromiseIsNoBoundWhereACapKeepsBackThoseBeforeIt) {
+  Cluster cluster = MakeCluster(1, 2, Fifo());
+  const CapIndex cap = cluster.AddCap("user ada", 0, 2 * placement::kGpuParts);
+  Put(cluster, 1, 4, {.caps = {cap}});
+  Put(cluster, 5, 6, {});
+  cluster.Decide(At(0));
+  const Estimate start = When(cluster, 5, 0);
+  EXPECT_EQ(start.typical, At(2 * 3600));
+  EXPECT_FALSE(start.is_promise);
+  EXPECT_EQ(start.latest, At(2 * 3600));
+  EXPECT_EQ(start.basis, "after the 2 jobs ahead of it, going by predictions and time limits");
+  EXPECT_EQ(When(cluster, 6, 0).typical, At(2 * 3600));
+}
+
+// The line is too long to be placed one by one: what is behind its first is worked off at the limit's pace.
+TEST(EstimateLimits, ALongLineUnderACap) {
+  Cluster cluster = MakeCluster(1, 8, Fifo());
+  const CapIndex cap = cluster.AddCap("array 1", 2);
+  Put(cluster, 1, 2, {.caps = {cap}});
+  Job array = MakeJob(cluster, 3, GpuAsk(1), At(1), hours(1));
+  array.count = 6000;
+  array.caps = {cap};
+  cluster.Put(array, At(1));
+  Put(cluster, 4, 9, {.limit = hours(2)});
+  cluster.Decide(At(1));
+  Job behind = MakeJob(cluster, 10, GpuAsk(1), At(2), hours(1));
+  behind.caps = {cap};
+  cluster.Put(behind, At(2));
+  cluster.Put(MakeJob(cluster, 11, GpuAsk(1), At(2), hours(1)), At(2));
+  cluster.Decide(At(2));
+  EXPECT_NEAR(ToSeconds(When(cluster, 10, 2).typical - At(0)), 3001 * 3600.0, 2 * 3600.0);
+  EXPECT_NEAR(ToSeconds(When(cluster, 11, 2).typical - At(0)), 2 * 3600, 120.0);  // Its two GPUs are all it ever has.
+}
+
+// --- Elements of arrays ----------------------------------------------------------------------------------------------
+
+// Each comes behind those of its array that go before it, and its array's cap counts them all.
+TEST(EstimateLimits, AnElementComesBehindThoseBeforeIt) {
+  for (const bool is_capped : {false, true}) {
+    Cluster cluster = MakeCluster(1, 4, Fifo());
+    Job array = MakeJob(cluster, 1, GpuAsk(1), At(0), hours(1));
+    array.count = 9;
+    if (is_capped) array.caps = {cluster.AddCap("array 1", 2)};
+    cluster.Put(array, At(0));
+    cluster.Decide(At(0));
+    Put(cluster, 20, 21, {.limit = hours(3)});
+    cluster.Decide(At(0));
+    // Capped, 2 of 9 run, and the two behind have what it leaves; else 4 do.
+    const std::vector<double> want =
+        is_capped ? std::vector<double>{1, 1, 2, 2, 3, 3, 4} : std::vector<double>{1, 1, 1, 1, 2};
+    for (std::uint64_t before = 0; before < want.size(); ++before) {
+      const Explanation told = Explain(cluster, JobId(1), At(0), {}, {}, true, before);
+      EXPECT_EQ(ToSeconds(told.start.typical - At(0)) / 3600, want[before]) << before << " before it";
+      EXPECT_EQ(told.position, before + 1);
+      EXPECT_EQ(told.ahead_parts, static_cast<std::int64_t>(before) * placement::kGpuParts);
+      EXPECT_LE(told.start.typical, told.start.latest);
+    }
+    const Time last = Explain(cluster, JobId(1), At(0), {}, {}, true, want.size() - 1).start.typical;
+    EXPECT_EQ(Explain(cluster, JobId(1), At(0), {}, {}, true, 1000).start.typical, last) << "there is none behind it";
+  }
+}
+
+TEST(EstimateLimits, AnElementOfAnArrayThatBeginsLater) {
+  Cluster cluster = MakeCluster(1, 4, Fifo());
+  Job array = MakeJob(cluster, 1, GpuAsk(1), At(0), hours(1));
+  array.count = 9;
+  array.begin = At(7200);
+  cluster.Put(array, At(0));
+  cluster.Decide(At(0));
+  const Estimate start = Explain(cluster, JobId(1), At(0), {}, {}, true, 7).start;
+  EXPECT_EQ(start.typical, At(7200));
+  EXPECT_EQ(start.basis, "the begin time of its array, of which others go first");
+}
+
+// --- The cluster as oracle ------------------------------------------------------------------------------------------
+
+enum class Bounds { kCaps, kNestedCaps, kTeams };
+
+/// Jobs of one GPU and one length come minute by minute, for some users, arrays or teams.
+Cluster MakeBounded(std::uint64_t seed, Bounds bounds, Time& now) {
+  Draws draws(seed);
+  Cluster cluster = MakeCluster(1, 3 + draws.Below(6), Fifo());
+  const auto some = [&] { return 1 + draws.Below(4); };
+  std::vector<CapIndex> caps;
+  for (int i = 0; i < 3; ++i) {
+    const bool is_on_jobs = draws.Below(2) == 0;
+    const int limit = some();
+    caps.push_back(cluster.AddCap("cap", is_on_jobs ? limit : 0, is_on_jobs ? 0 : limit * placement::kGpuParts));
+  }
+  if (bounds == Bounds::kTeams) {
+    cluster.teams().Reset({{.name = "lab", .limit_parts = (1 + some()) * placement::kGpuParts},
+                           {.name = "vision", .parent = 1, .limit_parts = some() * placement::kGpuParts},
+                           {.name = "text", .quota_parts = some() * placement::kGpuParts}});
+  }
+  const auto jobs = static_cast<std::uint64_t>(10 + draws.Below(30));
+  for (std::uint64_t id = 1; id <= jobs; ++id) {
+    now += minutes(draws.Below(3));
+    Job job = MakeJob(cluster, id, GpuAsk(1), now, hours(1));
+    const int of = draws.Below(4);
+    if (bounds == Bounds::kTeams) job.team = static_cast<TeamIndex>(of);
+    else if (of < 3) job.caps = {caps[static_cast<std::size_t>(of)]};
+    if (bounds == Bounds::kNestedCaps && of == 0) job.caps = {caps[0], caps[2]};
+    cluster.Put(job, now);
+    cluster.Decide(now);
+  }
+  return cluster;
+}
+
+/// When each starts if nobody comes and all run as long as they may.
+std::map<JobId, Time> LiveOn(Cluster& cluster) {
+  std::map<JobId, Time> starts;
+  std::set<std::pair<Time, JobId>> ends;
+  for (const auto& [id, run] : cluster.state().running) ends.emplace(run.end, id);
+  while (!ends.empty()) {
+    const Time now = ends.begin()->first;
+    for (; !ends.empty() && ends.begin()->first == now; ends.erase(ends.begin())) {
+      cluster.Finish(ends.begin()->second, now);
+    }
+    for (const Start& start : cluster.Decide(now).starts) {
+      starts[start.entry] = now;
+      ends.emplace(cluster.state().running.at(start.job).end, start.job);
+    }
+  }
+  return starts;
+}
+
+void CheckAgainstLife(Bounds bounds) {
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    Time now = At(0);
+    Cluster cluster = MakeBounded(seed, bounds, now);
+    std::map<JobId, Estimate> told;
+    for (const auto& [id, waiting] : cluster.state().waiting) told[id] = Explain(cluster, id, now).start;
+    const std::map<JobId, Time> starts = LiveOn(cluster);
+    for (const auto& [id, start] : told) {
+      const auto at = starts.find(id);
+      ASSERT_NE(at, starts.end()) << "seed " << seed << ": job " << ToString(id) << " never starts";
+      EXPECT_EQ(start.typical, at->second)
+          << "seed " << seed << ": job " << ToString(id) << " is told " << ToSeconds(start.typical - At(0)) << " ("
+          << start.basis << ") and starts at " << ToSeconds(at->second - At(0));
+      EXPECT_GE(start.latest, at->second) << "seed " << seed << ": job " << ToString(id);
+    }
+  }
+}
+
+TEST(EstimateLimits, AreWhatHappensUnderCaps) { CheckAgainstLife(Bounds::kCaps); }
+TEST(EstimateLimits, AreWhatHappensUnderCapsInsideOthers) { CheckAgainstLife(Bounds::kNestedCaps); }
+TEST(EstimateLimits, AreWhatHappensUnderBoundsOfTeams) { CheckAgainstLife(Bounds::kTeams); }
+
+}  // namespace estimate_limits_test
+}  // namespace divvy::core

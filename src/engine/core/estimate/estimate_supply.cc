@@ -1,0 +1,522 @@
+#include "engine/core/estimate/estimate_supply.h"
+#include "engine/core/place/placing.h"
+#include "engine/core/state/models.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <queue>
+#include <set>
+
+namespace divvy::core {
+namespace {
+
+constexpr std::size_t kMostWaitedFor = 16;
+/// A long line, and limits, look at the ends of all pieces before a time: of more pieces these are rounded.
+constexpr std::size_t kMostExact = 4'000;
+
+void Note(std::vector<JobId>& jobs, JobId job) {
+  if (jobs.size() < kMostWaitedFor && std::find(jobs.begin(), jobs.end(), job) == jobs.end()) jobs.push_back(job);
+}
+
+}  // namespace
+
+Time EndTimes::Of(JobId job, Time started, Time end, Time predicted_end) const {
+  const Time soon = now_ + std::chrono::seconds(1);
+  const Time limit = end == kNever ? kNever : std::max(end, soon);
+  switch (outcome_) {
+    case Outcome::kLatest: {
+      if (limit != kNever) return limit;
+      const std::optional<RunSpread> spread = Spread(job);
+      const Time high = spread ? AddSaturating(started, spread->high) : kNever;
+      return high > now_ ? high : kNever;  // It ran longer than that already: nobody knows.
+    }
+    case Outcome::kEarliest: {
+      const std::optional<RunSpread> spread = Spread(job);
+      return spread ? std::min(limit, std::max(AddSaturating(started, spread->low), soon)) : soon;
+    }
+    case Outcome::kTypical:
+      break;
+  }
+  if (!rules_.uses_predictions || predicted_end == kNever) return limit;
+  if (predicted_end > now_) return std::min(limit, predicted_end);
+  return std::min(limit, now_ + std::max<Duration>(std::chrono::minutes(1), (now_ - started) / 10));
+}
+
+std::optional<Duration> EndTimes::Length(JobId entry, const ClassKey& key) const {
+  const std::optional<Duration> limit = key.limit > Duration(0) ? std::optional(key.limit) : std::nullopt;
+  const auto within = [&](Duration length) { return limit ? std::min(*limit, length) : length; };
+  switch (outcome_) {
+    case Outcome::kLatest:
+      if (limit) return limit;
+      if (const auto spread = Spread(entry)) return spread->high;
+      return std::nullopt;
+    case Outcome::kEarliest: {
+      const auto spread = Spread(entry);
+      return spread ? within(spread->low) : Duration(0);
+    }
+    case Outcome::kTypical:
+      break;
+  }
+  if (rules_.uses_predictions && key.predicted > Duration(0)) return within(key.predicted);
+  return limit;
+}
+
+Supply::Supply(const View& view, const Ahead& ahead, const SpreadOf* spread)
+    : view_(view), state_(view.state()), ask_(view.seeker().ask), spread_(spread), limits_(view.state()) {
+  if (TakesOneAlternative(ask_)) {
+    for (std::size_t i = 0; i < ask_.groups.front().alternatives.size(); ++i) alike_.push_back(Narrowed(ask_, i));
+  }
+  counts_gpus_ = WantsGpu(ask_);
+  counts_cpus_ = ask_.groups.front().alternatives.front().cpu_milli > 0;
+  const EndTimes earliest = ends(Outcome::kEarliest);
+  const EndTimes typical = ends(Outcome::kTypical);
+  const EndTimes latest = ends(Outcome::kLatest);
+  units_.reserve(state_.running.size());
+  for (std::vector<Time>& times : at_) times.reserve(state_.running.size());
+  nodes_.reserve(state_.nodes.size());
+  first_.reserve(state_.nodes.size() + 1);
+  first_.push_back(0);
+  for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
+    const Node& node = state_.nodes[index];
+    if (!Suits(node)) continue;
+    nodes_.push_back(index);
+    kinds_ |= placement::ModelSet{1} << node.facts.kind;
+    Close(index);
+    free_units_ += UnitsLeft(StateNow(nodes_.size() - 1));
+    // The pieces of all nodes are a long way to read: those of later ones are fetched meanwhile.
+    if (index + 4 < state_.nodes.size()) __builtin_prefetch(state_.nodes[index + 4].pieces.data());
+    for (const RunPiece& piece : node.pieces) {
+      units_.push_back(static_cast<std::int32_t>(UnitsOf(piece.shape)));
+      at_[static_cast<std::size_t>(Outcome::kTypical)].push_back(typical.Of(piece));
+      at_[static_cast<std::size_t>(Outcome::kLatest)].push_back(latest.Of(piece));
+      if (spread_ != nullptr) at_[static_cast<std::size_t>(Outcome::kEarliest)].push_back(earliest.Of(piece));
+    }
+    first_.push_back(units_.size());
+  }
+  GatherWork(ahead);
+}
+
+std::int64_t Supply::UnitsOf(const Shape& shape) const {
+  return counts_gpus_ ? shape.gpu_parts() : counts_cpus_ ? shape.cpu_milli : shape.memory_mib;
+}
+
+std::int64_t Supply::UnitsOf(const Ask& ask) const {
+  std::int64_t sum = 0;
+  for (const TaskGroup& group : ask.groups) sum += group.least * UnitsOf(group.alternatives.front());
+  return sum;
+}
+
+bool Supply::Suits(const Node& node) const {
+  if (!node.accepts) return false;
+  for (const TaskGroup& group : ask_.groups) {
+    for (const Shape& shape : group.alternatives) {
+      if (IsOfKind(node.facts, shape) && shape.gpus <= node.facts.gpus - __builtin_popcount(node.blocked) &&
+          shape.cpu_milli <= node.facts.cpu_milli && shape.memory_mib <= node.facts.memory_mib) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool Supply::Holds(const NodeState& state, const Node& node) const {
+  static const SizeDemand kUsual = UsualSizeDemand();
+  for (const Shape& shape : ask_.groups.front().alternatives) {
+    if (!FitsNode(node, state, shape)) continue;
+    const GpuTopology* topology = node.facts.topology.get();
+    if (topology == nullptr || !NeedsTopology(ask_, shape)) return true;
+    if (topology->Pick(GpuSet::FromBits(WholeFreeOf(state)), shape.gpus, kUsual, ask_.topology)) return true;
+  }
+  return false;
+}
+
+template <typename Visit>
+void Supply::ForEachState(Outcome outcome, std::size_t index, Time before, Visit visit) const {
+  const Node& node = state_.nodes[nodes_[index]];
+  std::vector<std::pair<Time, std::size_t>> gone;
+  for (std::size_t i = first_[index]; i < first_[index + 1]; ++i) {
+    if (at(outcome)[i] < before) gone.emplace_back(at(outcome)[i], i - first_[index]);
+  }
+  const auto closed = closed_.find(index);
+  if (closed == closed_.end()) {
+    std::sort(gone.begin(), gone.end());
+    NodeState state = node.state;
+    for (const auto& [time, piece] : gone) {
+      ReleasePiece(node, node.pieces[piece], state);
+      if (visit(time, state)) return;
+    }
+    return;
+  }
+  std::set<Time> moments;
+  for (const auto& [time, piece] : gone) moments.insert(time);
+  for (const Closed::Stretch& stretch : closed->second.stretches) {
+    if (stretch.until < before) moments.insert(stretch.until);
+  }
+  for (const Time moment : moments) {
+    if (visit(moment, StateBy(outcome, index, moment))) return;
+  }
+}
+
+template <typename Visit>
+void Supply::ForEachFreed(Outcome outcome, Visit visit) const {
+  for (std::size_t index = 0; index < nodes_.size(); ++index) {
+    if (closed_.empty() || !closed_.contains(index)) {
+      for (std::size_t i = first_[index]; i < first_[index + 1]; ++i) {
+        if (at(outcome)[i] != kNever) visit(at(outcome)[i], std::int64_t{units_[i]});
+      }
+      continue;
+    }
+    std::int64_t before = UnitsLeft(StateNow(index));
+    ForEachState(outcome, index, kNever, [&](Time time, const NodeState& state) {
+      visit(time, UnitsLeft(state) - before);
+      before = UnitsLeft(state);
+      return false;
+    });
+  }
+}
+
+Supply::Moment Supply::Fits(Outcome outcome, Time soon) const {
+  if (IsSingle(ask_)) return FitsOne(outcome, soon);
+  if (GangFitsBy(outcome, soon)) return {soon, {}, 0, 0};
+  return FitsGang(outcome);
+}
+
+std::vector<JobId> Supply::GoneBy(Outcome outcome, std::size_t node, Time moment) const {
+  std::vector<JobId> jobs;
+  const std::vector<RunPiece>& pieces = state_.nodes[nodes_[node]].pieces;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (at(outcome)[first_[node] + i] <= moment && (!counts_gpus_ || pieces[i].gpus != 0)) Note(jobs, pieces[i].job);
+  }
+  return jobs;
+}
+
+// When the node has room for the task; `before` where it has not by then.
+Time Supply::FitsOnNode(Outcome outcome, std::size_t index, Time before) const {
+  const Node& node = state_.nodes[nodes_[index]];
+  // Going by what is given back alone: a look at these numbers only.
+  std::int64_t units = UnitsLeft(node.state);
+  for (std::size_t i = first_[index]; i < first_[index + 1]; ++i) units += at(outcome)[i] < before ? units_[i] : 0;
+  const auto& alternatives = ask_.groups.front().alternatives;
+  const bool may_fit = std::any_of(alternatives.begin(), alternatives.end(),
+                                   [&](const Shape& shape) { return units >= UnitsOf(shape); });
+  if (!may_fit) return before;
+  Time found = before;
+  ForEachState(outcome, index, before, [&](Time time, const NodeState& state) {
+    if (Holds(state, node)) found = time;
+    return found != before;
+  });
+  return found;
+}
+
+Supply::Moment Supply::FitsOne(Outcome outcome, Time soon) const {
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (Holds(StateNow(i), state_.nodes[nodes_[i]])) return {view_.now()};
+  }
+  Time best = kNever;
+  std::size_t where = 0;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const Time time = FitsOnNode(outcome, i, best);
+    if (time >= best) continue;
+    best = time;
+    where = i;
+    if (best <= soon) break;
+  }
+  if (best == kNever) return Endless(outcome);
+  return {best, GoneBy(outcome, where, best), 0, 0, EndsBooking(where, best)};
+}
+
+Supply::Moment Supply::Endless(Outcome outcome) const {
+  Moment never;
+  for (std::size_t i = 0; i < nodes_.size() && never.waits_for.size() < kMostWaitedFor; ++i) {
+    const std::vector<RunPiece>& pieces = state_.nodes[nodes_[i]].pieces;
+    for (std::size_t k = 0; k < pieces.size(); ++k) {
+      if (at(outcome)[first_[i] + k] == kNever) Note(never.waits_for, pieces[k].job);
+    }
+  }
+  return never;
+}
+
+// What all tasks of a gang have in common, by a number of its own: the alternative that they agree on, and the model.
+template <typename Visit>
+void Supply::ForEachCommon(const NodeFacts& facts, Visit visit) const {
+  const bool is_one_model = RunsOnOneModel(ask_);
+  for (std::size_t i = 0; i < std::max<std::size_t>(alike_.size(), 1); ++i) {
+    ForEachModel(facts, is_one_model, [&](int model) {
+      const auto only = is_one_model ? std::optional(model) : std::nullopt;
+      visit(static_cast<int>(i << 16) | model, alike_.empty() ? ask_ : alike_[i], only);
+    });
+  }
+}
+
+void Supply::AddSteps(Outcome outcome, std::uint32_t index, std::vector<Step>& steps) const {
+  const Node& node = state_.nodes[nodes_[index]];
+  ForEachCommon(node.facts, [&](int common, const Ask& ask, std::optional<int> only) {
+    std::vector<std::int64_t> room(ask_.groups.size());
+    const auto look = [&](Time time, const NodeState& state) {
+      for (std::size_t group = 0; group < room.size(); ++group) {
+        const std::int64_t more = RoomOn(node.facts, state, ask.groups[group], only) - room[group];
+        if (more == 0) continue;
+        room[group] += more;
+        steps.push_back({time, index, group, common, more});
+      }
+      return false;
+    };
+    look(view_.now(), StateNow(index));
+    ForEachState(outcome, index, kNever, look);
+  });
+}
+
+// As FitsGang, asked about one moment: every node is looked at once.
+bool Supply::GangFitsBy(Outcome outcome, Time moment) const {
+  const Together level = WidestOf(ask_);
+  std::map<std::pair<std::uint64_t, int>, std::vector<std::int64_t>> sums;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const Node& node = state_.nodes[nodes_[i]];
+    const NodeState state = StateBy(outcome, i, moment);
+    bool fits = false;
+    ForEachCommon(node.facts, [&](int common, const Ask& ask, std::optional<int> only) {
+      std::vector<std::int64_t>& sum = sums[{DomainOf(node.facts, nodes_[i], level), common}];
+      sum.resize(ask_.groups.size());
+      bool is_enough = true;
+      for (std::size_t group = 0; group < sum.size(); ++group) {
+        sum[group] += RoomOn(node.facts, state, ask.groups[group], only);
+        is_enough &= sum[group] >= ask_.groups[group].least;
+      }
+      fits |= is_enough;
+    });
+    if (fits) return true;
+  }
+  return false;
+}
+
+// From when the sums of what they must share, of the rack and model, are enough for every group.
+Supply::Moment Supply::FitsGang(Outcome outcome) const {
+  std::vector<Step> steps;
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i) AddSteps(outcome, i, steps);
+  std::priority_queue<Step, std::vector<Step>, std::greater<>> next(std::greater<>(), std::move(steps));
+  const Together level = WidestOf(ask_);
+  std::map<std::pair<std::uint64_t, int>, std::vector<std::int64_t>> sums;
+  for (; !next.empty(); next.pop()) {
+    const Step& step = next.top();
+    const NodeIndex index = nodes_[step.node];
+    const NodeFacts& facts = state_.nodes[index].facts;
+    std::vector<std::int64_t>& sum = sums[{DomainOf(facts, index, level), step.common}];
+    sum.resize(ask_.groups.size());
+    sum[step.group] += step.more;
+    bool is_enough = true;
+    for (std::size_t group = 0; group < sum.size(); ++group) is_enough &= sum[group] >= ask_.groups[group].least;
+    if (!is_enough) continue;
+    if (step.at <= view_.now()) return {view_.now()};
+    return {step.at, GoneBy(outcome, step.node, step.at), 0, 0, EndsBooking(step.node, step.at)};
+  }
+  return Endless(outcome);
+}
+
+// What of such a job falls on the nodes in question, when it may run on others as well.
+double Supply::ShareOf(placement::ModelSet models) const {
+  if ((models & ~kinds_) == 0) return (models & kinds_) != 0 ? 1 : 0;
+  double here = 0;
+  double there = 0;
+  for (const Node& node : state_.nodes) {
+    if (!node.accepts || ((models >> node.facts.kind) & 1) == 0) continue;
+    (((kinds_ >> node.facts.kind) & 1) != 0 ? here : there) += node.facts.gpus;
+  }
+  return here == 0 ? 0 : here / (here + there);
+}
+
+std::vector<Stock::Chunk> Supply::Chunks(Outcome outcome) const {
+  std::vector<Stock::Chunk> chunks;
+  chunks.reserve(units_.size() + 1);
+  chunks.push_back({view_.now(), free_units_});
+  ForEachFreed(outcome, [&](Time at, std::int64_t units) { chunks.push_back({at, units}); });
+  return chunks;
+}
+
+void Supply::GatherWork(const Ahead& ahead) {
+  std::map<placement::ModelSet, double> shares;
+  const bool asks_spread = spread_ != nullptr && ahead.parts.size() <= kMostAsked;
+  const ClassKey& own = view_.seeker().key;
+  for (const Ahead::Part& part : ahead.parts) {
+    const JobClass& job_class = state_.classes[part.job_class];
+    limits_.Expect(job_class.key, job_class.least_parts, part.members);
+  }
+  limits_.Expect(own, LeastGpuParts(ask_), 1);
+  own_uses_ = limits_.UsesOf(own, LeastGpuParts(ask_));
+  for (const Ahead::Part& part : ahead.parts) {
+    const Front& front = state_.fronts[part.job_class];
+    const JobClass& job_class = state_.classes[part.job_class];
+    const Ask& ask = state_.asks[job_class.key.ask];
+    const bool goes_here = front.wants_gpu == counts_gpus_ && (!counts_gpus_ || (front.shape.models & kinds_) != 0);
+    if (!goes_here && own_uses_.empty()) continue;
+    if (job_class.checked_epoch == state_.usable_epoch && !job_class.could_run) continue;
+    Work work{part.job_class, part.members, 0, {}, 0, 0, limits_.UsesOf(job_class.key, job_class.least_parts)};
+    const bool is_alike = Share(work.uses, own_uses_);
+    if (!goes_here && !is_alike) continue;
+    if (goes_here) work.units = counts_gpus_ ? job_class.least_parts : UnitsOf(ask);
+    if (goes_here && counts_gpus_) {
+      const auto [share, is_new] = shares.try_emplace(front.shape.models, 0);
+      if (is_new) share->second = ShareOf(front.shape.models);
+      work.units = static_cast<std::int64_t>(static_cast<double>(work.units) * share->second);
+    }
+    may_be_passed_ |= work.units > 0 && !work.uses.empty() && IsBarred(state_, ask, job_class.key) &&
+                      WhyNeverAllowed(state_, job_class.key, job_class.least_parts) == nullptr;
+    work.is_bound_apart = std::any_of(work.uses.begin(), work.uses.end(), [&](const Limits::Use& use) {
+      return !Share({&use, 1}, own_uses_);
+    });
+    for (const PromiseSlot& slot : state_.promises) {
+      work.promised += slot.job_class == part.job_class && view_.IsBefore(slot) ? 1 : 0;
+    }
+    const JobId head = asks_spread ? job_class.line.At(job_class.line.begin()).place.id : JobId();
+    for (const Outcome outcome : {Outcome::kEarliest, Outcome::kTypical, Outcome::kLatest}) {
+      const EndTimes ends(state_.rules, view_.now(), outcome, asks_spread ? spread_ : nullptr);
+      work.length[static_cast<std::size_t>(outcome)] = ends.Length(head, job_class.key);
+    }
+    members_ += part.members;
+    ahead_here_ += goes_here ? part.members : 0;
+    ahead_alike_ += is_alike ? part.members : 0;
+    works_.push_back(std::move(work));
+  }
+  limits_.FindHolders();
+  GatherFirst();
+}
+
+// The first of all classes in the order of the line, as many as are placed one by one.
+void Supply::GatherFirst() {
+  std::vector<Head> heads;
+  const auto line = [&](std::size_t work) -> const Line& { return state_.classes[works_[work].job_class].line; };
+  const auto key = [&](std::size_t work, Line::Position at) {
+    return state_.KeyAt(works_[work].job_class, line(work).At(at).place, view_.now());
+  };
+  for (std::size_t i = 0; i < works_.size(); ++i) {
+    const Line::Position at = line(i).begin();
+    heads.push_back({key(i, at), i, at, works_[i].members});
+  }
+  std::priority_queue<Head, std::vector<Head>, std::greater<>> next(std::greater<>(), std::move(heads));
+  while (!next.empty() && stepped_.size() < kMostStepped) {
+    Head head = next.top();
+    next.pop();
+    const std::uint64_t most = std::min<std::uint64_t>(head.left, kMostStepped - stepped_.size());
+    const std::uint64_t count = std::min<std::uint64_t>(line(head.work).At(head.at).count, most);
+    stepped_.insert(stepped_.end(), count, static_cast<std::uint32_t>(head.work));
+    works_[head.work].stepped += count;
+    if (count == head.left || stepped_.size() == kMostStepped) continue;
+    head.left -= count;
+    head.at = line(head.work).Next(head.at);
+    head.key = key(head.work, head.at);
+    next.push(std::move(head));
+  }
+}
+
+Supply::Turn Supply::Served(Outcome outcome) const {
+  Turn turn{{view_.now(), {}, ahead_here_}, {view_.now(), {}, ahead_alike_}};
+  if (members_ == 0 && own_uses_.empty()) return turn;
+  const bool is_whole = members_ == stepped_.size();
+  const bool is_exact = units_.size() <= kMostExact || (is_whole && limits_.size() == 0);
+  Stock free(is_exact ? Chunks(outcome) : Rounded(outcome));
+  std::vector<Stock> limits = limits_.Stocks(ends(outcome), view_.now());
+  turn.supply.endless = Serve(outcome, free, limits);
+  for (const Limits::Use& use : own_uses_) {
+    Stock& limit = limits[use.limit];
+    const auto amount_of = [&](const Work& work) {
+      const auto its = std::ranges::find(work.uses, use.limit, &Limits::Use::limit);
+      return its == work.uses.end() ? 0 : its->amount;
+    };
+    const Time at = is_whole ? limit.From(use.amount) : Summed(outcome, std::move(limit), use.amount, amount_of);
+    if (at <= turn.limits.at) continue;
+    turn.limits.at = at;
+    turn.limits.limit = limits_.NameOf(use.limit);
+  }
+  if (ahead_here_ == 0) return turn;
+  const std::int64_t own = UnitsOf(ask_);
+  turn.supply.at =
+      std::max(view_.now(), is_whole ? free.From(own) : Summed(outcome, std::move(free), own, &Work::units));
+  if (is_whole) return turn;
+  for (const Work& work : works_) {
+    if (!work.length[static_cast<std::size_t>(outcome)]) turn.supply.endless += work.members - work.stepped;
+  }
+  return turn;
+}
+
+// Each takes what is free first, in the order of the line. How many cannot be dated, or their ends.
+std::uint64_t Supply::Serve(Outcome outcome, Stock& free, std::vector<Stock>& limits) const {
+  std::uint64_t endless = 0;
+  for (const std::uint32_t at : stepped_) endless += Takes(works_[at], outcome, free, limits) ? 0 : 1;
+  return endless;
+}
+
+// False: it cannot be dated, or its end cannot.
+bool Supply::Takes(const Work& work, Outcome outcome, Stock& free, std::vector<Stock>& limits) const {
+  Time allowed = view_.now();
+  for (const Limits::Use& use : work.uses) allowed = std::max(allowed, limits[use.limit].From(use.amount));
+  if (allowed == kNever) return false;  // It holds up nobody.
+  const Time fits = work.units > 0 ? free.From(work.units) : allowed;
+  const Time start = std::max(allowed, fits);
+  // Whether others pass one that cannot be dated is not known; what it was promised of limits is kept for it.
+  if (start == kNever && work.promised == 0) return false;
+  for (const Limits::Use& use : work.uses) limits[use.limit].TakeLast(use.amount, start);
+  if (start == kNever) return false;
+  if (fits >= allowed) free.TakeFirst(work.units);
+  else free.TakeLast(work.units, start);
+  const std::optional<Duration>& length = work.length[static_cast<std::size_t>(outcome)];
+  if (!length) return false;
+  const Time end = AddSaturating(start, *length);
+  for (const Limits::Use& use : work.uses) limits[use.limit].GiveBack(end, use.amount);
+  if (work.units > 0) free.GiveBack(end, work.units);
+  return true;
+}
+
+// The rest are too many to place: what they will use, and for how long, is worked off by what is there then.
+template <typename AmountOf>
+Time Supply::Summed(Outcome outcome, Stock stock, std::int64_t own_amount, AmountOf amount_of) const {
+  double work = 0;  // Unit-nanoseconds.
+  double stuck = 0;
+  for (const Work& one : works_) {
+    if (one.is_bound_apart) continue;
+    const auto members = static_cast<double>(one.members - one.stepped);
+    const double units = static_cast<double>(std::invoke(amount_of, one)) * members;
+    const std::optional<Duration>& length = one.length[static_cast<std::size_t>(outcome)];
+    if (length) work += units * static_cast<double>(length->count());
+    else stuck += units;
+  }
+  const auto own = static_cast<double>(own_amount);
+  if (stuck + own > static_cast<double>(stock.left())) return kNever;
+  double width = -stuck;  // What is there, but for what jobs without an end have taken by then.
+  Time at = view_.now();
+  while (true) {
+    std::optional<Stock::Chunk> first = stock.First();
+    for (; first && first->at <= at; first = stock.First()) {
+      width += static_cast<double>(first->amount);
+      stock.DropFirst();
+    }
+    const double until = first ? static_cast<double>((first->at - at).count()) : 9e18;
+    if (width >= own && width > 0 && work <= width * until) {
+      return AddSaturating(at, Duration(static_cast<std::int64_t>(std::min(work / width, 9e18))));
+    }
+    if (!first) return kNever;
+    work = std::max(work - std::max(width, 0.0) * until, 0.0);
+    at = first->at;
+  }
+}
+
+// By the second at first, and never coarser than a sixty-fourth of how far ahead it is.
+std::vector<Stock::Chunk> Supply::Rounded(Outcome outcome) const {
+  std::vector<Stock::Chunk> freed = {{view_.now(), free_units_}};
+  std::vector<std::int64_t> buckets;
+  ForEachFreed(outcome, [&](Time at, std::int64_t units) {
+    const auto seconds = static_cast<std::uint64_t>((at - view_.now()) / std::chrono::seconds(1));
+    const int shift = seconds < 64 ? 0 : 58 - __builtin_clzll(seconds);
+    const auto bucket = static_cast<std::size_t>(static_cast<std::uint64_t>(shift) * 64 + (seconds >> shift));
+    if (buckets.size() <= bucket) buckets.resize(bucket + 1);
+    buckets[bucket] += units;
+  });
+  for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
+    if (buckets[bucket] == 0) continue;
+    const std::size_t shift = bucket < 128 ? 0 : bucket / 64 - 1;
+    const std::size_t seconds = ((bucket - shift * 64) + 1) << shift;
+    freed.push_back({view_.now() + std::chrono::seconds(seconds), buckets[bucket]});
+  }
+  return freed;
+}
+
+}  // namespace divvy::core

@@ -1,0 +1,124 @@
+#include "engine/core/explain/explain.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/duration_text.h"
+#include "base/text.h"
+#include "engine/core/explain/explain_blockers.h"
+#include "engine/core/explain/explain_change.h"
+#include "engine/core/explain/explain_text.h"
+#include "engine/core/place/explain_ahead.h"
+#include "engine/core/place/explain_view.h"
+
+namespace divvy::core {
+namespace {
+
+std::string TeamText(const Teams& teams, TeamIndex team) {
+  if (team == kRootTeam) return "";
+  const TeamSpec& spec = teams.spec(team);
+  const bool is_below = spec.quota_parts != kNoBound && teams.running(team) < spec.quota_parts;
+  const std::int64_t running = teams.running(team), worth = teams.worth(team);
+  const std::string by_speed = worth == running ? "" : " (worth " + GpuText(worth) + " by speed)";
+  return "team " + spec.name + " runs " + GpuText(running) + by_speed + " of a share of " +
+         GpuText(teams.FairShare(team)) + (is_below ? ", below its quota" : "") + ", ";
+}
+
+// What the order looks at.
+std::string KeyText(const Cluster::State& state, const Seeker& seeker, Time now) {
+  const PoolRules& rules = state.pools[seeker.ask.pool];
+  const Place& place = seeker.place;
+  std::string text = rules.order == Order::kFair ? TeamText(state.teams, seeker.key.team) : "";
+  text += "priority " + std::to_string(place.priority);
+  const bool is_sized = rules.order == Order::kSmallFirst || rules.order == Order::kFair;
+  if (is_sized && IsEscalated(rules, place.since, now)) text += ", escalated";
+  if (rules.order != Order::kFifo) text += ", " + GpuText(LeastGpuParts(seeker.ask));
+  if (rules.order == Order::kShortest) {
+    const Duration length = seeker.key.predicted > Duration(0) ? seeker.key.predicted : seeker.key.limit;
+    text += length > Duration(0)
+                ? " for " + DurationText(length) + (seeker.key.predicted > Duration(0) ? " by prediction" : " at most")
+                : ", of unknown length";
+  }
+  if (place.since <= now) text += ", waiting " + DurationText(now - place.since);
+  return text;
+}
+
+// The next members of the job's own array go before it, too. They are the first of its class behind those ahead.
+void AddOwn(const Cluster::State& state, const Waiting& waiting, std::uint64_t members, Ahead& ahead) {
+  const auto own = std::ranges::find(ahead.parts, waiting.job_class, &Ahead::Part::job_class);
+  if (own != ahead.parts.end()) own->members += members;
+  else ahead.parts.push_back({waiting.job_class, members});
+  ahead.members += members;
+  ahead.own = members;
+  ahead.gpu_parts += static_cast<std::int64_t>(members) * state.classes[waiting.job_class].least_parts;
+}
+
+// From when the next one of the array should start to when the one behind `members` of it should: not before that.
+void FollowOwn(View& view, Ahead ahead, const Waiting& waiting, std::uint64_t members, const SpreadOf& spread,
+               Explanation& answer) {
+  Estimate& start = answer.start;
+  start.is_promise = false;
+  if (start.typical == kNever) return;
+  if (!answer.is_in_line) {  // Its begin time is ahead.
+    start.latest = kNever;
+    start.basis = "the begin time of its array, of which others go first";
+    return;
+  }
+  AddOwn(view.state(), waiting, members, ahead);
+  const Estimate next = std::exchange(start, EstimateStart(view, ahead, spread));
+  start.typical = std::max(start.typical, next.typical);
+  start.latest = std::max(start.latest, next.latest);
+}
+
+}  // namespace
+
+Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& names, const SpreadOf& spread,
+                    bool seeks_change, std::uint64_t members_before) {
+  Explanation answer;
+  // A view lifts holds while it looks and puts them back: the cluster is the same before and after.
+  auto& state = const_cast<Cluster::State&>(cluster.state());
+  const auto at = state.waiting.find(entry);
+  if (at == state.waiting.end()) return answer;
+  const Waiting& waiting = at->second;
+  const Seeker seeker = SeekerOf(state, entry);
+  answer.is_waiting = true;
+  answer.is_in_line = waiting.lane == Waiting::Lane::kReady;
+  answer.key = KeyText(state, seeker, now);
+  const bool is_ahead = waiting.lane == Waiting::Lane::kDated && seeker.place.since > now;
+  Ahead ahead;
+  {
+    View view(state, seeker, now);
+    ahead = CountAhead(state, view.order(), now);
+    members_before = std::min<std::uint64_t>(members_before, waiting.count - 1);
+    answer.blockers = FindBlockers(view, names);
+    if (answer.is_in_line) {
+      answer.position = ahead.members + members_before + 1;
+      answer.ahead_parts = ahead.gpu_parts + static_cast<std::int64_t>(members_before) * LeastGpuParts(seeker.ask);
+    }
+    if (waiting.lane == Waiting::Lane::kParked) {
+      answer.start.basis = "no time can be given: it is not in line";
+      return answer;
+    }
+    const bool is_next = members_before == 0;
+    if (is_next && answer.blockers.empty()) {
+      answer.start = {now, now, now, false, "it starts now"};
+      return answer;
+    }
+    if (!answer.blockers.empty() && answer.blockers.front().kind <= BlockerKind::kUnusable) {
+      answer.start.basis = answer.blockers.front().kind == BlockerKind::kImpossible
+                               ? "never on this cluster as it is"
+                               : "no time can be given: too little of what it needs is in service";
+    } else {
+      answer.start = answer.blockers.empty() ? Estimate{now, now, now, false, ""} : EstimateStart(view, ahead, spread);
+      if (is_ahead && answer.start.typical <= seeker.place.since) {
+        answer.start = {seeker.place.since, seeker.place.since, answer.start.latest, false, "its begin time"};
+        if (answer.start.latest < seeker.place.since) answer.start.latest = seeker.place.since;
+      }
+      if (!is_next) FollowOwn(view, std::move(ahead), waiting, members_before, spread, answer);
+    }
+  }
+  if (answer.is_in_line && seeks_change) answer.change = FindChange(cluster, seeker, now, names);
+  return answer;
+}
+
+}  // namespace divvy::core

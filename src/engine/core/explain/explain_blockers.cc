@@ -1,0 +1,568 @@
+#include "engine/core/explain/explain_blockers.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/duration_text.h"
+#include "base/text.h"
+#include "engine/core/explain/explain_holders.h"
+#include "engine/core/explain/explain_reservations.h"
+#include "engine/core/explain/explain_text.h"
+#include "engine/core/explain/feasible.h"
+#include "engine/core/place/caps.h"
+#include "engine/core/place/placing.h"
+#include "engine/core/state/models.h"
+
+namespace divvy::core {
+namespace {
+
+// What one task finds on the nodes, counted in one look at each.
+struct Tally {
+  std::int64_t gpus = 0;        // In service, of the kind;
+  std::int64_t free = 0;        // with room enough for one of the task's,
+  std::int64_t free_nodes = 0;  // on so many nodes,
+  int most = 0;                 // at most so many on one;
+  int most_of_any = 0;          // on one of any kind.
+  std::int64_t withheld = 0;    // Out of service, of the kind.
+  std::int16_t most_share = 0;  // Free of one GPU.
+  std::int64_t gpu_nodes = 0;   // With enough GPUs for a task; without GPUs all.
+  // Of these nodes; of all of the kind where there are none.
+  std::int32_t cpus = 0;
+  std::int32_t memory = 0;
+  std::int32_t memory_beside = 0;  // Where there are CPUs enough.
+  // Tasks for which there is room:
+  std::int64_t by_gpus = 0;  // going by GPUs alone,
+  std::int64_t by_cpus = 0;  // with CPUs,
+  std::int64_t room = 0;     // all in all.
+  placement::ModelSet kinds = 0;
+  std::vector<NodeIndex> nodes;  // Of the kind.
+};
+
+// Those that could give a shape room once whoever is on them has gone. (None that is out of service.)
+GpuMask GpusFor(const Node& node, const Shape& shape) {
+  const GpuMask sliced = shape.slice ? static_cast<GpuMask>(~node.state.sliceable) : node.state.only_sliced;
+  return static_cast<GpuMask>(~(NotOfKind(node.facts, shape) | node.blocked | sliced));
+}
+
+constexpr const char* kKeptAhead = ", and what is left is kept for a job ahead";
+
+class BlockerFinder {
+ public:
+  BlockerFinder(View& view, const Names& names, bool has_holders)
+      : view_(view),
+        state_(view.state()),
+        ask_(view.seeker().ask),
+        key_(view.seeker().key),
+        names_(names),
+        now_(view.now()),
+        has_holders_(has_holders) {}
+
+  std::vector<Blocker> All() {
+    const Place& place = view_.seeker().place;
+    if (state_.waiting.at(place.id).lane == Waiting::Lane::kDated && place.since > now_)
+      Add(BlockerKind::kBeginTime, "may begin in " + DurationText(place.since - now_), 0, 0);
+    FindCaps();
+    FindTeams();
+    if (!FindImpossible()) FindRoom();
+    if (const auto first = view_.BlockedBefore()) {
+      Blocker& blocker =
+          Add(BlockerKind::kOrder, "nobody passes job " + ToString(*first) + ", the first that cannot start", 0, 0);
+      blocker.rule = "strict order, without backfill";
+    }
+    std::stable_sort(found_.begin(), found_.end(), [](const Blocker& a, const Blocker& b) { return a.kind < b.kind; });
+    return std::move(found_);
+  }
+
+ private:
+  Blocker& Add(BlockerKind kind, std::string text, std::int64_t needed, std::int64_t available) {
+    Blocker blocker;
+    blocker.kind = kind;
+    blocker.text = std::move(text);
+    blocker.needed = needed;
+    blocker.available = available;
+    found_.push_back(std::move(blocker));
+    return found_.back();
+  }
+
+  std::vector<NodeIndex> AllNodes() const {
+    std::vector<NodeIndex> nodes(state_.nodes.size());
+    for (NodeIndex index = 0; index < nodes.size(); ++index) nodes[index] = index;
+    return nodes;
+  }
+
+  // --- Whatever is free ---------------------------------------------------------------------------------------------
+
+  void FindCaps() {
+    for (const CapIndex index : key_.caps) {
+      const Cap& cap = state_.caps[index];
+      const CapUse kept = view_.KeptOf(index);
+      if (RefusesJobs(cap, kept)) FindJobCap(index);
+      if (RefusesGpus(cap, LeastGpuParts(ask_), kept)) FindGpuCap(index);
+    }
+  }
+
+  void FindJobCap(CapIndex index) {
+    const Cap& cap = state_.caps[index];
+    std::string text = cap.name + " runs " + std::to_string(cap.running) + " of at most " + std::to_string(cap.limit);
+    if (cap.running < cap.limit) text += kKeptAhead;
+    Blocker& blocker = Add(BlockerKind::kCap, std::move(text), 1, std::max(cap.limit - cap.running, 0));
+    blocker.rule = cap.name.starts_with("array ") ? "array cap %" + std::to_string(cap.limit)
+                                                  : "limit of " + cap.name + ": " + std::to_string(cap.limit);
+    AddCapHolders(blocker, index);
+  }
+
+  void FindGpuCap(CapIndex index) {
+    const Cap& cap = state_.caps[index];
+    const std::int64_t parts = LeastGpuParts(ask_);
+    const std::string most = GpuText(cap.parts_limit);
+    std::string text = "can never start: asks for " + GpuText(parts) + ", but " + cap.name + " never holds more than " +
+                       most + " at once";
+    if (parts <= cap.parts_limit) {
+      text = cap.name + " holds " + GpuText(cap.parts) + " of at most " + most + "; this needs " + GpuText(parts) +
+             " more";
+      if (!RefusesGpus(cap, parts)) text += kKeptAhead;
+    }
+    Blocker& blocker =
+        Add(BlockerKind::kGpuCap, std::move(text), parts, std::max<std::int64_t>(cap.parts_limit - cap.parts, 0));
+    blocker.rule = "limit of " + cap.name + ": " + most + " at once";
+    if (parts <= cap.parts_limit) AddCapHolders(blocker, index);
+  }
+
+  void AddCapHolders(Blocker& blocker, CapIndex index) const {
+    if (!has_holders_) return;
+    const bool counts_gpus = blocker.kind == BlockerKind::kGpuCap;
+    const auto has = [&](const Run& run) {
+      return IsCountedIn(state_.classes[run.job_class].key, index) && (!counts_gpus || state_.PartsOf(run) > 0);
+    };
+    AddHolders(state_, now_, has, AllNodes(), blocker);
+  }
+
+  bool IsWithin(TeamIndex team, TeamIndex above) const {
+    for (; team != kRootTeam; team = state_.teams.spec(team).parent) {
+      if (team == above) return true;
+    }
+    return false;
+  }
+
+  void AddTeamHolders(Blocker& blocker, TeamIndex team, bool is_firm_only) const {
+    if (!has_holders_) return;
+    const auto has = [&](const Run& run) {
+      const JobClass& job_class = state_.classes[run.job_class];
+      return IsWithin(job_class.key.team, team) && (job_class.is_firm() || !is_firm_only);
+    };
+    AddHolders(state_, now_, has, AllNodes(), blocker);
+  }
+
+  void FindTeams() {
+    if (!state_.teams.has_rules()) return;
+    const Teams& teams = state_.teams;
+    const std::int64_t parts = LeastGpuParts(ask_);
+    const KeptOfTeams kept = view_.KeptOfItsTeams();
+    for (TeamIndex team = teams.OverLimit(key_.team, parts, kept.all); team != kRootTeam;
+         team = teams.OverLimit(teams.spec(team).parent, parts, kept.all)) {
+      const TeamSpec& spec = teams.spec(team);
+      const bool is_kept = teams.running(team) + parts <= spec.limit_parts;
+      const bool is_never = parts > spec.limit_parts;
+      std::string text = "team " + spec.name + " runs " + GpuText(teams.running(team)) + " of at most " +
+                         GpuText(spec.limit_parts) + "; this needs " + GpuText(parts) + " more" +
+                         (is_kept ? std::string(kKeptAhead) : "");
+      if (is_never) {
+        text = "can never start: asks for " + GpuText(parts) + ", but team " + spec.name + " never runs more than " +
+               GpuText(spec.limit_parts) + " at once";
+      }
+      Blocker& blocker = Add(BlockerKind::kTeamLimit, std::move(text), parts,
+                             std::max<std::int64_t>(spec.limit_parts - teams.running(team), 0));
+      blocker.rule = "limit of team " + spec.name + ": " + GpuText(spec.limit_parts);
+      if (!is_never) AddTeamHolders(blocker, team, false);
+    }
+    if (key_.preemptible != Preemptible::kNever) return;
+    for (TeamIndex team = teams.OverFirmQuota(key_.team, parts, kept.firm); team != kRootTeam;
+         team = teams.OverFirmQuota(teams.spec(team).parent, parts, kept.firm)) {
+      const TeamSpec& spec = teams.spec(team);
+      const bool is_kept = teams.firm(team) + parts <= spec.quota_parts;
+      const bool is_never = parts > spec.quota_parts;
+      const std::string used = GpuNumber(teams.firm(team)) + " of " + GpuText(spec.quota_parts);
+      std::string text = is_kept ? "what is left of the quota of team " + spec.name + " is kept for a job ahead (" +
+                                       used + " are in use, and this job needs " + GpuNumber(parts) + ")"
+                                 : "the quota of team " + spec.name +
+                                       " is in use: its jobs that may not be preempted have " + used +
+                                       ", and this one needs " + GpuNumber(parts) + " more";
+      text += "; --preemptible requeue lets it borrow idle GPUs";
+      if (is_never) text = BeyondQuotaText(spec, ask_);
+      Blocker& blocker = Add(BlockerKind::kTeamQuota, std::move(text), parts,
+                             std::max<std::int64_t>(spec.quota_parts - teams.firm(team), 0));
+      blocker.rule = "quota of team " + spec.name + ": " + GpuText(spec.quota_parts);
+      if (!is_never) AddTeamHolders(blocker, team, true);
+    }
+  }
+
+  bool FindImpossible() {
+    const NodeKinds usable(state_, NodeKinds::Of::kUsable);
+    std::optional<Lack> lack = Impossible(usable, ask_, names_);
+    if (!lack) return false;
+    const NodeKinds all(state_, NodeKinds::Of::kAll);
+    std::optional<Lack> never = Impossible(all, ask_, names_);
+    Blocker& blocker = Add(never ? BlockerKind::kImpossible : BlockerKind::kUnusable,
+                           never ? "can never start: " + never->text : std::move(lack->text),
+                           (never ? *never : *lack).needed, (never ? *never : *lack).available);
+    blocker.rule = never ? "what no node has it can never get" : "GPUs that are out of service take no new work";
+    return true;
+  }
+
+  // --- Room ---------------------------------------------------------------------------------------------------------
+
+  std::string OfModels(const TaskGroup& group, const Shape& shape) const { return WhichText(names_, group, shape); }
+
+  Tally Count(const TaskGroup& group, const Shape& shape) const {
+    Tally tally;
+    Shape bare = shape;
+    bare.cpu_milli = bare.memory_mib = 0;
+    Shape with_cpus = bare;
+    with_cpus.cpu_milli = shape.cpu_milli;
+    Tally all;  // Of nodes without enough GPUs as well.
+    for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
+      const Node& node = state_.nodes[index];
+      const NodeState seen = SeenBy(node, node.state, shape);
+      const int free = FreeGpus(seen, shape);
+      if (shape.gpus > 0 && node.state.cpu_free >= shape.cpu_milli && node.state.memory_free >= shape.memory_mib) {
+        tally.most_of_any = std::max(tally.most_of_any, FreeGpus(node.state, shape));
+      }
+      tally.room += RoomOn(node.facts, node.state, group);
+      if (!IsOfKind(node.facts, shape)) continue;
+      const int others = shape.gpus == 0 ? 0 : __builtin_popcount(NotOfKind(node.facts, shape));
+      if (node.facts.gpus - others < shape.gpus) continue;  // Too small, whoever is on it.
+      tally.nodes.push_back(index);
+      tally.kinds |= placement::ModelSet{1} << node.facts.kind;
+      const GpuMask withheld = node.blocked & ~(shape.gpus == 0 ? GpuMask{0} : NotOfKind(node.facts, shape));
+      const int blocked = node.accepts ? __builtin_popcount(withheld) : node.facts.gpus - others;
+      tally.gpus += node.facts.gpus - others - blocked;
+      tally.withheld += blocked;
+      if (shape.gpus > 0 && free > 0) {
+        tally.free += free;
+        tally.free_nodes += 1;
+        tally.most = std::max(tally.most, free);
+      }
+      tally.most_share = std::max(tally.most_share, seen.most_free);
+      Tally& host = free >= shape.gpus && placement::Fits(seen, bare) ? tally : all;
+      host.gpu_nodes += 1;
+      host.cpus = std::max(host.cpus, node.state.cpu_free);
+      host.memory = std::max(host.memory, node.state.memory_free);
+      if (node.state.cpu_free >= shape.cpu_milli)
+        host.memory_beside = std::max(host.memory_beside, node.state.memory_free);
+      tally.by_gpus += group.AtMostOnOne(RoomOf(seen, bare));
+      tally.by_cpus += group.AtMostOnOne(RoomOf(seen, with_cpus));
+    }
+    if (tally.gpu_nodes == 0) {
+      tally.cpus = all.cpus;
+      tally.memory = all.memory;
+      tally.memory_beside = all.memory_beside;
+    }
+    return tally;
+  }
+
+  void FindRoom() {
+    bool is_short = false;
+    for (std::size_t i = 0; i < ask_.groups.size(); ++i) {
+      const TaskGroup& group = ask_.groups[i];
+      // Those that differ in more than models have an answer each: in another pool it takes whole nodes.
+      std::vector<Shape> shapes = MergedAlternatives(group, false);
+      shapes.front() = MergedAlternatives(group, !state_.mixed.empty()).front();
+      for (const Shape& shape : shapes) {
+        const Tally tally = Count(group, shape);
+        if (tally.room >= group.least) break;
+        is_short = true;
+        if (group.least == 1) FindForOne(group, shape, tally);
+        else FindForMany(group, shape, tally);
+      }
+    }
+    const bool has_room = !is_short && view_.Room().has_value();
+    if (has_room) return;
+    const bool is_apart = !is_short && FindTogether();
+    const bool is_unjoined = !is_short && !is_apart && FindTopology();
+    std::vector<Blocker> reservations = FindReservations(view_);
+    const bool is_kept = !reservations.empty();
+    for (Blocker& blocker : reservations) found_.push_back(std::move(blocker));
+    if (is_short || is_apart || is_unjoined || is_kept) return;
+    const std::string what = IsHeterogeneous(ask_) ? "components" : "tasks";
+    AddHoldersOfAll(Add(BlockerKind::kFit, "each of its " + what + " fits alone, but not all of them at once",
+                        LeastTasks(ask_), 0));
+  }
+
+  // Of what any of its tasks could use.
+  void AddHoldersOfAll(Blocker& blocker) const {
+    if (!has_holders_) return;
+    Tally all;
+    std::vector<Shape> shapes;
+    bool is_of_gpus = true;
+    for (const TaskGroup& group : ask_.groups) {
+      for (const Shape& shape : group.alternatives) {
+        const Tally tally = Count(group, shape);
+        all.kinds |= tally.kinds;
+        all.nodes.insert(all.nodes.end(), tally.nodes.begin(), tally.nodes.end());
+        is_of_gpus = is_of_gpus && shape.gpus > 0;
+        shapes.push_back(shape);
+      }
+    }
+    std::sort(all.nodes.begin(), all.nodes.end());
+    all.nodes.erase(std::unique(all.nodes.begin(), all.nodes.end()), all.nodes.end());
+    if (is_of_gpus) AddGpuHolders(all, shapes, blocker);
+    else AddHostHolders(all, blocker);
+  }
+
+  void AddGpuHolders(const Tally& tally, const std::vector<Shape>& shapes, Blocker& blocker) const {
+    if (!has_holders_) return;
+    std::vector<bool> is_such(state_.nodes.size());
+    for (const NodeIndex node : tally.nodes) is_such[node] = true;
+    const auto could_help = [&](const Piece& piece) {
+      return is_such[piece.node] && std::any_of(shapes.begin(), shapes.end(), [&](const Shape& shape) {
+               return (placement::GpusOf(piece.gpus) & GpusFor(state_.nodes[piece.node], shape)) != 0;
+             });
+    };
+    const auto has = [&](const Run& run) { return std::any_of(run.pieces.begin(), run.pieces.end(), could_help); };
+    AddHolders(state_, now_, has, tally.nodes, blocker);
+  }
+
+  void AddHostHolders(const Tally& tally, Blocker& blocker) const {
+    if (!has_holders_) return;
+    const auto has = [&](const Run& run) { return IsOnKinds(state_, run, tally.kinds, false); };
+    AddHolders(state_, now_, has, tally.nodes, blocker);
+  }
+
+  // On a node that cannot serve it.
+  bool IsAnyFreeBeside(const Tally& tally) const {
+    for (NodeIndex node = 0; node < state_.nodes.size(); ++node) {
+      if (state_.nodes[node].state.whole > 0 && !std::binary_search(tally.nodes.begin(), tally.nodes.end(), node))
+        return true;
+    }
+    return false;
+  }
+
+  // "none is free", "2 are free", "37 of the 640 such are free on 20 nodes, at most 3 on one".
+  std::string FreeText(const Shape& shape, const Tally& tally) const {
+    const bool is_picky = shape.models != placement::kAnyModel || (tally.free == 0 && IsAnyFreeBeside(tally));
+    const std::string such = is_picky ? " of the " + std::to_string(tally.gpus) + " such" : "";
+    std::string text;
+    if (shape.slice) text = ", and on no GPU is there room to cut one";
+    if (shape.gpu_memory_mib > 0 && tally.most_share >= shape.parts)
+      text = ", and no such GPU has that much memory free";
+    if (text.empty() && shape.parts < placement::kGpuParts) {
+      const std::int64_t most = tally.most_share;
+      if (shape.gpus == 1)
+        text = most == 0 ? ", and of none is any free"
+                         : "; of one at most " + GpuText(most).substr(0, GpuText(most).find(' ')) + " is free";
+    }
+    if (text.empty()) {
+      text = (shape.gpus == 1 || tally.free_nodes <= 1 ? ", " : "; ") +
+             (tally.free == 0 ? std::string("none") : std::to_string(tally.free)) + such +
+             (tally.free > 1 ? " are free" : " is free");
+      if (tally.free_nodes > 1) {
+        text += " on " + std::to_string(tally.free_nodes) + " nodes, at most " + std::to_string(tally.most) + " on one";
+      }
+    }
+    if (tally.withheld > 0) text += " (" + std::to_string(tally.withheld) + " out of service)";
+    return text;
+  }
+
+  std::string Needs(const TaskGroup& group) const {
+    return IsHeterogeneous(ask_) ? "component " + std::to_string(group.component) + " needs " : "needs ";
+  }
+
+  void FindForOne(const TaskGroup& group, const Shape& shape, const Tally& tally) {
+    const std::string on_one = state_.nodes.size() > 1 ? " on one node" : "";
+    const bool lacks_gpus = shape.gpus > 0 && tally.gpu_nodes == 0;
+    if (lacks_gpus) {
+      const bool lacks_kind = shape.models != placement::kAnyModel && tally.most_of_any >= shape.gpus;
+      Blocker& blocker = Add(lacks_kind ? BlockerKind::kKind : BlockerKind::kGpus,
+                             Needs(group) + GpusOf(shape) + OfModels(group, shape) + (shape.gpus > 1 ? on_one : "") +
+                                 FreeText(shape, tally),
+                             shape.gpu_parts(), shape.is_share() ? tally.most_share : tally.most * shape.parts);
+      AddGpuHolders(tally, {shape}, blocker);
+    }
+    const std::string beside = shape.gpus == 0 || lacks_gpus ? "" : " beside " + GpusOf(shape) + OfModels(group, shape);
+    const std::string which = shape.gpus == 0 ? OfModels(group, shape) : "";
+    if (tally.cpus < shape.cpu_milli) {
+      Blocker& blocker =
+          Add(BlockerKind::kCpus,
+              Needs(group) + CpusText(shape.cpu_milli) + which + beside + on_one + "; at most " + CpusText(tally.cpus) +
+                  " are free on one" + (beside.empty() ? "" : " that has the GPUs"),
+              shape.cpu_milli, tally.cpus);
+      AddHostHolders(tally, blocker);
+    }
+    // Enough of each, but not on the same node.
+    const bool lacks_both = tally.cpus >= shape.cpu_milli && tally.memory >= shape.memory_mib && !lacks_gpus;
+    const std::int32_t memory = lacks_both ? tally.memory_beside : tally.memory;
+    if (memory < shape.memory_mib) {
+      Blocker& blocker = Add(BlockerKind::kMemory,
+                             Needs(group) + MibText(shape.memory_mib) + " of memory" +
+                                 (lacks_both ? " and " + CpusText(shape.cpu_milli) : std::string()) + which + beside +
+                                 on_one + "; at most " + MibText(memory) + " is free on one" +
+                                 (lacks_both       ? " that has the rest"
+                                  : beside.empty() ? ""
+                                                   : " that has the GPUs"),
+                             shape.memory_mib, memory);
+      AddHostHolders(tally, blocker);
+    }
+  }
+
+  void FindForMany(const TaskGroup& group, const Shape& shape, const Tally& tally) {
+    const std::string tasks = Plural(group.least, group.apart ? "node" : "task");
+    const std::string of = group.apart ? " with " : " of ";
+    const auto room_for = [&](std::int64_t room) {
+      return "there is room for " + (room == 0 ? "none" : std::to_string(room)) + " of them";
+    };
+    if (shape.gpus > 0 && tally.by_gpus < group.least) {
+      Blocker& blocker = Add(BlockerKind::kGpus,
+                             Needs(group) + tasks + of + GpusOf(shape) + OfModels(group, shape) + " at once; " +
+                                 room_for(tally.by_gpus) + FreeText(shape, tally),
+                             group.least, tally.by_gpus);
+      AddGpuHolders(tally, {shape}, blocker);
+    } else if (tally.by_cpus < group.least) {
+      Blocker& blocker = Add(BlockerKind::kCpus,
+                             Needs(group) + tasks + of + CpusText(shape.cpu_milli) +
+                                 (shape.gpus > 0 ? " beside " + GpusOf(shape) : "") + OfModels(group, shape) +
+                                 " at once; " + room_for(tally.by_cpus),
+                             group.least, tally.by_cpus);
+      AddHostHolders(tally, blocker);
+    } else {
+      Blocker& blocker = Add(BlockerKind::kMemory,
+                             Needs(group) + tasks + of + MibText(shape.memory_mib) + " of memory" +
+                                 (shape.gpus > 0 ? " beside " + GpusOf(shape) : "") + OfModels(group, shape) +
+                                 " at once; " + room_for(tally.room),
+                             group.least, tally.room);
+      AddHostHolders(tally, blocker);
+    }
+  }
+
+  // Room for all its tasks, but no alternative has room for all of them.
+  bool FindAlike() {
+    if (!TakesOneAlternative(ask_)) return false;
+    const TaskGroup& first = ask_.groups.front();
+    std::optional<std::size_t> best;
+    std::int64_t most = 0;
+    for (std::size_t i = 0; i < first.alternatives.size(); ++i) {
+      const Ask narrow = Narrowed(ask_, i);
+      bool is_enough = true;
+      for (const TaskGroup& group : narrow.groups) {
+        std::int64_t room = 0;
+        for (const Node& node : state_.nodes) room += RoomOn(node.facts, node.state, group);
+        is_enough = is_enough && room >= group.least;
+        const bool is_first = &group == &narrow.groups.front();
+        if (!is_first || (best && room <= most)) continue;
+        best = i;
+        most = room;
+      }
+      if (is_enough) return false;
+    }
+    const std::string which = OfModels(Narrowed(ask_, *best).groups.front(), first.alternatives[*best]);
+    Blocker& blocker = Add(BlockerKind::kTogether,
+                           "its " + Plural(LeastTasks(ask_), "task") +
+                               " need nodes that are alike; there is room for at most " + std::to_string(most) + which,
+                           LeastTasks(ask_), most);
+    blocker.rule = "all tasks of the job take the same of its alternatives";
+    AddHoldersOfAll(blocker);
+    return true;
+  }
+
+  // Room for all its tasks, but spread over what they must share: the node, rack or block, and the model.
+  bool FindTogether() {
+    if (LeastTasks(ask_) == 1) return false;
+    if (FindAlike()) return true;
+    const bool is_one_model = RunsOnOneModel(ask_);
+    const Together level = WidestOf(ask_);
+    if (!is_one_model && level == Together::kAnywhere) return false;
+    for (const TaskGroup& group : ask_.groups) {
+      const bool by_model = is_one_model && group.alternatives.front().gpus > 0;
+      std::map<int, std::int64_t> models;
+      std::map<std::pair<std::uint64_t, int>, std::int64_t> domains;
+      std::int64_t most_of_model = 0;
+      std::int64_t most = 0;
+      for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
+        const Node& node = state_.nodes[index];
+        ForEachModel(node.facts, by_model, [&](int model) {
+          const auto only = by_model ? std::optional(model) : std::nullopt;
+          const std::int64_t room = RoomOn(node.facts, node.state, group, only);
+          if (room == 0) return;
+          most_of_model = std::max(most_of_model, models[model] += room);
+          most = std::max(most, domains[{DomainOf(node.facts, index, level), model}] += room);
+        });
+      }
+      if (most >= group.least) continue;
+      const std::string tasks = "its " + Plural(group.least, group.apart ? "part" : "task");
+      if (most_of_model < group.least) {
+        Blocker& blocker = Add(BlockerKind::kTogether,
+                               tasks + " need GPUs of the same model; there is room for at most " +
+                                   std::to_string(most_of_model) + " on GPUs of one model",
+                               group.least, most_of_model);
+        blocker.rule = "tasks of one job run on one model";
+        AddHoldersOfAll(blocker);
+        return true;
+      }
+      const std::string name(TogetherName(level));
+      const bool is_required = ask_.requires_together && level == ask_.together;
+      Blocker& blocker =
+          Add(BlockerKind::kTogether,
+              tasks + " must lie in one " + name + "; one " + name + " has room for at most " + std::to_string(most),
+              group.least, most);
+      blocker.rule = is_required ? "--topology " + name + ":required" : "no further apart than one " + name;
+      AddHoldersOfAll(blocker);
+      return true;
+    }
+    return false;
+  }
+
+  // GPUs enough on one node, but no such set of them.
+  bool FindTopology() {
+    static const SizeDemand kUsual = UsualSizeDemand();
+    const TaskGroup& group = ask_.groups.front();
+    const Shape& shape = group.alternatives.front();
+    if (!NeedsTopology(ask_, shape)) return false;
+    int most = 0;
+    int free = 0;
+    Tally tally;
+    std::map<std::pair<const GpuTopology*, GpuMask>, int> known;
+    for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
+      const Node& node = state_.nodes[index];
+      const NodeState seen = SeenBy(node, node.state, shape);
+      if (RoomOn(node.facts, node.state, ask_.groups.front()) == 0) continue;
+      tally.nodes.push_back(index);
+      tally.kinds |= placement::ModelSet{1} << node.facts.kind;
+      free = std::max<int>(free, seen.whole);
+      const GpuMask idle = WholeFreeOf(seen);
+      const auto [at, is_new] = known.try_emplace({node.facts.topology.get(), idle}, seen.whole);
+      if (is_new && node.facts.topology != nullptr) {
+        const GpuTopology& topology = *node.facts.topology;
+        while (at->second > 1 && !topology.Pick(GpuSet::FromBits(idle), at->second, kUsual, ask_.topology))
+          at->second -= 1;
+      }
+      most = std::max(most, at->second);
+    }
+    if (most >= shape.gpus) return false;
+    Blocker& blocker = Add(BlockerKind::kTopology,
+                           "needs " + GpusOf(shape) + OfModels(group, shape) + " " +
+                               std::string(TopologyPhrase(ask_.topology)) + "; " + std::to_string(free) +
+                               " are free on one node, " + (most < 2 ? "no two" : "at most " + std::to_string(most)) +
+                               " of them " + (ask_.topology == TopologyNeed::kNuma ? "on one" : "joined"),
+                           shape.gpu_parts(), std::int64_t{most} * placement::kGpuParts);
+    blocker.rule = "--topology " + std::string(TopologyName(ask_.topology)) + ":required";
+    AddGpuHolders(tally, {shape}, blocker);
+    return true;
+  }
+
+  View& view_;
+  const Cluster::State& state_;
+  const Ask& ask_;
+  const ClassKey& key_;
+  const Names& names_;
+  Time now_;
+  bool has_holders_;
+  std::vector<Blocker> found_;
+};
+
+}  // namespace
+
+std::vector<Blocker> FindBlockers(View& view, const Names& names, bool has_holders) {
+  return BlockerFinder(view, names, has_holders).All();
+}
+
+}  // namespace divvy::core

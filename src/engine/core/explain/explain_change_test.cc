@@ -1,0 +1,113 @@
+#include "engine/core/explain/explain_change.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/core/explain/explain_test_world.h"
+
+namespace divvy::core {
+namespace explain_change_test {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+
+std::string ChangeText(Cluster& cluster, std::uint64_t id, int seconds) {
+  const Explanation answer = Explain(cluster, JobId(id), At(seconds));
+  return answer.change ? answer.change->text : "";
+}
+
+// The request as the change has it, in the same place of the line.
+bool StartsWith(const Cluster& cluster, const Job& job, const Change& change, Time now) {
+  Cluster copy = cluster.Copy();
+  Job changed = job;
+  changed.ask = copy.Know(change.ask);
+  changed.limit = change.limit;
+  changed.preemptible = change.preemptible;
+  copy.Put(changed, now);
+  const Plan plan = copy.Decide(now);
+  return std::any_of(plan.starts.begin(), plan.starts.end(), [&](const Start& start) { return start.entry == job.id; });
+}
+
+TEST(Change, OffersTheMostGpusThatOneNodeHas) {
+  Cluster cluster = MakeCluster(2, 8);
+  cluster.Adopt(MakeJob(cluster, 1, GpuAsk(3), At(0)), {{0, 0x07, 0, 0}}, At(0), At(0));
+  cluster.Adopt(MakeJob(cluster, 2, GpuAsk(5), At(0)), {{1, 0x1f, 0, 0}}, At(0), At(0));
+  cluster.Put(MakeJob(cluster, 3, GpuAsk(8), At(0)), At(0));
+  cluster.Decide(At(0));
+  EXPECT_EQ(ChangeText(cluster, 3, 0), "--gpus 5 (there is room on n0)");
+}
+
+TEST(Change, LowersTheLeastOfAnElasticJob) {
+  Cluster cluster = MakeCluster(1, 8);
+  cluster.Adopt(MakeJob(cluster, 1, GpuAsk(5), At(0)), {{0, 0x1f, 0, 0}}, At(0), At(0));
+  Ask ask = GpuAsk(1, 4, 8);
+  ask.together = Together::kNode;
+  ask.requires_together = true;
+  cluster.Put(MakeJob(cluster, 2, ask, At(0)), At(0));
+  cluster.Decide(At(0));
+  EXPECT_EQ(ChangeText(cluster, 2, 0), "--gpus 3..8");
+}
+
+TEST(Change, OffersALowerShareButNotACrumb) {
+  Cluster cluster = MakeCluster(1, 1);
+  cluster.Adopt(MakeJob(cluster, 1, ShareAsk(6000), At(0)), {{0, 0x01, 0, 0}}, At(0), At(0));
+  cluster.Put(MakeJob(cluster, 2, GpuAsk(1), At(0)), At(0));
+  cluster.Decide(At(0));
+  EXPECT_EQ(ChangeText(cluster, 2, 0), "--gpus 0.4");
+  cluster.Adopt(MakeJob(cluster, 3, ShareAsk(3000), At(0)), {{0, 0x01, 0, 0}}, At(0), At(0));
+  EXPECT_EQ(ChangeText(cluster, 2, 0), "");
+}
+
+TEST(Change, NamesNoTimeLimitBelowWhatTheJobIsPredictedToRun) {
+  Rules rules;
+  rules.order = Order::kFifo;
+  Cluster cluster = MakeCluster(1, 8, rules);
+  cluster.Adopt(MakeJob(cluster, 1, GpuAsk(6), At(0), hours(2)), {{0, 0x3f, 0, 0}}, At(0), At(0));
+  cluster.Put(MakeJob(cluster, 2, GpuAsk(8), At(0)), At(0));
+  for (std::uint64_t id = 3; id <= 4; ++id) {
+    Job job = MakeJob(cluster, id, GpuAsk(1), At(1));
+    job.predicted = id == 3 ? hours(3) : hours(1);
+    cluster.Put(job, At(1));
+  }
+  cluster.Decide(At(1));
+  EXPECT_EQ(ChangeText(cluster, 3, 1), "");
+  EXPECT_EQ(ChangeText(cluster, 4, 1), "--time 1h59m (it would end before job 2 starts in 2 h)");
+}
+
+TEST(Change, IsNoneWhereACapIsFull) {
+  Cluster cluster = MakeCluster(1, 8);
+  const CapIndex cap = cluster.AddCap("group eval", 1);
+  for (std::uint64_t id = 1; id <= 2; ++id) {
+    Job job = MakeJob(cluster, id, GpuAsk(2), At(0));
+    job.caps = {cap};
+    cluster.Put(job, At(0));
+  }
+  cluster.Decide(At(0));
+  EXPECT_EQ(ChangeText(cluster, 2, 0), "");
+}
+
+// Applying the named change does start the job, and there are such changes.
+TEST(Change, StartsTheJob) {
+  int found = 0;
+  std::set<ChangeKind> kinds;
+  for (std::uint64_t seed = 5040; seed < 5060; ++seed) {
+    RandomWorld world(seed);
+    for (int step = 0; step < 50; ++step) {
+      world.Step();
+      if (step % 4 != 0) continue;
+      for (const auto& [id, job] : world.waiting()) {
+        if (world.Below(3) != 0) continue;
+        const Explanation answer = Explain(world.cluster(), id, world.now());
+        if (!answer.change) continue;
+        found += 1;
+        kinds.insert(answer.change->kind);
+        ASSERT_TRUE(StartsWith(world.cluster(), job, *answer.change, world.now()))
+            << answer.change->text << ": seed " << seed << " step " << step << " job " << ToString(id);
+      }
+    }
+  }
+  EXPECT_GT(found, 200);
+  EXPECT_GE(kinds.size(), 7u);
+}
+
+}  // namespace explain_change_test
+}  // namespace divvy::core

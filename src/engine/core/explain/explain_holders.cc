@@ -1,0 +1,63 @@
+#include "engine/core/explain/explain_holders.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace divvy::core {
+namespace {
+
+constexpr std::size_t kMostLooked = 4'000;
+
+Holder HolderOf(const Cluster::State& state, const Run& run, const std::vector<NodeIndex>& nodes, Time now) {
+  Holder holder;
+  holder.job = run.id;
+  std::copy_if(run.pieces.begin(), run.pieces.end(), std::back_inserter(holder.pieces),
+               [&](const Piece& piece) { return std::find(nodes.begin(), nodes.end(), piece.node) != nodes.end(); });
+  if (holder.pieces.empty()) holder.pieces = run.pieces;
+  holder.until = EndOf(state.rules, {run.id, Shape(), 0, run.started, run.end, run.predicted_end, false}, now);
+  holder.is_leaving = run.is_leaving;
+  return holder;
+}
+
+}  // namespace
+
+void AddHolders(const Cluster::State& state, Time now, const std::function<bool(const Run&)>& has,
+                const std::vector<NodeIndex>& nodes, Blocker& blocker) {
+  const auto is_known = [&](JobId job) {
+    return std::any_of(blocker.holders.begin(), blocker.holders.end(),
+                       [&](const Holder& one) { return one.job == job; });
+  };
+  const auto offer = [&](const Run& run) {
+    if (!has(run)) return true;
+    if (blocker.holders.size() == kMostHolders) {
+      blocker.has_more_holders = true;
+      return false;
+    }
+    blocker.holders.push_back(HolderOf(state, run, nodes, now));
+    return true;
+  };
+  std::size_t looked = 0;
+  for (const auto& [end, job] : state.ends) {
+    if (++looked > kMostLooked || !offer(state.running.at(job))) break;
+  }
+  looked = 0;
+  for (const NodeIndex node : nodes) {
+    if (blocker.has_more_holders || looked > kMostLooked) break;
+    for (const RunPiece& piece : state.nodes[node].pieces) {
+      ++looked;
+      const auto run = state.running.find(piece.job);
+      if (run == state.running.end() || run->second.expected != kNever || is_known(piece.job)) continue;
+      if (!offer(run->second)) break;
+    }
+  }
+  std::stable_sort(blocker.holders.begin(), blocker.holders.end(),
+                   [](const Holder& a, const Holder& b) { return a.until < b.until; });
+}
+
+bool IsOnKinds(const Cluster::State& state, const Run& run, placement::ModelSet kinds, bool with_gpus) {
+  return std::any_of(run.pieces.begin(), run.pieces.end(), [&](const Piece& piece) {
+    return (!with_gpus || piece.gpus != 0) && ((kinds >> state.nodes[piece.node].facts.kind) & 1) != 0;
+  });
+}
+
+}  // namespace divvy::core

@@ -1,0 +1,212 @@
+#include "engine/core/explain/explain_reservations.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/duration_text.h"
+#include "base/text.h"
+#include "engine/core/explain/explain_text.h"
+#include "engine/core/place/placing.h"
+#include "engine/core/state/models.h"
+
+namespace divvy::core {
+namespace {
+
+// What is kept for one owner where the job would fit.
+struct Kept {
+  std::vector<Piece> pieces;  // GPUs that are free, by node; with `is_ahead` those that will be.
+  std::vector<NodeIndex> nodes;
+  Hold first;             // The hold that begins first.
+  std::int64_t of = 0;    // GPUs on these nodes that would serve the job: free ones, with `is_ahead` all.
+  bool is_ahead = false;  // Running jobs have the room now, and once they end there is too little beside it.
+};
+
+// (promised job, booking).
+using Owner = std::pair<JobId, std::uint64_t>;
+
+GpuMask Fitting(const NodeState& state, const Shape& shape) {
+  GpuMask mask = 0;
+  for (int gpu = 0; gpu < state.gpus; ++gpu) {
+    const bool has_room = shape.slice || state.free_parts[static_cast<std::size_t>(gpu)] > 0;
+    if (has_room && placement::FitsGpu(state, gpu, shape)) {
+      mask = static_cast<GpuMask>(mask | (1u << gpu));
+    }
+  }
+  return mask;
+}
+
+class ReservationFinder {
+ public:
+  explicit ReservationFinder(const View& view)
+      : view_(view), state_(view.state()), ask_(view.seeker().ask), shape_(ask_.groups.front().alternatives.front()) {}
+
+  std::vector<Blocker> All() {
+    Collect();
+    CollectAhead();
+    std::vector<Blocker> found;
+    for (const auto& [owner, kept] : kept_) found.push_back(Describe(owner, kept));
+    std::stable_sort(found.begin(), found.end(), [](const Blocker& a, const Blocker& b) {
+      return a.holders.front().until < b.holders.front().until;
+    });
+    return found;
+  }
+
+ private:
+  void Collect() {
+    for (const NodeIndex index : state_.held) {
+      const Node& node = state_.nodes[index];
+      std::int64_t room = 0;
+      for (const TaskGroup& group : ask_.groups) room += RoomOf(node.state, group);
+      if (room == 0) continue;
+      const GpuMask fitting = Fitting(node.state, shape_);
+      GpuMask unkept = fitting;
+      for (const Hold& hold : node.holds) {
+        if (!view_.Binds(hold)) continue;
+        unkept = static_cast<GpuMask>(unkept & ~hold.gpus);
+        Kept& kept = kept_[{hold.booking == 0 ? hold.entry : JobId(), hold.booking}];
+        if (kept.nodes.empty() || hold.from < kept.first.from) kept.first = hold;
+        if (kept.nodes.empty() || kept.nodes.back() != index) {
+          kept.nodes.push_back(index);
+          kept.of += __builtin_popcount(fitting);
+        }
+        if (const auto gpus = static_cast<GpuMask>(hold.gpus & fitting); gpus != 0) {
+          kept.pieces.push_back({index, gpus, 0, 0});
+        }
+      }
+      available_ = std::max<std::int64_t>(available_, __builtin_popcount(unkept));
+    }
+  }
+
+  // Bookings with which there is too little room for the job even once all running jobs have ended.
+  void CollectAhead() {
+    if (state_.bookings.empty()) return;
+    std::vector<std::int64_t> rooms(ask_.groups.size());
+    std::map<Owner, Kept> ahead;
+    for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
+      const Node& node = state_.nodes[index];
+      if (!node.accepts) continue;
+      NodeState idle = Cluster::State::EmptyState(node.facts);
+      placement::Block(idle, node.blocked);
+      const GpuMask fitting = Fitting(SeenBy(node.facts, idle, shape_), shape_);
+      GpuMask booked = 0;
+      for (const Hold& hold : node.holds) {
+        const auto gpus = static_cast<GpuMask>(placement::GpusOf(hold.gpus) & fitting);
+        if (hold.booking == 0 || gpus == 0 || !view_.Binds(hold)) continue;
+        booked = static_cast<GpuMask>(booked | gpus);
+        Kept& kept = ahead[{JobId(), hold.booking}];
+        if (kept.nodes.empty() || hold.from < kept.first.from) kept.first = hold;
+        if (kept.nodes.empty() || kept.nodes.back() != index) {
+          kept.nodes.push_back(index);
+          kept.of += __builtin_popcount(fitting);
+        }
+        kept.pieces.push_back({index, gpus, 0, 0});
+        kept.is_ahead = true;
+      }
+      placement::Block(idle, booked);
+      bool is_enough = true;
+      for (std::size_t i = 0; i < rooms.size(); ++i) {
+        rooms[i] += RoomOn(node.facts, idle, ask_.groups[i]);
+        is_enough = is_enough && rooms[i] >= ask_.groups[i].least;
+      }
+      if (is_enough) return;
+    }
+    kept_.merge(ahead);  // Those that keep what is free now are there already.
+  }
+
+  // "needs 3 GPUs; 2 of the 4 free GPUs (GPUs 0 and 1) are reserved". One that `may_move`, as a booking may before it
+  // begins, says nothing of which ones they are.
+  std::string CountText(const Kept& kept, bool may_move) const {
+    std::int64_t gpus = 0;
+    for (const Piece& piece : kept.pieces) gpus += __builtin_popcount(piece.gpus);
+    const std::string which = std::string(kept.is_ahead ? " GPU" : " free GPU") + (kept.of == 1 ? "" : "s") +
+                              (state_.nodes.size() == 1 ? ""
+                               : kept.nodes.size() == 1 ? " of " + state_.nodes[kept.nodes.front()].facts.name
+                                                        : " on " + std::to_string(kept.nodes.size()) + " nodes");
+    const std::string count = gpus < kept.of ? std::to_string(gpus) + " of the " + std::to_string(kept.of)
+                              : gpus == 1    ? "the only"
+                                             : "all " + std::to_string(gpus);
+    const std::string needs = IsSingle(ask_) ? "needs " + GpusOf(shape_) + "; " : "";
+    const bool are_named = !may_move && kept.pieces.size() == 1 && gpus < kept.of;
+    const std::string names = are_named ? " (" + GpusText(GpuSet::FromBits(kept.pieces.front().gpus)) + ")" : "";
+    return needs + count + which + names + " " + std::string(IsOrAre(gpus)) + " reserved";
+  }
+
+  std::string WhatText(const Kept& kept) const {
+    if (kept.pieces.empty()) {
+      return "what is free on " + state_.nodes[kept.nodes.front()].facts.name +
+             (kept.nodes.size() > 1 ? " and elsewhere" : "") + " is kept";
+    }
+    if (kept.pieces.size() == 1) {
+      const Piece& piece = kept.pieces.front();
+      const GpuSet gpus = GpuSet::FromBits(piece.gpus);
+      const std::string where = state_.nodes.size() > 1 ? " of " + state_.nodes[piece.node].facts.name : "";
+      return GpusText(gpus) + where + " " + std::string(IsOrAre(gpus.size())) + " free, but kept";
+    }
+    std::int64_t gpus = 0;
+    for (const Piece& piece : kept.pieces) gpus += __builtin_popcount(piece.gpus);
+    return Plural(gpus, "GPU") + " on " + Plural(static_cast<std::int64_t>(kept.nodes.size()), "node") +
+           " are free, but kept";
+  }
+
+  std::string PastText() const {
+    return view_.seeker().key.limit == Duration(0) ? "; without a time limit this one could run past that"
+                                                   : "; this one could run past that";
+  }
+
+  std::string ForJobText(JobId job, const Hold& hold) const {
+    const std::string text = " for job " + ToString(job);
+    if (state_.moving.contains(job)) return text + ", which goes on there";
+    if (hold.is_claim) return text + ", for which it is taken back";
+    if (hold.drains) return text + ", which has waited long and takes what becomes free";
+    return text + ", which is to start in " + DurationText(hold.from - view_.now()) + PastText();
+  }
+
+  std::string BookedText(const Booking& booking) const {
+    const std::string& team = state_.teams.spec(booking.team).name;
+    const std::string whose = booking.user ? " for one user" : team.empty() ? " for others" : " for team " + team;
+    if (booking.from <= view_.now()) {
+      const ClassKey& key = view_.seeker().key;
+      return whose + (booking.until == kNever ? "" : " for " + DurationText(booking.until - view_.now()) + " more") +
+             (IsTheirs(booking, key.team, key.user) ? "; a job of its owner has to end by then" : "");
+    }
+    return whose + " in " + DurationText(booking.from - view_.now()) + PastText();
+  }
+
+  Blocker Describe(const Owner& owner, const Kept& kept) const {
+    Blocker blocker;
+    blocker.kind = BlockerKind::kReservation;
+    blocker.needed = std::int64_t{shape_.gpus} * placement::kGpuParts;
+    blocker.available = available_ * placement::kGpuParts;
+    Holder holder{owner.first, kept.pieces, kept.first.from, false};
+    const Booking* booking = BookingOf(state_, owner.second);
+    const bool is_counted = booking != nullptr && !kept.pieces.empty();
+    blocker.text = is_counted ? CountText(kept, booking->from > view_.now()) : WhatText(kept);
+    if (owner.second != 0) {
+      if (booking != nullptr) {
+        blocker.text += BookedText(*booking);
+        holder.until = booking->until;
+      }
+      blocker.rule = "reservation " + std::to_string(owner.second);
+    } else {
+      blocker.text += ForJobText(owner.first, kept.first);
+      if (kept.first.drains) holder.until = kNever;
+      blocker.rule = "reservation of job " + ToString(owner.first);
+    }
+    blocker.holders.push_back(std::move(holder));
+    return blocker;
+  }
+
+  const View& view_;
+  const Cluster::State& state_;
+  const Ask& ask_;
+  const Shape& shape_;
+  std::map<Owner, Kept> kept_;
+  std::int64_t available_ = 0;  // GPUs on one node that are kept for nobody.
+};
+
+}  // namespace
+
+std::vector<Blocker> FindReservations(const View& view) { return ReservationFinder(view).All(); }
+
+}  // namespace divvy::core

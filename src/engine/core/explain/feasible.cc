@@ -1,0 +1,542 @@
+#include "engine/core/explain/feasible.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/text.h"
+#include "engine/core/explain/explain.h"
+#include "engine/core/explain/explain_text.h"
+#include "engine/core/place/explain_view.h"
+#include "engine/core/place/placing.h"
+#include "engine/core/state/models.h"
+
+namespace divvy::core {
+namespace {
+
+// Two phrases that differ between "never" and "not now".
+struct Scope {
+  explicit Scope(const NodeKinds& kinds) : is_all(kinds.which == NodeKinds::Of::kAll) {}
+  std::string Largest() const { return is_all ? "the largest has " : "the largest that can be used now has "; }
+  std::string Can() const { return is_all ? "can ever" : "can now"; }
+  bool is_all;
+};
+
+int MostJoined(const NodeKinds::Kind& kind, TopologyNeed need) {
+  static const SizeDemand kUsual = UsualSizeDemand();
+  if (kind.facts.topology == nullptr) return kind.idle.whole;
+  for (int count = kind.idle.whole; count > 1; --count) {
+    if (kind.facts.topology->Pick(GpuSet::FromBits(kind.gpus), count, kUsual, need)) return count;
+  }
+  return std::min<int>(kind.idle.whole, 1);
+}
+
+// A node of the kind with no GPUs but those that a task of `shape` accepts, of `model` if there is one.
+NodeKinds::Kind SeenBy(const NodeKinds::Kind& kind, const Shape& shape, std::optional<int> model = {}) {
+  NodeKinds::Kind seen = kind;
+  seen.idle = SeenBy(kind.facts, kind.idle, shape, model);
+  seen.gpus = WholeFreeOf(seen.idle);
+  return seen;
+}
+
+class Judge {
+ public:
+  Judge(const NodeKinds& kinds, const Ask& ask, const Names& names)
+      : kinds_(kinds), ask_(ask), names_(names), scope_(kinds) {}
+
+  std::optional<Lack> Find() {
+    for (std::size_t group = 0; group < ask_.groups.size(); ++group) {
+      if (auto lack = OfOneTask(group)) return lack;
+    }
+    for (std::size_t group = 0; group < ask_.groups.size(); ++group) {
+      if (auto lack = OfAllTasks(group)) return lack;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  using Kind = NodeKinds::Kind;
+
+  bool HoldsOne(const Kind& kind, const Shape& shape, std::optional<int> model = {}) const {
+    if (model && shape.gpus > 0 && !HasModel(kind.facts, *model)) return false;
+    if (!kind.facts.gpu_kinds.empty()) return Holds(SeenBy(kind, shape, model), shape);
+    return Holds(kind, shape);
+  }
+  bool Holds(const Kind& kind, const Shape& shape) const {
+    return placement::Fits(kind.idle, shape) && (!NeedsTopology(ask_, shape) || IsJoined(kind, shape));
+  }
+  bool IsJoined(const Kind& kind, const Shape& shape) const {
+    return kind.facts.topology == nullptr || MostJoined(kind, ask_.topology) >= shape.gpus;
+  }
+
+  std::string Asks(std::size_t group) const {
+    if (IsHeterogeneous(ask_)) return "component " + std::to_string(ask_.groups[group].component) + " asks for ";
+    return (ask_.groups.size() > 1 ? "task group " + std::to_string(group + 1) + " " : "") + "asks for ";
+  }
+  std::string OfModels(std::size_t group, const Shape& shape) const {
+    return WhichText(names_, ask_.groups[group], shape);
+  }
+  // Of the nodes that it may take none is there: what no node has, and what to leave out.
+  std::string Such(std::size_t group, const std::string& otherwise) const {
+    const std::vector<FilterIndex>& filters = ask_.groups[group].filters;
+    const std::string lacking =
+        scope_.is_all && names_.lacking && !filters.empty() ? names_.lacking(filters.front()) : "";
+    return ", but " + (lacking.empty() ? (scope_.is_all ? otherwise : "none of these can be used now") : lacking);
+  }
+  std::string Options(std::size_t group) const {
+    const std::vector<FilterIndex>& filters = ask_.groups[group].filters;
+    return names_.options && !filters.empty() ? names_.options(filters.front()) : "--gpu-type";
+  }
+  std::string OnOne() const { return kinds_.nodes > 1 ? " on one node" : ""; }
+
+  Ask With(std::size_t group, const Shape& shape) const {
+    Ask ask = ask_;
+    ask.groups[group].alternatives = {shape};
+    ask.groups[group].speeds.clear();
+    ask.groups[group].filters.clear();
+    ask.alike = false;
+    return ask;
+  }
+
+  // One task on a node where nothing else runs.
+  std::optional<Lack> OfOneTask(std::size_t group) const {
+    const bool has_mixed = std::any_of(kinds_.kinds.begin(), kinds_.kinds.end(),
+                                       [](const Kind& kind) { return !kind.facts.gpu_kinds.empty(); });
+    const std::vector<Shape> shapes = MergedAlternatives(ask_.groups[group], has_mixed);
+    for (const Kind& kind : kinds_.kinds) {
+      for (const Shape& shape : shapes) {
+        if (HoldsOne(kind, shape)) return std::nullopt;
+      }
+    }
+    const Shape& shape = shapes.front();
+    if (shape.gpus > 0) {
+      if (auto lack = OfGpus(group, shape)) return lack;
+    } else if (auto lack = OfNodes(group, shape)) {
+      return lack;
+    }
+    return OfHost(group, shape);
+  }
+
+  // Of a task without GPUs, which may not take just any node.
+  std::optional<Lack> OfNodes(std::size_t group, const Shape& shape) const {
+    const auto is_of_kind = [&](const Kind& kind) { return IsOfKind(kind.facts, shape); };
+    if (kinds_.kinds.empty() || std::any_of(kinds_.kinds.begin(), kinds_.kinds.end(), is_of_kind)) return std::nullopt;
+    Lack lack;
+    lack.part = LackingPart::kKind;
+    lack.needed = shape.cpu_milli;
+    lack.text = Asks(group) + (shape.cpu_milli > 0 ? CpusText(shape.cpu_milli) : "a node") + OfModels(group, shape) +
+                Such(group, "no node is such");
+    lack.nearest = "leave " + Options(group) + " out";
+    Shape any = shape;
+    any.models = placement::kAnyModel;
+    lack.ask = With(group, any);
+    return lack;
+  }
+
+  std::optional<Lack> OfGpus(std::size_t group, const Shape& shape) const {
+    int most = 0;          // GPUs on one node of the kind,
+    int most_of_any = 0;   // of any kind,
+    std::int64_t all = 0;  // and on all of the kind.
+    for (const Kind& kind : kinds_.kinds) {
+      most_of_any = std::max(most_of_any, FreeGpus(kind.idle, shape));
+      if (!IsOfKind(kind.facts, shape)) continue;
+      const int gpus = FreeGpus(SeenBy(kind.facts, kind.idle, shape), shape);
+      most = std::max(most, gpus);
+      all += gpus * kind.nodes;
+    }
+    Lack lack;
+    lack.needed = std::int64_t{shape.gpus} * placement::kGpuParts;
+    lack.available = std::int64_t{most} * placement::kGpuParts;
+    const std::string asks = Asks(group) + GpusOf(shape) + OfModels(group, shape);
+    if (most_of_any == 0 && (shape.slice || shape.gpu_memory_mib > 0)) {
+      if (auto found = OfParts(group, shape, asks)) return found;
+    }
+    if (most_of_any == 0) {
+      lack.text = asks + (scope_.is_all ? ", but no node has a GPU" : ", but no GPU can be used now");
+      lack.nearest = "leave --gpus out to run without";
+      return lack;
+    }
+    if (most == 0) {
+      lack.part = LackingPart::kKind;
+      lack.text = asks + Such(group, "no node has such");
+      Shape any = shape;
+      any.models = placement::kAnyModel;
+      any.gpus = static_cast<std::int16_t>(std::min<int>(shape.gpus, most_of_any));
+      const std::string options = Options(group);
+      lack.nearest = "leave " + options + " out" + (options == "--gpu-type" ? KindsThatHold(any) : "");
+      lack.ask = With(group, any);
+      return lack;
+    }
+    if (most < shape.gpus) {
+      Shape less = shape;
+      less.gpus = static_cast<std::int16_t>(most);
+      lack.text = asks + OnOne() + ", but " + scope_.Largest() + std::to_string(most);
+      lack.nearest = "--gpus " + GpusFlag(less) + " is the most that one " + scope_.Can() + " give";
+      if (all >= shape.gpus && ask_.groups.size() == 1 && ask_.groups.front().least == 1) {
+        lack.nearest += "; all nodes together have " + std::to_string(all) + ", for a job of several tasks";
+      }
+      lack.ask = With(group, less);
+      return lack;
+    }
+    return OfTopology(group, shape, asks, lack);
+  }
+
+  // What a GPU that nobody uses still cannot give: instances, or so much memory.
+  std::optional<Lack> OfParts(std::size_t group, const Shape& shape, const std::string& asks) const {
+    Shape rest = shape;
+    rest.slice.reset();
+    rest.gpu_memory_mib = 0;
+    std::int32_t most = 0;
+    for (const Kind& kind : kinds_.kinds) {
+      if (FreeGpus(kind.idle, rest) == 0) continue;
+      for (std::size_t gpu = 0; gpu < kind.idle.gpus; ++gpu) most = std::max(most, kind.idle.gpu_memory_free[gpu]);
+    }
+    if (most == 0) return std::nullopt;
+    Lack lack;
+    lack.ask = With(group, rest);
+    if (shape.slice) {
+      lack.needed = shape.parts;
+      lack.text = asks + (scope_.is_all ? ", but no node has a GPU that can be cut" : ", but no GPU can be cut now");
+      lack.nearest = "--gpus " + GpusFlag(rest) + " asks for a share of one instead";
+      return lack;
+    }
+    lack.part = LackingPart::kGpuMemory;
+    lack.needed = shape.gpu_memory_mib;
+    lack.available = most;
+    lack.text = asks + ", but the GPU with the most has " + MibText(most);
+    lack.nearest = "--gpu-memory " + MibFlag(most) + " is the most that one " + scope_.Can() + " give";
+    rest.gpu_memory_mib = most;
+    lack.ask = With(group, rest);
+    return lack;
+  }
+
+  std::string KindsThatHold(const Shape& shape) const {
+    if (!names_.kind) return "";
+    std::vector<std::string> names;
+    for (const Kind& kind : kinds_.kinds) {
+      if (!placement::Fits(kind.idle, shape)) continue;
+      const std::string name = names_.kind(kind.facts.kind);
+      if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+    return names.empty() ? "" : ", or ask for " + Join(names, " or ");
+  }
+
+  std::optional<Lack> OfTopology(std::size_t group, const Shape& shape, const std::string& asks, Lack lack) const {
+    if (!NeedsTopology(ask_, shape)) return std::nullopt;
+    int most = 0;
+    for (const Kind& kind : kinds_.kinds) {
+      if (IsOfKind(kind.facts, shape)) most = std::max(most, MostJoined(SeenBy(kind, shape), ask_.topology));
+    }
+    if (most >= shape.gpus) return std::nullopt;
+    lack.part = LackingPart::kTopology;
+    lack.available = std::int64_t{most} * placement::kGpuParts;
+    lack.text = asks + " " + std::string(TopologyPhrase(ask_.topology)) + ", but " +
+                (most < 2 ? "no two" : "at most " + std::to_string(most)) + " of one node are";
+    lack.nearest = "without ':required' it takes the best there are";
+    lack.ask = ask_;
+    lack.ask->requires_topology = false;
+    if (most >= 2) {
+      Shape less = shape;
+      less.gpus = static_cast<std::int16_t>(most);
+      lack.nearest =
+          "--gpus " + std::to_string(most) + " is the most that one " + scope_.Can() + " give so, and " + lack.nearest;
+      lack.ask = With(group, less);
+    }
+    return lack;
+  }
+
+  // CPUs and memory, beside the GPUs.
+  std::optional<Lack> OfHost(std::size_t group, const Shape& shape) const {
+    Shape without = shape;
+    without.cpu_milli = without.memory_mib = 0;
+    std::int32_t cpus = 0;
+    std::int32_t memory = 0;
+    std::int32_t memory_beside = 0;  // Where there are the CPUs as well.
+    for (const Kind& kind : kinds_.kinds) {
+      if (!HoldsOne(kind, without)) continue;
+      cpus = std::max(cpus, kind.idle.cpu_free);
+      memory = std::max(memory, kind.idle.memory_free);
+      if (kind.idle.cpu_free >= shape.cpu_milli) memory_beside = std::max(memory_beside, kind.idle.memory_free);
+    }
+    const std::string beside = (shape.gpus > 0 ? " beside " + GpusOf(shape) : "") + OfModels(group, shape);
+    Lack lack;
+    Shape less = shape;
+    if (cpus < shape.cpu_milli) {
+      lack.part = LackingPart::kCpus;
+      lack.needed = shape.cpu_milli;
+      lack.available = less.cpu_milli = cpus;
+      lack.text =
+          Asks(group) + CpusText(shape.cpu_milli) + beside + OnOne() + ", but " + scope_.Largest() + CpusText(cpus);
+      lack.nearest = "--cpus " + CpusFlag(cpus) + " is the most that one " + scope_.Can() + " give";
+      if (memory_beside < shape.memory_mib) return lack;
+    } else if (memory < shape.memory_mib) {
+      lack.part = LackingPart::kMemory;
+      lack.needed = shape.memory_mib;
+      lack.available = less.memory_mib = memory;
+      lack.text = Asks(group) + MibText(shape.memory_mib) + " of memory" + beside + OnOne() + ", but " +
+                  scope_.Largest() + MibText(memory);
+      lack.nearest = "--memory " + MibFlag(memory) + " is the most that one " + scope_.Can() + " give";
+    } else {
+      lack.part = LackingPart::kHost;
+      lack.needed = shape.memory_mib;
+      lack.available = less.memory_mib = memory_beside;
+      lack.text = Asks(group) + CpusText(shape.cpu_milli) + " and " + MibText(shape.memory_mib) + " of memory" +
+                  beside + ", but no node has both";
+      lack.nearest =
+          "with so many CPUs --memory " + MibFlag(memory_beside) + " is the most that one " + scope_.Can() + " give";
+    }
+    lack.ask = With(group, less);
+    return lack;
+  }
+
+  // As many as must start together, when nothing else runs.
+  std::optional<Lack> OfAllTasks(std::size_t group) const {
+    const TaskGroup& tasks = ask_.groups[group];
+    if (tasks.least <= 1) return std::nullopt;
+    const Shape& shape = tasks.alternatives.front();
+    const bool by_model = RunsOnOneModel(ask_) && shape.gpus > 0;
+    std::vector<Rooms> rooms;
+    std::int64_t all = 0;
+    std::map<int, std::int64_t> of_model;
+    for (const Kind& kind : kinds_.kinds) {
+      all += RoomOnOne(kind, tasks, std::nullopt) * kind.nodes;
+      Rooms& room = rooms.emplace_back();
+      ForEachModel(kind.facts, by_model, [&](int model) {
+        room.emplace_back(model, RoomOnOne(kind, tasks, by_model ? std::optional(model) : std::nullopt));
+        of_model[model] += room.back().second * kind.nodes;
+      });
+    }
+    const std::string each = shape.gpus > 0 ? GpusOf(shape) : shape.cpu_milli > 0 ? CpusText(shape.cpu_milli) : "";
+    const std::string asks = Asks(group) + Plural(tasks.least, tasks.apart ? "node" : "task") +
+                             (each.empty()  ? ""
+                              : tasks.apart ? " with "
+                                            : " of ") +
+                             each + OfModels(group, shape);
+    std::int64_t most_of_model = 0;
+    for (const auto& [model, sum] : of_model) most_of_model = std::max(most_of_model, sum);
+    if (all < tasks.least) {
+      // What is proposed is not to be refused for what comes below.
+      return OfSum(group, LackingPart::kTasks, by_model ? std::min(all, most_of_model) : all,
+                   asks + (scope_.is_all ? ", but the whole cluster" : ", but what can be used now") +
+                       " has room for " + std::to_string(all));
+    }
+    if (by_model) {
+      if (most_of_model < tasks.least) {
+        return OfSum(group, LackingPart::kOneModel, most_of_model,
+                     asks + ", but the " + (tasks.apart ? "nodes" : "tasks") +
+                         " of a job need GPUs of the same model: " + RoomByModel(of_model));
+      }
+    }
+    if (WidestOf(ask_) == Together::kAnywhere) return std::nullopt;
+    const std::int64_t most = MostTogether(rooms);
+    if (most >= tasks.least) return std::nullopt;
+    const std::string level(TogetherName(WidestOf(ask_)));
+    Lack lack =
+        OfSum(group, LackingPart::kTogether, most,
+              asks + " in one " + level + ", but one " + level + " has room for at most " + std::to_string(most));
+    if (!ask_.requires_together || ask_.together != WidestOf(ask_)) return lack;
+    lack.nearest += (lack.nearest.empty() ? "" : "; ") + std::string("without ':required' they may lie apart");
+    return lack;
+  }
+
+  // "there is room for 1 on GPUs of type a100 (n1) and for 2 on GPUs of type h100 (n0 and others)".
+  std::string RoomByModel(const std::map<int, std::int64_t>& of_model) const {
+    constexpr std::size_t kMostListed = 4;
+    std::vector<std::string> rooms;
+    for (const auto& [model, room] : of_model) {
+      if (room == 0) continue;
+      placement::ModelSet kinds = 0;
+      std::string where;
+      std::int64_t nodes = 0;
+      for (const Kind& kind : kinds_.kinds) {
+        if (!HasModel(kind.facts, model)) continue;
+        kinds |= placement::ModelSet{1} << kind.facts.kind;
+        for (std::size_t gpu = 0; gpu < kind.facts.gpu_kinds.size(); ++gpu) {
+          if (ModelOf(kind.facts, static_cast<int>(gpu)) == model)
+            kinds |= placement::ModelSet{1} << kind.facts.gpu_kinds[gpu];
+        }
+        if (nodes == 0) where = kind.facts.name;
+        nodes += kind.nodes;
+      }
+      const std::string which = names_.models ? " " + names_.models(kinds) : " of model " + std::to_string(model);
+      rooms.push_back("for " + std::to_string(room) + " on GPUs" + which + " (" + where +
+                      (nodes > 1 ? " and others)" : ")"));
+    }
+    if (rooms.size() > kMostListed) rooms.resize(kMostListed);
+    return rooms.empty() ? "there is room for none" : "there is room " + Join(rooms, " and ");
+  }
+
+  // So many tasks of the group, by model; by none where models do not matter.
+  using Rooms = std::vector<std::pair<int, std::int64_t>>;
+
+  std::int64_t RoomOnOne(const Kind& kind, const TaskGroup& tasks, std::optional<int> model) const {
+    std::int64_t most = 0;
+    for (const Shape& shape : tasks.alternatives) {
+      if (!HoldsOne(kind, shape, model)) continue;
+      most = std::max(most, RoomOf(SeenBy(kind.facts, kind.idle, shape, model), shape));
+    }
+    return tasks.AtMostOnOne(most);
+  }
+
+  Lack OfSum(std::size_t group, LackingPart part, std::int64_t most, std::string text) const {
+    Lack lack;
+    lack.part = part;
+    lack.text = std::move(text);
+    lack.needed = ask_.groups[group].least;
+    lack.available = most;
+    if (most > 0) {
+      lack.nearest = (ask_.groups[group].apart ? "--nodes " : "--tasks ") + std::to_string(most) +
+                     " is the most that it " + scope_.Can() + " give";
+      lack.ask = ask_;
+      lack.ask->groups[group].least = static_cast<std::int32_t>(most);
+    }
+    return lack;
+  }
+
+  std::int64_t MostTogether(const std::vector<Rooms>& rooms) const {
+    std::int64_t most = 0;
+    if (WidestOf(ask_) == Together::kNode) {
+      for (const Rooms& room : rooms) {
+        for (const auto& [model, count] : room) most = std::max(most, count);
+      }
+      return most;
+    }
+    const std::vector<NodeKinds::Cell>& cells = WidestOf(ask_) == Together::kRack ? kinds_.racks : kinds_.blocks;
+    std::map<int, std::int64_t> sums;  // Of one domain, by model.
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (i > 0 && cells[i].domain != cells[i - 1].domain) sums.clear();
+      for (const auto& [model, count] : rooms[cells[i].kind]) {
+        most = std::max(most, sums[model] += count * cells[i].nodes);
+      }
+    }
+    return most;
+  }
+
+  const NodeKinds& kinds_;
+  const Ask& ask_;
+  const Names& names_;
+  Scope scope_;
+};
+
+// Nodes of one domain stand mostly together, so that few cells are made twice.
+class Cells {
+ public:
+  void Add(std::uint64_t domain, std::uint32_t kind) {
+    for (std::size_t i = cells_.size(); i > 0 && cells_[i - 1].domain == domain; --i) {
+      if (cells_[i - 1].kind != kind) continue;
+      cells_[i - 1].nodes += 1;
+      return;
+    }
+    cells_.push_back({domain, kind, 1});
+  }
+  std::vector<NodeKinds::Cell> Sorted() && {
+    const auto before = [](const NodeKinds::Cell& a, const NodeKinds::Cell& b) { return a.domain < b.domain; };
+    if (!std::is_sorted(cells_.begin(), cells_.end(), before)) std::stable_sort(cells_.begin(), cells_.end(), before);
+    return std::move(cells_);
+  }
+
+ private:
+  std::vector<NodeKinds::Cell> cells_;
+};
+
+}  // namespace
+
+NodeKinds::NodeKinds(const Cluster::State& state, Of given) : which(given), nodes(state.nodes.size()) {
+  using Facts = std::tuple<std::int32_t, std::int32_t, int, int, int, const GpuTopology*, GpuMask, GpuMask,
+                           std::vector<std::int32_t>, std::vector<std::uint8_t>, std::vector<int>>;
+  std::map<Facts, std::uint32_t> known;
+  Cells in_racks;
+  Cells in_blocks;
+  for (NodeIndex index = 0; index < state.nodes.size(); ++index) {
+    const Node& node = state.nodes[index];
+    if (which == Of::kUsable && !node.accepts) continue;
+    const NodeFacts& facts = node.facts;
+    const GpuMask blocked = which == Of::kUsable ? node.blocked : GpuMask{0};
+    const auto [at, is_new] = known.try_emplace(
+        Facts{facts.cpu_milli, facts.memory_mib, facts.gpus, facts.kind, facts.gpu_model, facts.topology.get(), blocked,
+              facts.sliceable | facts.only_sliced << placement::kMaxGpus, facts.gpu_memory_mib, facts.gpu_kinds,
+              facts.gpu_models},
+        static_cast<std::uint32_t>(kinds.size()));
+    if (is_new) {
+      Kind kind;
+      kind.idle = Cluster::State::EmptyState(facts);
+      placement::Block(kind.idle, blocked);
+      kind.gpus = WholeFreeOf(kind.idle);
+      kind.facts = facts;
+      kinds.push_back(kind);
+    }
+    kinds[at->second].nodes += 1;
+    in_racks.Add(DomainOf(facts, index, Together::kRack), at->second);
+    in_blocks.Add(DomainOf(facts, index, Together::kBlock), at->second);
+  }
+  racks = std::move(in_racks).Sorted();
+  blocks = std::move(in_blocks).Sorted();
+}
+
+std::optional<Lack> Impossible(const NodeKinds& kinds, const Ask& ask, const Names& names) {
+  std::optional<Lack> lack = Judge(kinds, ask, names).Find();
+  if (lack || !TakesOneAlternative(ask)) return lack;
+  // Each task has its nodes; whether all have the same. Of several lacks the one that is nearest to enough.
+  for (std::size_t i = 0; i < ask.groups.front().alternatives.size(); ++i) {
+    std::optional<Lack> of_one = Judge(kinds, Narrowed(ask, i), names).Find();
+    if (!of_one) return std::nullopt;
+    if (!lack || of_one->available > lack->available) lack = std::move(of_one);
+  }
+  return lack;
+}
+
+Status Feasible(const NodeKinds& kinds, const Ask& ask, const Names& names) {
+  const std::optional<Lack> lack = Impossible(kinds, ask, names);
+  if (!lack) return {};
+  return LimitExceeded(lack->text + (lack->nearest.empty() ? "" : "; " + lack->nearest));
+}
+
+Status Feasible(const Cluster& cluster, const Ask& ask, const Names& names) {
+  return Feasible(NodeKinds(cluster.state(), NodeKinds::Of::kAll), ask, names);
+}
+
+Status Feasible(const Cluster& cluster, const Ask& ask) { return Feasible(cluster, ask, Names()); }
+
+std::string BeyondQuotaText(const TeamSpec& team, const Ask& ask) {
+  const std::int64_t parts = LeastGpuParts(ask);
+  std::string text = GpuText(parts) + (parts == placement::kGpuParts ? " exceeds" : " exceed") + " team " + team.name +
+                     "'s quota of " + GpuNumber(team.quota_parts) +
+                     " and the job may not borrow, so it can never start; ";
+  Shape less = ask.groups.front().alternatives.front();
+  if (less.is_whole())
+    less.gpus = static_cast<std::int16_t>(std::min<std::int64_t>(less.gpus, team.quota_parts / placement::kGpuParts));
+  else less.parts = static_cast<std::int16_t>(std::min<std::int64_t>(less.parts, team.quota_parts));
+  const bool is_counted = !less.slice && less.gpu_memory_mib == 0 && (less.is_whole() || less.gpus == 1);
+  const bool has_less = IsSingle(ask) && is_counted && less.gpus > 0 && less.parts > 0;
+  if (has_less) text += "use --gpus " + GpusFlag(less) + ", or ";
+  return text + "submit it with --preemptible requeue to borrow idle GPUs, or ask an administrator: divvy teams set " +
+         ShellQuote(team.name) + " --quota " + GpuNumber(parts);
+}
+
+Status FeasibleForTeam(const Cluster& cluster, const Ask& ask, TeamIndex team, Preemptible preemptible) {
+  const Teams& teams = cluster.teams();
+  const std::int64_t parts = LeastGpuParts(ask);
+  for (TeamIndex at = team; at != kRootTeam; at = teams.spec(at).parent) {
+    const TeamSpec& spec = teams.spec(at);
+    if (spec.limit_parts != kNoBound && parts > spec.limit_parts) {
+      return LimitExceeded("asks for " + GpuText(parts) + ", but team " + spec.name + " never runs more than " +
+                           GpuText(spec.limit_parts) + " at once; ask for at most that");
+    }
+    if (preemptible == Preemptible::kNever && spec.quota_parts != kNoBound && parts > spec.quota_parts)
+      return LimitExceeded(BeyondQuotaText(spec, ask));
+  }
+  return {};
+}
+
+Status FeasibleForCaps(const Cluster& cluster, const Ask& ask, const std::vector<CapIndex>& caps) {
+  const std::int64_t parts = LeastGpuParts(ask);
+  for (const CapIndex index : caps) {
+    const Cap& cap = cluster.state().caps[index];
+    if (cap.parts_limit == 0 || parts <= cap.parts_limit) continue;
+    return LimitExceeded("asks for " + GpuText(parts) + ", but " + cap.name + " never holds more than " +
+                         GpuText(cap.parts_limit) + " at once; ask for at most that");
+  }
+  return {};
+}
+
+}  // namespace divvy::core

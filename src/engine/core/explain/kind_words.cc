@@ -1,0 +1,203 @@
+#include "engine/core/explain/kind_words.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "engine/core/explain/explain_text.h"
+#include "engine/gpu_type.h"
+
+namespace divvy::core {
+namespace {
+
+/// Names that are all said; more are counted.
+constexpr std::size_t kMostNames = 8;
+
+std::string NamesText(const std::vector<std::string>& names) {
+  if (names.size() > kMostNames) return "one of " + std::to_string(names.size()) + " named nodes";
+  return Join(names, " or ");
+}
+
+// Features that begin with '=' are nobody's words: the engine's users tell nodes apart by them.
+FeatureCondition Spoken(const FeatureCondition& features) {
+  FeatureCondition spoken;
+  for (const std::vector<std::string>& option : features.options()) {
+    FeatureCondition all;
+    for (const std::string& feature : option) {
+      if (!feature.starts_with('=')) all = all.And(FeatureCondition(feature));
+    }
+    if (all.is_any()) return {};
+    spoken = spoken.is_any() ? all : spoken.Or(all);
+  }
+  return spoken;
+}
+
+std::string FeaturesText(const FeatureCondition& features) {
+  const bool is_one = features.options().size() == 1 && features.options().front().size() == 1;
+  return (is_one ? "feature " : "features ") + features.Text();
+}
+
+std::string CapabilityText(int capability) {
+  return std::to_string(capability / 10) + "." + std::to_string(capability % 10);
+}
+
+std::set<std::string> TypesOf(const NodeFilter& filter) {
+  std::set<std::string> types;
+  for (const WeightedType& type : AlternativesOf(filter.gpu_type)) types.emplace(type.terms);
+  return types;
+}
+
+std::string WordsOf(const NodeFilter& filter, const std::set<std::string>& types) {
+  std::vector<std::string> words;
+  if (!types.empty()) words.push_back("of type " + Join(std::vector<std::string>(types.begin(), types.end()), " or "));
+  if (filter.least_gpu_memory_mib > 0) words.push_back("with at least " + MibText(filter.least_gpu_memory_mib));
+  if (filter.least_compute_capability > 0) {
+    words.push_back("of compute capability " + CapabilityText(filter.least_compute_capability) + " or more");
+  }
+  if (const FeatureCondition spoken = Spoken(filter.features); !spoken.is_any())
+    words.push_back("with " + FeaturesText(spoken));
+  if (!filter.nodes.empty()) words.push_back("on " + NamesText(filter.nodes));
+  if (!filter.excluded.empty()) words.push_back("not on " + NamesText(filter.excluded));
+  if (!filter.pool.empty()) words.push_back("in pool " + filter.pool);
+  return Join(words, " ");
+}
+
+/// One thing that a filter asks, alone.
+struct Part {
+  std::string option;
+  NodeFilter filter;
+};
+
+std::vector<Part> PartsOf(const NodeFilter& filter) {
+  std::vector<Part> parts;
+  const auto add = [&](std::string option, auto member) {
+    if (filter.*member == NodeFilter{}.*member) return;
+    Part part{std::move(option), {}};
+    part.filter.*member = filter.*member;
+    parts.push_back(std::move(part));
+  };
+  add("--gpu-type", &NodeFilter::gpu_type);
+  add("--gpu-memory", &NodeFilter::least_gpu_memory_mib);
+  add("--compute-capability", &NodeFilter::least_compute_capability);
+  add("--constraint", &NodeFilter::features);
+  add("--nodelist", &NodeFilter::nodes);
+  add("--exclude", &NodeFilter::excluded);
+  add("--pool", &NodeFilter::pool);
+  return parts;
+}
+
+std::string LackingFeatures(const KindBook& book, const FeatureCondition& features) {
+  if (features.options().size() == 1) {
+    for (const std::string& feature : features.options().front()) {
+      NodeFilter one;
+      one.features = FeatureCondition(feature);
+      if (!book.HasSome(one)) return "no node has feature " + feature;
+    }
+  }
+  return "no node has " + FeaturesText(features);
+}
+
+std::string LackingFilter(const KindBook& book, const NodeFilter& part) {
+  if (part.least_gpu_memory_mib > 0) return "no GPU has " + MibText(part.least_gpu_memory_mib);
+  if (part.least_compute_capability > 0) {
+    return "no GPU has compute capability " + CapabilityText(part.least_compute_capability);
+  }
+  if (const FeatureCondition spoken = Spoken(part.features); !spoken.is_any()) return LackingFeatures(book, spoken);
+  if (!part.nodes.empty()) return "there is no node " + NamesText(part.nodes);
+  if (!part.excluded.empty()) return "all nodes are excluded";
+  if (!part.pool.empty()) return "there is no node in pool " + part.pool;
+  return "";
+}
+
+}  // namespace
+
+std::string FilterWords(const KindBook& book, std::span<const FilterIndex> filters) {
+  // Those that differ in models, or in features, alone are said as one.
+  struct Said {
+    NodeFilter filter;
+    std::set<std::string> types;
+  };
+  std::vector<Said> said;
+  for (const FilterIndex index : filters) {
+    if (index == kNoFilter) return "";
+    const NodeFilter& filter = book.filter(index);
+    const std::set<std::string> types = TypesOf(filter);
+    const auto is_like = [&](Said& other) {
+      NodeFilter same = other.filter;
+      same.gpu_type = filter.gpu_type;
+      if (same == filter && !types.empty() && !other.types.empty()) {
+        other.types.insert(types.begin(), types.end());
+        return true;
+      }
+      same.gpu_type = other.filter.gpu_type;
+      same.features = filter.features;
+      if (same != filter || other.types != types) return false;
+      other.filter.features = other.filter.features.Or(filter.features);
+      return true;
+    };
+    if (std::none_of(said.begin(), said.end(), is_like)) said.push_back({filter, types});
+  }
+  std::vector<std::string> words;
+  for (const Said& one : said) words.push_back(WordsOf(one.filter, one.types));
+  return Join(words, " or ");
+}
+
+std::string LackingWords(const KindBook& book, FilterIndex filter) {
+  if (filter == kNoFilter || book.HasSome(book.filter(filter))) return "";
+  for (const Part& part : PartsOf(book.filter(filter))) {
+    if (!book.HasSome(part.filter)) return LackingFilter(book, part.filter);
+  }
+  return "no node is all of this";
+}
+
+std::string FilterOptions(const KindBook& book, FilterIndex filter) {
+  if (filter == kNoFilter) return "";
+  std::vector<std::string> options;
+  for (const Part& part : PartsOf(book.filter(filter))) {
+    if (!book.HasSome(part.filter)) return part.option;
+    options.push_back(part.option);
+  }
+  return Join(options, " and ");
+}
+
+std::string InsteadOf(const KindBook& book, FilterIndex filter, int kind) {
+  std::vector<std::string> changes;
+  bool has_type = false;
+  for (const Part& part : PartsOf(book.filter(filter))) {
+    if (book.PassesAll(part.filter, kind)) continue;
+    const bool is_type = part.option == "--gpu-type" && !book.ModelOf(kind).empty();
+    if (!is_type) changes.push_back("no " + part.option);
+    has_type = has_type || is_type;
+  }
+  std::string text = Join(changes, " and ");
+  if (has_type) text = "--gpu-type " + ShellQuote(book.ModelOf(kind)) + (text.empty() ? "" : " and ") + text;
+  return text;
+}
+
+std::string KindsWords(const KindBook& book, placement::ModelSet kinds) {
+  std::set<std::string> models;
+  for (int kind = 0; kind < placement::kMaxModels; ++kind) {
+    const std::string& model = book.ModelOf(kind);
+    if (((kinds >> kind) & 1) != 0 && !model.empty() && model.find('+') == std::string::npos) models.insert(model);
+  }
+  if (models.empty()) return "";
+  return "of type " + Join(std::vector<std::string>(models.begin(), models.end()), " or ");
+}
+
+Names NamesOf(const KindBook& book) {
+  Names names;
+  names.models = [&book](placement::ModelSet kinds) { return KindsWords(book, kinds); };
+  names.kind = [&book](int kind) {
+    return book.ModelOf(kind).empty() ? std::string() : "--gpu-type " + ShellQuote(book.ModelOf(kind));
+  };
+  names.filters = [&book](std::span<const FilterIndex> filters) { return FilterWords(book, filters); };
+  names.lacking = [&book](FilterIndex filter) { return LackingWords(book, filter); };
+  names.options = [&book](FilterIndex filter) { return FilterOptions(book, filter); };
+  names.instead = [&book](FilterIndex filter, int kind) { return InsteadOf(book, filter, kind); };
+  return names;
+}
+
+}  // namespace divvy::core

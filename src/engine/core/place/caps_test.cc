@@ -1,0 +1,344 @@
+#include "engine/core/place/caps.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/core/cycle/give_back.h"
+#include "engine/core/cycle/resize.h"
+#include "engine/core/cycle/take_back_test_world.h"
+#include "engine/core/explain/explain.h"
+#include "engine/core/explain/explain_change.h"
+#include "engine/core/explain/explain_test_world.h"
+#include "engine/core/explain/feasible.h"
+
+namespace divvy::core {
+namespace caps_test {
+
+constexpr std::int64_t kGpu = placement::kGpuParts;
+
+using std::chrono::hours;
+using Ids = std::vector<std::uint64_t>;
+
+Ids Started(const Plan& plan) {
+  Ids ids;
+  for (const Start& start : plan.starts) ids.push_back(start.job.value());
+  return ids;
+}
+
+Job Capped(Cluster& cluster, std::uint64_t id, const Ask& ask, std::vector<CapIndex> caps, Duration limit = hours(1)) {
+  Job job = MakeJob(cluster, id, ask, At(0), limit);
+  job.caps = std::move(caps);
+  return job;
+}
+
+void Wait(Cluster& cluster, std::uint64_t id, const Ask& ask, std::vector<CapIndex> caps, Duration limit = hours(1)) {
+  cluster.Put(Capped(cluster, id, ask, std::move(caps), limit), At(0));
+}
+
+TEST(Caps, CountWhatJobsHold) {
+  Cluster cluster = MakeCluster(1, 8);
+  const CapIndex cap = cluster.AddCap("user ada", 0, 5 * kGpu / 2);
+  for (std::uint64_t id = 1; id <= 4; ++id) Wait(cluster, id, GpuAsk(1), {cap});
+  Wait(cluster, 5, ShareAsk(5000), {cap});
+  Wait(cluster, 6, GpuAsk(3), {});
+  // The smallest first: half a GPU, then two whole ones.
+  EXPECT_EQ(Started(cluster.Decide(At(0))), (Ids{5, 1, 2, 6}));
+  cluster.Finish(JobId(1), At(1));
+  EXPECT_EQ(Started(cluster.Decide(At(1))), (Ids{3}));
+  cluster.Finish(JobId(5), At(2));
+  EXPECT_TRUE(cluster.Decide(At(2)).starts.empty());
+  EXPECT_EQ(cluster.CheckInvariants(), "");
+}
+
+TEST(Caps, OnGpusLetJobsWithoutGpusStart) {
+  Cluster cluster = MakeCluster(1, 8);
+  const CapIndex cap = cluster.AddCap("user ada", 0, kGpu);
+  Wait(cluster, 1, GpuAsk(1), {cap});
+  Wait(cluster, 2, GpuAsk(0), {cap});
+  Wait(cluster, 3, GpuAsk(1), {cap});
+  EXPECT_EQ(Started(cluster.Decide(At(0))), (Ids{2, 1}));
+  cluster.SetCap(cap, 0, 500);
+  Wait(cluster, 4, GpuAsk(0), {cap});
+  EXPECT_EQ(Started(cluster.Decide(At(1))), (Ids{4}));
+}
+
+TEST(Caps, ASmallerJobStartsWhereALargerOneHasNoRoom) {
+  Cluster cluster = MakeCluster(1, 8);
+  const CapIndex cap = cluster.AddCap("group eval", 0, 4 * kGpu);
+  Wait(cluster, 1, GpuAsk(3), {cap});
+  cluster.Decide(At(0));
+  Wait(cluster, 2, GpuAsk(2), {cap});
+  EXPECT_TRUE(cluster.Decide(At(1)).starts.empty());
+  Wait(cluster, 3, GpuAsk(1), {cap});
+  EXPECT_EQ(Started(cluster.Decide(At(2))), (Ids{3}));
+  cluster.Finish(JobId(1), At(3));
+  EXPECT_EQ(Started(cluster.Decide(At(3))), (Ids{2}));
+}
+
+TEST(Caps, ThatAreRaisedLetStartAndThatAreLoweredStopNobody) {
+  Cluster cluster = MakeCluster(1, 8);
+  const CapIndex cap = cluster.AddCap("user ada", 0, 2 * kGpu);
+  for (std::uint64_t id = 1; id <= 6; ++id) Wait(cluster, id, GpuAsk(1), {cap});
+  EXPECT_EQ(cluster.Decide(At(0)).starts.size(), 2u);
+  cluster.SetCap(cap, 0, 4 * kGpu);
+  EXPECT_EQ(cluster.Decide(At(1)).starts.size(), 2u);
+  cluster.SetCap(cap, 0, kGpu);
+  EXPECT_EQ(cluster.running_count(), 4u);
+  cluster.Finish(JobId(1), At(2));
+  EXPECT_TRUE(cluster.Decide(At(2)).starts.empty());
+  cluster.SetCap(cap, 0, 0);
+  EXPECT_EQ(cluster.Decide(At(3)).starts.size(), 2u);
+}
+
+TEST(Caps, KeepRoomForWhoIsPromisedAStart) {
+  Rules rules;
+  rules.order = Order::kFifo;
+  Cluster cluster = MakeCluster(2, 4, rules);
+  const CapIndex cap = cluster.AddCap("user ada", 0, 4 * kGpu);
+  cluster.Adopt(MakeJob(cluster, 1, GpuAsk(2), At(0), hours(1)), {{0, 3, 0, 0}}, At(0), At(0));
+  cluster.Adopt(MakeJob(cluster, 2, GpuAsk(2), At(0), hours(1)), {{1, 3, 0, 0}}, At(0), At(0));
+  Wait(cluster, 3, GpuAsk(4), {cap}, hours(1));
+  cluster.Decide(At(0));
+  ASSERT_EQ(cluster.promises().size(), 1u);
+  // There are free GPUs beside the promise, but not within the cap.
+  Wait(cluster, 4, GpuAsk(1), {cap}, hours(3));
+  EXPECT_TRUE(cluster.Decide(At(1)).starts.empty());
+  const Explanation why = Explain(cluster, JobId(4), At(1));
+  ASSERT_FALSE(why.blockers.empty());
+  EXPECT_EQ(why.blockers.front().text,
+            "user ada holds 0 GPUs of at most 4 GPUs; this needs 1 GPU more, and what is left is kept for a job ahead");
+}
+
+TEST(Caps, BoundTheGrowthOfElasticJobs) {
+  Cluster cluster = MakeCluster(1, 8);
+  const CapIndex cap = cluster.AddCap("user ada", 0, 4 * kGpu);
+  Wait(cluster, 1, GpuAsk(1, 2, 6), {cap});
+  cluster.Decide(At(0));
+  ASSERT_EQ(cluster.running(JobId(1))->pieces.size(), 4u);
+  EXPECT_EQ(cluster.CheckInvariants(), "");
+  Wait(cluster, 2, GpuAsk(1), {cap});
+  EXPECT_TRUE(cluster.Decide(At(1)).starts.empty());
+  // What it gives back is there for others of the cap.
+  cluster.GiveBack(JobId(1), {cluster.running(JobId(1))->pieces.back()}, At(2));
+  EXPECT_EQ(Started(cluster.Decide(At(2))), (Ids{2}));
+  EXPECT_EQ(cluster.CheckInvariants(), "");
+}
+
+// Two nodes of other kinds: what becomes free on one lets nobody start on the other but through the cap.
+class CapOverTwoKinds : public testing::Test {
+ protected:
+  CapOverTwoKinds() {
+    for (int kind = 0; kind < 2; ++kind) {
+      NodeFacts facts;
+      facts.name = "n" + std::to_string(kind);
+      facts.cpu_milli = 64'000;
+      facts.memory_mib = 65'536;
+      facts.gpus = 4;
+      facts.kind = facts.gpu_model = kind;
+      cluster.AddNode(facts);
+    }
+  }
+  static Ask On(int kind, Ask ask) {
+    ask.groups.front().alternatives.front().models = placement::ModelSet{1} << kind;
+    return ask;
+  }
+
+  Cluster cluster = MakeCluster(0, 0);
+  CapIndex cap = cluster.AddCap("user ada", 0, 4 * kGpu);
+};
+
+TEST_F(CapOverTwoKinds, WhatIsGivenBackLetsAnotherStartElsewhere) {
+  Wait(cluster, 1, On(0, GpuAsk(1, 2, 4)), {cap});
+  cluster.Decide(At(0));
+  ASSERT_EQ(cluster.running(JobId(1))->pieces.size(), 4u);
+  Wait(cluster, 2, On(1, GpuAsk(1)), {cap});
+  EXPECT_TRUE(cluster.Decide(At(1)).starts.empty());
+  cluster.GiveBack(JobId(1), {cluster.running(JobId(1))->pieces.back()}, At(2));
+  EXPECT_EQ(Started(cluster.Decide(At(2))), (Ids{2}));
+}
+
+TEST_F(CapOverTwoKinds, APromiseThatFallsLetsAnotherStartElsewhere) {
+  Rules rules;
+  rules.order = Order::kFifo;
+  cluster.SetRules(rules);
+  cluster.Adopt(MakeJob(cluster, 1, On(0, GpuAsk(2)), At(0), hours(1)), {{0, 3, 0, 0}}, At(0), At(0));
+  Wait(cluster, 2, On(0, GpuAsk(4)), {cap});
+  cluster.Decide(At(0));
+  ASSERT_EQ(cluster.promises().size(), 1u);
+  Wait(cluster, 3, On(1, GpuAsk(1)), {cap}, hours(3));
+  EXPECT_TRUE(cluster.Decide(At(1)).starts.empty());
+  cluster.Remove(JobId(2), At(2));
+  EXPECT_EQ(Started(cluster.Decide(At(2))), (Ids{3}));
+}
+
+// Elastic jobs of one server: one task that is resized.
+class ResizedUnderACap : public testing::Test {
+ protected:
+  ResizedUnderACap() {
+    Job job = Capped(cluster, 1, GpuAsk(2), {cap}, Duration(0));
+    cluster.Adopt(job, {{0, 3, 0, 0}}, At(0), At(0));
+  }
+  GpuMask Grow(std::int64_t now) {
+    const GpuMask more = OneMore(cluster, JobId(1), Taste{}, At(now));
+    if (more != 0) Resize(cluster, JobId(1), static_cast<GpuMask>(Held() | more), 0, At(now));
+    return more;
+  }
+  GpuMask Held() { return GpusOf(*cluster.running(JobId(1))); }
+
+  Cluster cluster = MakeCluster(1, 8);
+  CapIndex cap = cluster.AddCap("user ada", 0, 4 * kGpu);
+};
+
+TEST_F(ResizedUnderACap, OneGrowsUpToItAndGivesBackForAnotherOfTheCap) {
+  EXPECT_NE(Grow(1), 0);
+  EXPECT_NE(Grow(1), 0);
+  EXPECT_EQ(Grow(1), 0);
+  EXPECT_EQ(cluster.state().caps[cap].parts, 4 * placement::kGpuParts);
+  // Four GPUs are free, but within the cap there is room only where the elastic job gives back.
+  Wait(cluster, 2, GpuAsk(1), {cap});
+  EXPECT_TRUE(cluster.Decide(At(2)).starts.empty());
+  Wait(cluster, 3, GpuAsk(3), {cap});
+  const std::vector<GiveBack> given = AskBack(cluster, {{JobId(1), 2, At(1)}}, At(2));
+  ASSERT_EQ(given.size(), 1u);
+  EXPECT_EQ(given.front().taker, JobId(2));
+  EXPECT_EQ(AskedOf(*cluster.running(JobId(1))), given.front().parts.front().gpus);
+  Resize(cluster, JobId(1), static_cast<GpuMask>(Held() & ~given.front().parts.front().gpus), 0, At(3));
+  EXPECT_EQ(Started(cluster.Decide(At(3))), (Ids{2}));
+  EXPECT_EQ(cluster.state().caps[cap].parts, 4 * placement::kGpuParts);
+  EXPECT_EQ(cluster.CheckInvariants(), "");
+}
+
+TEST_F(ResizedUnderACap, NothingIsAskedBackForWhoseCapIsFullAllTheSame) {
+  cluster.SetCap(cap, 0, 0);
+  EXPECT_NE(Grow(1), 0);
+  const CapIndex other = cluster.AddCap("user bob", 0, kGpu);
+  cluster.Adopt(Capped(cluster, 4, GpuAsk(1), {other}), {{0, 0x80, 0, 0}}, At(1), At(1));
+  Wait(cluster, 5, GpuAsk(1), {other});
+  cluster.Decide(At(1));
+  EXPECT_TRUE(AskBack(cluster, {{JobId(1), 1, At(1)}}, At(2)).empty());
+}
+
+TEST_F(ResizedUnderACap, GrowthLeavesWhatIsPromisedWithinIt) {
+  cluster.SetCap(cap, 0, 5 * kGpu);
+  cluster.Adopt(MakeJob(cluster, 4, GpuAsk(4), At(0), hours(1)), {{0, 0xf0, 0, 0}}, At(0), At(0));
+  Wait(cluster, 5, GpuAsk(3), {cap});
+  cluster.Decide(At(1));
+  ASSERT_EQ(cluster.promises().size(), 1u);
+  EXPECT_EQ(Grow(2), 0);
+}
+
+TEST(Caps, ATakerWhoseCapIsFullTakesNothing) {
+  Rules rules;
+  rules.preempts = true;
+  TakingWorld world(1, 2, rules);
+  const CapIndex cap = world.cluster.AddCap("user ada", 0, kGpu);
+  world.Run(world.Make(1, GpuAsk(1)), {{0, 1, 0, 0}});
+  Job held = world.Make(2, GpuAsk(1));
+  held.caps = {cap};
+  held.priority = 9;
+  world.jobs[2] = held;
+  world.Run(held, {{0, 2, 0, 0}});
+  Job taker = world.Make(3, GpuAsk(1), 5);
+  taker.caps = {cap};
+  world.jobs[3] = taker;
+  world.Wait(taker);
+  EXPECT_TRUE(world.Round(100).takings.empty());
+  world.cluster.SetCap(cap, 0, 2 * kGpu);
+  EXPECT_EQ(TakenBy(world.Round(101)), (Ids{1}));
+}
+
+TEST(Caps, TakersOfOneCapTakeNoMoreThanItLetsStart) {
+  Rules rules;
+  rules.preempts = true;
+  TakingWorld world(1, 2, rules);
+  const CapIndex cap = world.cluster.AddCap("user ada", 0, kGpu);
+  world.Run(world.Make(1, GpuAsk(1)), {{0, 1, 0, 0}});
+  world.Run(world.Make(2, GpuAsk(1)), {{0, 2, 0, 0}});
+  for (std::uint64_t id = 3; id <= 4; ++id) {
+    Job taker = world.Make(id, GpuAsk(1), 5);
+    taker.caps = {cap};
+    world.jobs[id] = taker;
+    world.Wait(taker);
+  }
+  EXPECT_EQ(world.Round(100).takings.size(), 1u);
+  EXPECT_TRUE(world.Round(101).takings.empty());
+}
+
+TEST(Caps, AreNamedWithTheirFigures) {
+  Cluster cluster = MakeCluster(1, 8);
+  const CapIndex cap = cluster.AddCap("user ada", 0, 3 * kGpu);
+  Wait(cluster, 1, GpuAsk(2), {cap});
+  cluster.Decide(At(0));
+  Wait(cluster, 2, GpuAsk(2), {cap});
+  Wait(cluster, 3, GpuAsk(4), {cap});
+  cluster.Decide(At(0));
+  const Explanation second = Explain(cluster, JobId(2), At(0));
+  ASSERT_EQ(second.blockers.size(), 1u);
+  const Blocker& blocker = second.blockers.front();
+  EXPECT_EQ(blocker.kind, BlockerKind::kGpuCap);
+  EXPECT_EQ(blocker.text, "user ada holds 2 GPUs of at most 3 GPUs; this needs 2 GPUs more");
+  EXPECT_EQ(blocker.rule, "limit of user ada: 3 GPUs at once");
+  EXPECT_EQ(blocker.needed, 2 * kGpu);
+  EXPECT_EQ(blocker.available, kGpu);
+  ASSERT_EQ(blocker.holders.size(), 1u);
+  EXPECT_EQ(blocker.holders.front().job, JobId(1));
+  EXPECT_EQ(second.start.typical, At(3600));
+  ASSERT_TRUE(second.change);
+  EXPECT_EQ(second.change->text, "--gpus 1");
+
+  const Explanation third = Explain(cluster, JobId(3), At(0));
+  EXPECT_EQ(third.blockers.front().text,
+            "can never start: asks for 4 GPUs, but user ada never holds more than 3 GPUs at once");
+  EXPECT_TRUE(third.blockers.front().holders.empty());
+  EXPECT_EQ(third.start.typical, kNever);
+  EXPECT_EQ(third.start.basis, "never: it asks for more than a limit allows at once");
+}
+
+TEST(Caps, RefuseWhatIsMoreThanTheyAllow) {
+  Cluster cluster = MakeCluster(2, 8);
+  const CapIndex cap = cluster.AddCap("user ada", 0, 5 * kGpu / 2);
+  EXPECT_TRUE(FeasibleForCaps(cluster, GpuAsk(2), {cap}));
+  EXPECT_TRUE(FeasibleForCaps(cluster, GpuAsk(8), {}));
+  const Status refused = FeasibleForCaps(cluster, GpuAsk(1, 3), {cap});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "asks for 3 GPUs, but user ada never holds more than 2.5 GPUs at once; ask for at most that");
+}
+
+// On random clusters with caps on GPUs: whoever waits has a blocker, and the change that is named lets them start.
+TEST(Caps, OfRandomClustersAreExplained) {
+  int capped = 0;
+  int changed = 0;
+  for (std::uint64_t seed = 7000; seed < 7012; ++seed) {
+    RandomWorld world(seed, true, true);
+    for (int step = 0; step < 45; ++step) {
+      world.Step();
+      ASSERT_EQ(world.cluster().CheckInvariants(), "");
+      if (step % 3 != 0) continue;
+      for (const auto& [id, job] : world.waiting()) {
+        const Explanation answer = Explain(world.cluster(), id, world.now());
+        const std::string which =
+            "seed " + std::to_string(seed) + " step " + std::to_string(step) + " job " + ToString(id);
+        ASSERT_FALSE(answer.blockers.empty()) << which;
+        ASSERT_NE(answer.blockers.front().kind, BlockerKind::kFit) << answer.blockers.front().text << ": " << which;
+        const bool is_capped = answer.blockers.front().kind == BlockerKind::kGpuCap;
+        capped += is_capped ? 1 : 0;
+        if (!is_capped || !answer.change) continue;
+        changed += 1;
+        Cluster copy = world.cluster().Copy();
+        Job other = RandomWorld::JobOf(job, answer.change->ask, copy);
+        other.limit = answer.change->limit;
+        other.preemptible = answer.change->preemptible;
+        copy.Put(other, world.now());
+        const Plan plan = copy.Decide(world.now());
+        const bool starts = std::any_of(plan.starts.begin(), plan.starts.end(),
+                                        [&, at = id](const Start& start) { return start.entry == at; });
+        ASSERT_TRUE(starts) << answer.change->text << ": " << which;
+      }
+    }
+  }
+  EXPECT_GT(capped, 100);
+  EXPECT_GT(changed, 20);
+}
+
+}  // namespace caps_test
+}  // namespace divvy::core

@@ -1,0 +1,331 @@
+// Where no known end gives a job a start: the places that it is given as they become free. What is promised to others
+// is not touched, so the places are its own; on them nobody else starts, and it starts when the last has left.
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "engine/core/place/earliest.h"
+#include "engine/core/place/placing.h"
+#include "engine/core/state/models.h"
+#include "engine/gpu_choice.h"
+
+namespace divvy::core {
+namespace {
+
+// How long it will take, as far as can be said: fewer owners have to leave, then those that have run longest.
+struct Wait {
+  int busy = 0;
+  Time youngest = kNoTime;  // The owner that started last.
+
+  friend auto operator<=>(const Wait&, const Wait&) = default;
+};
+
+struct Spot {
+  Wait wait;
+  NodeIndex node = 0;
+  GpuMask gpus = 0;
+  std::uint8_t alternative = 0;
+};
+
+class Drain {
+ public:
+  Drain(const Cluster::State& state, const Ask& ask) : state_(state), ask_(ask) {}
+
+  /// What other components of the job have been given already, as Unpromised() has it.
+  void Begin(std::map<NodeIndex, NodeState> unpromised) { before_ = std::move(unpromised); }
+  /// The same with `pieces` taken as well.
+  std::map<NodeIndex, NodeState> With(const std::vector<Piece>& pieces) {
+    unpromised_ = before_;
+    for (const Piece& piece : pieces) placement::Take(Unpromised(piece.node), ShapeOf(ask_, piece), piece.gpus);
+    return std::move(unpromised_);
+  }
+
+  /// On these nodes alone, if there are any.
+  void Restrict(std::vector<NodeIndex> nodes) { nodes_ = std::move(nodes); }
+
+  /// Those that take the shortest wait; none if `than` would not take longer.
+  std::vector<Piece> Find(const std::vector<Piece>* than) {
+    std::vector<Piece> best;
+    std::optional<Wait> least;
+    if (than != nullptr) least = Wait{BusyOf(*than), kNoTime};
+    for (const Domain& domain : Domains()) {
+      unpromised_ = before_;
+      Wait wait;
+      std::vector<Piece> pieces;
+      if (!Fill(domain, pieces, wait) || (least && !(wait < *least))) continue;
+      least = wait;
+      best = std::move(pieces);
+    }
+    return best;
+  }
+
+  bool Stands(const std::vector<Piece>& pieces) {
+    return std::all_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
+      NodeState& unpromised = Unpromised(piece.node);
+      const Shape& shape = ShapeOf(ask_, piece);
+      if (!state_.nodes[piece.node].accepts || !FitsOn(unpromised, shape, piece.gpus)) return false;
+      placement::Take(unpromised, shape, piece.gpus);
+      return true;
+    });
+  }
+
+ private:
+  /// Nodes among which all tasks have to lie, on GPUs of one model if there is one, and in one alternative.
+  struct Domain {
+    std::optional<int> model;
+    std::optional<std::size_t> alternative;  // That tasks have to agree on.
+    std::vector<NodeIndex> nodes;
+  };
+
+  int BusyOf(const std::vector<Piece>& pieces) {
+    int busy = 0;
+    for (const Piece& piece : pieces) {
+      const Node& node = state_.nodes[piece.node];
+      const Shape& shape = ShapeOf(ask_, piece);
+      for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
+        if (((piece.gpus >> gpu) & 1) != 0 && IsBusy(piece.node, shape, gpu)) busy += 1;
+      }
+      if (IsHostBusy(node, shape)) busy += 1;
+    }
+    return busy;
+  }
+
+  // It does not have now what it would have if nothing ran there.
+  bool IsBusy(NodeIndex index, const Shape& shape, int gpu) {
+    const Node& node = state_.nodes[index];
+    NodeState left = node.state;
+    for (const Hold& hold : node.holds) Deduct(left, hold.shape, hold.gpus);
+    return !placement::FitsGpu(left, gpu, shape);
+  }
+
+  static bool IsHostBusy(const Node& node, const Shape& shape) {
+    return node.state.cpu_free < shape.cpu_milli || node.state.memory_free < shape.memory_mib;
+  }
+
+  // No further apart than they may lie: how close they would like to lie makes nobody wait.
+  std::vector<Domain> Domains() const {
+    std::vector<std::optional<int>> models;
+    if (RunsOnOneModel(ask_)) {
+      const std::vector<int> list = ModelsFor(state_, ask_);
+      if (list.size() > 1) models.assign(list.begin(), list.end());
+    }
+    if (models.empty()) models.emplace_back();
+    const bool is_all_gpus = std::all_of(ask_.groups.begin(), ask_.groups.end(),
+                                         [](const TaskGroup& group) { return group.alternatives.front().gpus > 0; });
+    std::vector<Domain> all;
+    for (const std::optional<int>& model : models) {
+      std::map<std::uint64_t, Domain> domains;
+      const auto add = [&](NodeIndex index) {
+        const NodeFacts& facts = state_.nodes[index].facts;
+        if (!state_.nodes[index].accepts || (model && is_all_gpus && !HasModel(facts, *model))) return;
+        domains[DomainOf(facts, index, WidestOf(ask_))].nodes.push_back(index);
+      };
+      if (nodes_.empty()) {
+        for (NodeIndex index = 0; index < state_.nodes.size(); ++index) add(index);
+      } else {
+        for (const NodeIndex index : nodes_) add(index);
+      }
+      for (auto& [name, domain] : domains) {
+        domain.model = model;
+        const std::size_t alternatives = TakesOneAlternative(ask_) ? ask_.groups.front().alternatives.size() : 0;
+        for (std::size_t i = 0; i < alternatives; ++i) {
+          all.push_back(domain);
+          all.back().alternative = i;
+        }
+        if (alternatives == 0) all.push_back(std::move(domain));
+      }
+    }
+    return all;
+  }
+
+  bool Fill(const Domain& domain, std::vector<Piece>& pieces, Wait& wait) {
+    for (std::size_t group = 0; group < ask_.groups.size(); ++group) {
+      for (int task = 0; task < ask_.groups[group].least; ++task) {
+        std::optional<Spot> best;
+        for (const NodeIndex node : domain.nodes) {
+          for (std::size_t i = 0; i < ask_.groups[group].alternatives.size(); ++i) {
+            if (domain.alternative && *domain.alternative != i) continue;
+            if (ask_.groups[group].apart && HasPiece(pieces, node)) continue;
+            const auto spot = On(node, ask_.groups[group].alternatives[i], domain.model);
+            if (!spot || (best && !(spot->wait < best->wait))) continue;
+            best = spot;
+            best->alternative = static_cast<std::uint8_t>(i);
+          }
+        }
+        if (!best) return false;
+        const Shape& shape = ask_.groups[group].alternatives[best->alternative];
+        placement::Take(Unpromised(best->node), shape, best->gpus);
+        pieces.push_back({best->node, best->gpus, static_cast<std::uint8_t>(group), best->alternative});
+        wait.busy += best->wait.busy;
+        wait.youngest = std::max(wait.youngest, best->wait.youngest);
+      }
+    }
+    return true;
+  }
+
+  static bool HasPiece(const std::vector<Piece>& pieces, NodeIndex node) {
+    return std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) { return piece.node == node; });
+  }
+
+  // The node if nothing ran there, less what is held.
+  NodeState& Unpromised(NodeIndex index) {
+    const auto [at, is_new] = unpromised_.try_emplace(index);
+    if (!is_new) return at->second;
+    const Node& node = state_.nodes[index];
+    at->second = IdleState(node);
+    for (const Hold& hold : node.holds) {
+      Deduct(at->second, hold.shape, hold.gpus);
+      DeductHost(at->second, hold.shape);
+    }
+    return at->second;
+  }
+
+  std::optional<Spot> On(NodeIndex index, const Shape& shape, std::optional<int> model) {
+    const Node& node = state_.nodes[index];
+    if (model && shape.gpus > 0 && !HasModel(node.facts, *model)) return std::nullopt;
+    std::optional<NodeState> of_model;
+    if (model && !node.facts.gpu_models.empty()) of_model = SeenBy(node.facts, Unpromised(index), shape, model);
+    const NodeState& unpromised = of_model ? *of_model : Unpromised(index);
+    if (!FitsNode(node, unpromised, shape)) return std::nullopt;
+    // Free ones first, then by how long their owners have run.
+    std::vector<std::tuple<bool, Time, int>> gpus;
+    for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
+      if (!placement::FitsGpu(unpromised, gpu, shape)) continue;
+      const bool is_busy = IsBusy(index, shape, gpu);
+      Time owner = kNoTime;
+      for (const RunPiece& piece : node.pieces) {
+        if (is_busy && ((piece.gpus >> gpu) & 1) != 0) owner = std::max(owner, piece.started);
+      }
+      gpus.emplace_back(is_busy, owner, gpu);
+    }
+    std::sort(gpus.begin(), gpus.end());
+    Spot spot;
+    spot.node = index;
+    if (shape.gpus > 0) {
+      const std::optional<GpuMask> chosen = Choose(node, shape, unpromised, gpus);
+      if (!chosen) return std::nullopt;
+      spot.gpus = *chosen;
+    }
+    for (const auto& [is_busy, owner, gpu] : gpus) {
+      if (!is_busy || ((spot.gpus >> gpu) & 1) == 0) continue;
+      spot.wait.busy += 1;
+      spot.wait.youngest = std::max(spot.wait.youngest, owner);
+    }
+    if (IsHostBusy(node, shape)) spot.wait.busy += 1;
+    return spot;
+  }
+
+  // Of the first few that will do, in that order; where they must be joined, of the joined sets the one that waits
+  // least.
+  std::optional<GpuMask> Choose(const Node& node, const Shape& shape, const NodeState& unpromised,
+                                const std::vector<std::tuple<bool, Time, int>>& gpus) const {
+    if (ask_.requires_topology && node.facts.topology != nullptr) return Joined(node, shape, unpromised, gpus);
+    NodeState few = unpromised;
+    placement::Block(few, static_cast<GpuMask>((1u << node.facts.gpus) - 1));
+    for (const auto& [is_busy, owner, gpu] : gpus) {
+      placement::CopyGpu(few, unpromised, gpu);
+      if (const auto chosen = ChooseGpus(state_, ask_, shape, node, few, 0)) return chosen;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<GpuMask> Joined(const Node& node, const Shape& shape, const NodeState& unpromised,
+                                const std::vector<std::tuple<bool, Time, int>>& gpus) const {
+    const NodeState seen = SeenBy(node, unpromised, shape);
+    std::vector<std::tuple<bool, Time, int>> suitable;
+    std::vector<int> order;
+    for (const auto& gpu : gpus) {
+      if (!placement::FitsGpu(seen, std::get<2>(gpu), shape)) continue;
+      suitable.push_back(gpu);
+      order.push_back(std::get<2>(gpu));
+    }
+    const GpuChoice choice{ask_.placement, 0, ask_.topology, true, node.facts.topology.get()};
+    std::optional<Wait> least;
+    GpuMask best = 0;
+    for (const std::vector<std::size_t>& places : GrownSets(order, shape.gpus, choice)) {
+      Wait wait;
+      GpuMask mask = 0;
+      for (const std::size_t place : places) {
+        const auto& [is_busy, owner, gpu] = suitable[place];
+        mask = static_cast<GpuMask>(mask | (1u << gpu));
+        if (!is_busy) continue;
+        wait.busy += 1;
+        wait.youngest = std::max(wait.youngest, owner);
+      }
+      if (least && !(wait < *least)) continue;
+      least = wait;
+      best = mask;
+    }
+    return least ? std::optional(best) : std::nullopt;
+  }
+
+  const Cluster::State& state_;
+  const Ask& ask_;
+  std::vector<NodeIndex> nodes_;
+  std::map<NodeIndex, NodeState> before_;
+  std::map<NodeIndex, NodeState> unpromised_;
+};
+
+// Each component by itself beside those before it; whoever has the fewest nodes to go to is first.
+std::vector<Piece> ComponentsOf(const Cluster::State& state, const Ask& ask) {
+  struct One {
+    std::size_t nodes = 0;
+    std::size_t first_group = 0;
+    Ask ask;
+  };
+  std::vector<One> components;
+  for (std::size_t group = 0; group < ask.groups.size(); ++group) {
+    if (ask.groups[group].component < components.size()) continue;
+    One& one = components.emplace_back(One{0, group, ComponentAsk(ask, ask.groups[group].component)});
+    const std::vector<Shape>& shapes = one.ask.groups.front().alternatives;
+    one.nodes = static_cast<std::size_t>(std::ranges::count_if(state.nodes, [&](const Node& node) {
+      const NodeState idle = IdleState(node);
+      return node.accepts && std::ranges::any_of(shapes, [&](const auto& s) { return FitsNode(node, idle, s); });
+    }));
+  }
+  std::ranges::stable_sort(components, {}, &One::nodes);
+  std::vector<Piece> pieces;
+  std::map<NodeIndex, NodeState> unpromised;
+  for (const One& one : components) {
+    Drain drain(state, one.ask);
+    drain.Begin(std::move(unpromised));
+    std::vector<Piece> found = drain.Find(nullptr);
+    if (found.empty()) return {};
+    unpromised = drain.With(found);
+    for (Piece& piece : found) {
+      piece.group = static_cast<std::uint8_t>(piece.group + one.first_group);
+      pieces.push_back(piece);
+    }
+  }
+  std::ranges::stable_sort(pieces, {}, &Piece::group);
+  return pieces;
+}
+
+}  // namespace
+
+std::optional<Promise> DrainFor(const Cluster::State& state, const Ask& ask) {
+  Promise promise;
+  promise.pieces = IsHeterogeneous(ask) ? ComponentsOf(state, ask) : Drain(state, ask).Find(nullptr);
+  if (promise.pieces.empty()) return std::nullopt;
+  return promise;
+}
+
+bool DrainStands(const Cluster::State& state, const Ask& ask, const std::vector<Piece>& pieces) {
+  return Drain(state, ask).Stands(pieces);
+}
+
+std::optional<Promise> BetterDrain(const Cluster::State& state, const Ask& ask, const std::vector<NodeIndex>& nodes,
+                                   const std::vector<Piece>& than) {
+  // Whether all of it lies better is not looked for.
+  if (IsHeterogeneous(ask)) return std::nullopt;
+  Drain drain(state, ask);
+  // Of a gang, one better node does not show whether all of it lies better.
+  if (LeastTasks(ask) == 1 && ask.groups.size() == 1) drain.Restrict(nodes);
+  Promise promise;
+  promise.pieces = drain.Find(&than);
+  if (promise.pieces.empty()) return std::nullopt;
+  return promise;
+}
+
+}  // namespace divvy::core

@@ -1,0 +1,302 @@
+#include "engine/core/place/earliest.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/core/place/placing.h"
+#include "engine/core/state/models.h"
+
+namespace divvy::core {
+namespace {
+
+/// A gang that keeps failing although there is room in sum is held back by holds or by how its tasks must lie; looking
+/// at ever later moments seldom helps and costs a look at every node with room.
+constexpr int kMostMoments = 32;
+
+struct End {
+  Time at;
+  JobId job;
+};
+
+// Known and predicted ends in order. Requires: none is overdue (State::PutOffOverdue).
+class Ends {
+ public:
+  explicit Ends(const Cluster::State& state) : state_(state), next_(state.ends.begin()) {}
+
+  std::optional<End> Next() {
+    if (next_ == state_.ends.end()) return std::nullopt;
+    const End end{next_->first, next_->second};
+    ++next_;
+    return end;
+  }
+
+ private:
+  const Cluster::State& state_;
+  std::set<std::pair<Time, JobId>>::const_iterator next_;
+};
+
+// By time limits alone?
+bool IsSure(const Cluster::State& state, const Ask& ask, const Promise& promise, Time now) {
+  for (const Piece& piece : promise.pieces) {
+    const NodeState& left = state.nodes[piece.node].state;
+    const Shape& shape = ShapeOf(ask, piece);
+    // It waits for CPUs or memory, which anybody on the node may have.
+    const bool lacks_host = shape.cpu_milli > left.cpu_free || shape.memory_mib > left.memory_free;
+    for (const RunPiece& other : state.nodes[piece.node].pieces) {
+      const bool overlaps = placement::Overlap(other.gpus, piece.gpus) || piece.gpus == 0 || lacks_host;
+      if (overlaps && other.end == kNever && EndOf(state.rules, other, now) <= promise.start) return false;
+    }
+    for (const Hold& hold : state.nodes[piece.node].holds) {
+      const bool overlaps = placement::Overlap(hold.gpus, piece.gpus) || piece.gpus == 0 || lacks_host;
+      if (overlaps && !hold.ends_surely && hold.booking == 0 && hold.until <= promise.start) return false;
+    }
+  }
+  return true;
+}
+
+class Search {
+ public:
+  Search(Cluster::State& state, ClassIndex job_class, JobId entry, Time now)
+      : state_(state),
+        key_(state.classes[job_class].key),
+        ask_(state.asks[key_.ask]),
+        now_(now),
+        draw_(state.DrawOf(entry)) {}
+  /// The same for an ask of its own. Requires: `ask` outlives it.
+  Search(const Search& other, const Ask& ask)
+      : state_(other.state_), key_(other.key_), ask_(ask), now_(other.now_), draw_(other.draw_) {}
+
+  bool IsSingle() const { return LeastTasks(ask_) == 1 && ask_.groups.size() == 1; }
+
+  std::optional<Promise> Single() {
+    Moments moments(*this);
+    while (moments.Next()) {
+      std::vector<NodeIndex> scope = moments.lifted;
+      for (const JobId job : moments.ended) {
+        for (const Piece& piece : state_.running.at(job).pieces) {
+          if (Suits(piece.node)) scope.push_back(piece.node);
+        }
+      }
+      if (auto promise = At(moments.at, scope)) return promise;
+    }
+    return std::nullopt;
+  }
+
+  // As soon as any of the alternatives that its tasks have to agree on has a start.
+  std::optional<Promise> GangAlike() {
+    std::optional<Promise> best;
+    for (std::size_t i = 0; i < ask_.groups.front().alternatives.size(); ++i) {
+      const Ask narrow = Narrowed(ask_, i);
+      Search search(*this, narrow);
+      std::optional<Promise> promise = search.Gang();
+      if (!promise || (best && best->start <= promise->start)) continue;
+      for (Piece& piece : promise->pieces) piece.alternative = static_cast<std::uint8_t>(i);
+      best = std::move(promise);
+    }
+    return best;
+  }
+
+  std::optional<Promise> Gang() {
+    if (TakesOneAlternative(ask_)) return GangAlike();
+    std::vector<int> room(state_.nodes.size());
+    std::map<std::pair<NodeIndex, int>, int> mixed_room;  // Of nodes that mix models, by model.
+    std::map<int, std::int64_t> sums;                     // By model.
+    const TaskGroup& group = ask_.groups.front();
+    const bool by_model = RunsOnOneModel(ask_) && group.alternatives.front().gpus > 0;
+    const auto count = [&](Placing& placing, NodeIndex node) {
+      if (!Suits(node)) return;
+      const NodeFacts& facts = state_.nodes[node].facts;
+      int most = 0;
+      ForEachModel(facts, by_model, [&](int model) {
+        int now_room = 0;
+        for (const Shape& shape : group.alternatives) {
+          const std::optional<int> only = by_model ? std::optional(model) : std::nullopt;
+          now_room =
+              std::max(now_room, placing.Room(node, shape, static_cast<int>(group.AtMostOnOne(group.least)), only));
+        }
+        int& before = facts.gpu_models.empty() ? room[node] : mixed_room[{node, model}];
+        sums[model] += now_room - before;
+        before = now_room;
+        most = std::max(most, now_room);
+      });
+      room[node] = most;
+    };
+    {
+      Placing placing(state_, now_, now_ + Duration(1));
+      for (NodeIndex node = 0; node < state_.nodes.size(); ++node) count(placing, node);
+    }
+    int tries = 0;
+    Moments moments(*this);
+    while (moments.Next()) {
+      for (const JobId job : moments.ended) {
+        Placing placing(state_, now_, moments.at);
+        for (const Piece& piece : state_.running.at(job).pieces) count(placing, piece.node);
+      }
+      if (std::none_of(sums.begin(), sums.end(), [&](const auto& sum) { return sum.second >= group.least; })) continue;
+      if (auto promise = At(moments.at, Roomiest(room, group.least))) return promise;
+      if (++tries == kMostMoments) return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Promise> At(Time moment, const std::vector<NodeIndex>& scope) {
+    if (scope.empty()) return std::nullopt;
+    Placing placing(state_, now_, moment);
+    placing.SetDraw(draw_);
+    std::vector<Piece> pieces = placing.Find(ask_, LengthOf(state_.rules, key_), scope, false, key_.team, key_.user);
+    if (pieces.empty()) return std::nullopt;
+    Promise promise;
+    promise.start = moment;
+    promise.pieces = std::move(pieces);
+    promise.is_sure = IsSure(state_, ask_, promise, now_);
+    return promise;
+  }
+
+ private:
+  bool Suits(NodeIndex index) const {
+    const Node& node = state_.nodes[index];
+    if (!node.accepts) return false;
+    for (const TaskGroup& group : ask_.groups) {
+      for (const Shape& shape : group.alternatives) {
+        if (shape.gpus <= node.facts.gpus && ((shape.models >> node.facts.kind) & 1) != 0) return true;
+      }
+    }
+    return false;
+  }
+
+  // When something that is held comes free: what it was held for has ended, or a booking opens to its owners.
+  std::vector<std::pair<Time, NodeIndex>> HoldEnds() const {
+    std::vector<std::pair<Time, NodeIndex>> found;
+    for (const NodeIndex node : state_.held) {
+      if (!Suits(node)) continue;
+      for (const Hold& hold : state_.nodes[node].holds) {
+        if (hold.drains) continue;
+        if (hold.until != kNever && hold.until > now_) found.emplace_back(hold.until, node);
+        const Booking* booking = hold.booking == 0 ? nullptr : BookingOf(state_, hold.booking);
+        if (booking != nullptr && hold.from > now_ && IsTheirs(*booking, key_.team, key_.user)) {
+          found.emplace_back(hold.from, node);
+        }
+      }
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+
+  /// The times at which a start can become possible, in order.
+  class Moments {
+   public:
+    explicit Moments(const Search& search) : ends_(search.state_), end_(ends_.Next()), hold_ends_(search.HoldEnds()) {}
+
+    bool Next() {
+      lifted.clear();
+      ended.clear();
+      if (!end_ && next_ == hold_ends_.size()) return false;
+      at = end_ ? end_->at : kNever;
+      if (next_ < hold_ends_.size()) at = std::min(at, hold_ends_[next_].first);
+      for (; next_ < hold_ends_.size() && hold_ends_[next_].first == at; ++next_) {
+        lifted.push_back(hold_ends_[next_].second);
+      }
+      for (; end_ && end_->at == at; end_ = ends_.Next()) ended.push_back(end_->job);
+      return true;
+    }
+
+    Time at = kNever;
+    std::vector<NodeIndex> lifted;
+    std::vector<JobId> ended;
+
+   private:
+    Ends ends_;
+    std::optional<End> end_;
+    std::vector<std::pair<Time, NodeIndex>> hold_ends_;
+    std::size_t next_ = 0;
+  };
+
+  // Where the tasks must lie together all nodes with room count; else a few times as many as are needed.
+  std::vector<NodeIndex> Roomiest(const std::vector<int>& room, int tasks) const {
+    std::vector<NodeIndex> nodes;
+    for (NodeIndex node = 0; node < room.size(); ++node) {
+      if (room[node] > 0) nodes.push_back(node);
+    }
+    const auto most = static_cast<std::size_t>(std::max(4 * tasks, 64));
+    if (IsHeterogeneous(ask_)) {
+      // Its other components may have use for nodes where the first has none.
+      nodes.clear();
+      for (NodeIndex node = 0; node < state_.nodes.size(); ++node) {
+        if (Suits(node)) nodes.push_back(node);
+      }
+      return nodes;
+    }
+    if (ClosestOf(ask_) != Together::kAnywhere || ask_.groups.size() > 1 || nodes.size() <= most) return nodes;
+    std::stable_sort(nodes.begin(), nodes.end(), [&](NodeIndex a, NodeIndex b) { return room[a] > room[b]; });
+    nodes.resize(most);
+    return nodes;
+  }
+
+  Cluster::State& state_;
+  const ClassKey& key_;
+  const Ask& ask_;
+  Time now_;
+  std::uint64_t draw_;
+};
+
+}  // namespace
+
+std::optional<Promise> Earliest(Cluster::State& state, ClassIndex job_class, JobId entry, Time now, bool may_drain) {
+  Search search(state, job_class, entry, now);
+  std::optional<Promise> promise = search.IsSingle() ? search.Single() : search.Gang();
+  if (!promise && may_drain) promise = DrainFor(state, state.asks[state.classes[job_class].key.ask]);
+  if (promise) promise->entry = entry;
+  return promise;
+}
+
+std::optional<Promise> EarlierOn(Cluster::State& state, ClassIndex job_class, JobId entry, Time now,
+                                 const std::vector<NodeIndex>& nodes, Time before) {
+  Search search(state, job_class, entry, now);
+  std::vector<std::pair<Time, NodeIndex>> moments;
+  for (const NodeIndex node : nodes) {
+    for (const RunPiece& piece : state.nodes[node].pieces) {
+      const Time end = EndOf(state.rules, piece, now);
+      if (end < before) moments.emplace_back(end, node);
+    }
+  }
+  std::sort(moments.begin(), moments.end());
+  for (const auto& [moment, node] : moments) {
+    std::optional<Promise> promise = search.At(moment, {node});
+    if (!promise) continue;
+    promise->entry = entry;
+    return promise;
+  }
+  return std::nullopt;
+}
+
+bool CouldRun(const Cluster::State& state, const Ask& ask) {
+  if (TakesOneAlternative(ask)) {
+    for (std::size_t i = 0; i < ask.groups.front().alternatives.size(); ++i) {
+      if (CouldRun(state, Narrowed(ask, i))) return true;
+    }
+    return false;
+  }
+  for (const TaskGroup& group : ask.groups) {
+    int left = group.least;
+    for (std::size_t i = 0; i < state.nodes.size() && left > 0; ++i) {
+      const Node& node = state.nodes[i];
+      if (!node.accepts) continue;
+      NodeState idle = IdleState(node);
+      const int before = left;
+      for (const Shape& shape : group.alternatives) {
+        if (group.apart && left < before) break;
+        while (left > 0) {
+          const std::optional<GpuMask> gpus = ChooseGpus(state, ask, shape, node, idle, 0);
+          if (!gpus) break;
+          placement::Take(idle, shape, *gpus);
+          --left;
+          if (group.apart) break;
+        }
+      }
+    }
+    if (left > 0) return false;
+  }
+  return true;
+}
+
+}  // namespace divvy::core

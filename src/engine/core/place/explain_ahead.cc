@@ -1,0 +1,110 @@
+#include "engine/core/place/explain_ahead.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace divvy::core {
+namespace {
+
+constexpr JobId kLast = JobId(std::numeric_limits<std::uint64_t>::max());
+/// Of those between two times, so many are looked at one by one before the times are halved further.
+constexpr int kMostWalked = 4;
+
+// Keys grow along a line, so those before a key are its first ones: found by halving the time since when they wait.
+class Counter {
+ public:
+  Counter(const Cluster::State& state, const Key& key, Time now) : state_(state), key_(key), now_(now) {}
+
+  std::uint64_t Count(ClassIndex index) const {
+    const Line& line = state_.classes[index].line;
+    for (Line::Position at = line.begin(); !line.IsEnd(at);) {
+      const Place& first = line.At(at).place;
+      if (!IsBefore(index, first)) return MembersUpTo(line, at);
+      if (!IsBefore(index, {now_, kLast, first.priority})) return Divide(index, first);
+      at = line.AfterPriority(first.priority);
+    }
+    return line.members();
+  }
+
+ private:
+  bool IsBefore(ClassIndex index, const Place& place) const { return state_.KeyAt(index, place, now_) < key_; }
+
+  // Members before `at`; without arrays in the line that is a matter of position.
+  static std::uint64_t MembersUpTo(const Line& line, Line::Position at) {
+    if (line.IsEnd(at)) return line.members();
+    if (line.members() != line.entries()) return line.MembersBefore(line.At(at).place);
+    return (at.chunk == 0 ? 0 : line.MembersBefore(line.At({at.chunk, 0}).place)) + at.index;
+  }
+
+  // `first` is the first of its priority, and before the key; the last of that priority is not.
+  std::uint64_t Divide(ClassIndex index, const Place& first) const {
+    const Line& line = state_.classes[index].line;
+    Time before = first.since;  // Who waits since then, with the lowest id, is before the key;
+    Time behind = now_;         // with the highest id, is not.
+    // Mostly it is the key's own time or the moment of escalation that divides.
+    for (const Time guess : {state_.waiting.at(key_.id).place.since, now_ - state_.RulesOf(index).escalate_after}) {
+      for (const Time at : {guess - Duration(1), guess, guess + Duration(1)}) {
+        if (at <= before || at >= behind) continue;
+        if (IsBefore(index, {at, kLast, first.priority})) before = at;
+        else behind = at;
+      }
+    }
+    while (true) {
+      Line::Position at = line.LowerBound({before, JobId(0), first.priority});
+      for (int step = 0; step < kMostWalked; ++step, at = line.Next(at)) {
+        if (line.IsEnd(at)) return line.members();
+        const Place& place = line.At(at).place;
+        if (place.priority != first.priority || !IsBefore(index, place)) return MembersUpTo(line, at);
+      }
+      if (line.IsEnd(at)) return line.members();
+      if (behind - before <= Duration(1)) return AmongEquals(index, line, line.At(at).place);
+      const Time middle = before + (behind - before) / 2;
+      if (IsBefore(index, {middle, kLast, first.priority})) before = middle;
+      else behind = middle;
+    }
+  }
+
+  // Very many wait since the same time: their ids divide them. Those at `place` are not yet divided.
+  std::uint64_t AmongEquals(ClassIndex index, const Line& line, Place place) const {
+    std::uint64_t low = place.id.value();
+    std::uint64_t high = kLast.value();
+    if (!IsBefore(index, place)) return line.MembersBefore(place);
+    while (high - low > 1) {
+      const std::uint64_t middle = low + (high - low) / 2;
+      place.id = JobId(middle);
+      (IsBefore(index, place) ? low : high) = middle;
+    }
+    place.id = JobId(high);
+    // Nobody of this time is behind the key: then those of the next one are looked at one by one.
+    Line::Position at = line.LowerBound(place);
+    while (!line.IsEnd(at) && line.At(at).place.priority == place.priority && IsBefore(index, line.At(at).place)) {
+      at = line.Next(at);
+    }
+    if (line.IsEnd(at)) return line.members();
+    return line.MembersBefore(line.At(at).place);
+  }
+
+  const Cluster::State& state_;
+  const Key& key_;
+  Time now_;
+};
+
+}  // namespace
+
+Ahead CountAhead(const Cluster::State& state, const Key& key, Time now) {
+  const Counter counter(state, key, now);
+  // The keys of the heads as the last decision left them: mostly they are still true, and close together in memory.
+  const bool has_keys = state.stale_heads.empty() && now < state.next_change && !state.IsAnyFair();
+  Ahead ahead;
+  for (ClassIndex index = 0; index < state.classes.size(); ++index) {
+    if (!state.fronts[index].is_waiting || (has_keys && !(state.keys[index] < key))) continue;
+    const std::uint64_t members = counter.Count(index);
+    if (members == 0) continue;
+    ahead.members += members;
+    ahead.gpu_parts += static_cast<std::int64_t>(members) * state.classes[index].least_parts;
+    ahead.parts.push_back({index, members});
+  }
+  return ahead;
+}
+
+}  // namespace divvy::core

@@ -1,0 +1,170 @@
+// Keeping what is promised: the holds on nodes, and the bookings that people make ahead of time.
+#include <algorithm>
+#include <utility>
+
+#include "base/result.h"
+#include "engine/core/place/placing.h"
+
+namespace divvy::core {
+
+void Cluster::State::AddHold(NodeIndex node, Hold hold) {
+  nodes[node].holds.push_back(std::move(hold));
+  if (held.insert(node).second) Show(node);
+}
+
+void Cluster::State::DropHolds(NodeIndex node, JobId entry, std::uint64_t booking) {
+  auto& holds = nodes[node].holds;
+  const std::size_t before = holds.size();
+  std::erase_if(holds, [&](const Hold& hold) { return hold.entry == entry && hold.booking == booking; });
+  if (holds.size() == before) return;
+  if (holds.empty()) {
+    held.erase(node);
+    Show(node);
+  }
+  Grow(node);
+}
+
+void Cluster::State::DropPromise(std::size_t index) {
+  const PromiseSlot slot = std::move(promises[index]);
+  promises.erase(promises.begin() + static_cast<std::ptrdiff_t>(index));
+  for (const Piece& piece : slot.promise.pieces) {
+    DropHolds(piece.node, slot.promise.entry, 0);
+    Grow(piece.node);  // Also where its holds are lifted at the moment.
+  }
+  FreshenRights(slot.job_class);  // It kept a place there.
+  must_find_head = true;
+  room_epoch += 1;
+}
+
+void Cluster::State::FreshenRights(ClassIndex index) {
+  std::erase_if(team_blocked, [&](ClassIndex one) {
+    const bool is_concerned = teams.ShareABound(classes[index].key.team, classes[one].key.team);
+    if (is_concerned) Freshen(one);
+    return is_concerned;
+  });
+  for (const CapIndex cap : classes[index].key.caps) {
+    if (!caps[cap].is_bound()) continue;
+    for (const ClassIndex one : caps[cap].classes) Freshen(one);
+  }
+}
+
+void Cluster::State::DropBooking(std::size_t index) {
+  const Booking gone = std::move(bookings[index]);
+  bookings.erase(bookings.begin() + static_cast<std::ptrdiff_t>(index));
+  for (const Piece& piece : gone.pieces) DropHolds(piece.node, JobId(), gone.id);
+  for (PromiseSlot& slot : promises) slot.is_stale = true;
+  must_find_head = true;
+  room_epoch += 1;
+}
+
+void Cluster::State::TurnBookings(Time now) {
+  for (std::size_t i = bookings.size(); i-- > 0;) {
+    if (bookings[i].until <= now) {
+      DropBooking(i);
+    } else if (bookings[i].from > bookings_seen && bookings[i].from <= now) {
+      for (const Piece& piece : bookings[i].pieces) Grow(piece.node);
+    }
+  }
+  bookings_seen = now;
+}
+
+namespace {
+
+void MarkStale(Cluster::State& state, JobId entry) {
+  for (PromiseSlot& slot : state.promises) slot.is_stale = slot.is_stale || slot.promise.entry == entry;
+}
+
+// To other GPUs of its node, and with it what it was made for.
+void MoveHold(Cluster::State& state, NodeIndex node, Hold& hold, GpuMask gpus) {
+  const auto move = [&](std::vector<Piece>& pieces) {
+    const auto at = std::find_if(pieces.begin(), pieces.end(),
+                                 [&](const Piece& piece) { return piece.node == node && piece.gpus == hold.gpus; });
+    if (at != pieces.end()) at->gpus = gpus;
+  };
+  for (PromiseSlot& slot : state.promises) {
+    if (hold.booking == 0 && slot.promise.entry == hold.entry) move(slot.promise.pieces);
+  }
+  for (Booking& booking : state.bookings) {
+    if (hold.booking == booking.id) move(booking.pieces);
+  }
+  hold.gpus = gpus;
+  state.Grow(node);
+}
+
+}  // namespace
+
+void Apply(Cluster::State& state, const std::vector<Shift>& shifts) {
+  for (const Shift& shift : shifts) {
+    for (Hold& hold : state.nodes[shift.node].holds) {
+      if (hold.entry != shift.entry || hold.booking != shift.booking || hold.gpus != shift.from) continue;
+      MoveHold(state, shift.node, hold, shift.to);
+      break;
+    }
+  }
+}
+
+void RefitHolds(Cluster::State& state, NodeIndex index, Time now) {
+  Node& node = state.nodes[index];
+  std::vector<Hold*> holds;
+  for (Hold& hold : node.holds) {
+    if (!hold.drains) holds.push_back(&hold);
+  }
+  std::stable_sort(holds.begin(), holds.end(), [](const Hold* a, const Hold* b) {
+    return std::pair(a->from, a->entry) < std::pair(b->from, b->entry);
+  });
+  std::vector<Hold> before;
+  for (Hold* hold : holds) {
+    const Time moment = std::max(hold->from, now);
+    Hold rest = Unserved(state, node, *hold, now, moment);
+    NodeState then = StateAt(state, index, now, moment);
+    for (const Hold& other : before) {
+      if (other.until <= moment) continue;
+      if (FitsOn(then, other.shape, other.gpus)) placement::Take(then, other.shape, other.gpus);
+      if (other.closed != 0) placement::Block(then, other.closed);
+    }
+    if (!FitsOn(then, rest.shape, rest.gpus) && rest.shape.gpus > 0 && hold->from > now) {
+      const std::optional<GpuMask> gpus = ServedOn(state, node, rest, Undrained(node, then));
+      if (!gpus) {
+        MarkStale(state, hold->entry);
+        continue;
+      }
+      MoveHold(state, index, *hold, *gpus);
+      rest.gpus = hold->gpus;
+    }
+    before.push_back(std::move(rest));
+  }
+}
+
+std::optional<Booking> Cluster::Book(Booking booking, Time now) {
+  State& s = *state_;
+  DIVVY_ASSERT(booking.id != 0 && booking.until > booking.from);
+  if (booking.pieces.empty()) {
+    Placing placing(s, now, std::max(booking.from, now));
+    booking.pieces = placing.Find(s.asks[booking.ask], booking.until - std::max(booking.from, now), {}, true,
+                                  booking.team, booking.user.value_or(0));
+  }
+  if (booking.pieces.empty()) return std::nullopt;
+  for (const Piece& piece : booking.pieces) {
+    Hold hold;
+    hold.booking = booking.id;
+    hold.shape = ShapeOf(s.asks[booking.ask], piece);
+    hold.gpus = piece.gpus;
+    hold.from = booking.from;
+    hold.until = booking.until;
+    s.AddHold(piece.node, hold);
+  }
+  s.bookings.push_back(booking);
+  for (PromiseSlot& slot : s.promises) slot.is_stale = true;
+  return booking;
+}
+
+void Cluster::Unbook(std::uint64_t id) {
+  State& s = *state_;
+  for (std::size_t i = 0; i < s.bookings.size(); ++i) {
+    if (s.bookings[i].id != id) continue;
+    s.DropBooking(i);
+    return;
+  }
+}
+
+}  // namespace divvy::core

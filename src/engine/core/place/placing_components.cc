@@ -1,0 +1,136 @@
+// Components of a heterogeneous job: each is placed as an ask of its own beside those placed before, and all are or
+// none is. The component with the fewest nodes to go to is first, of equals the one that takes the most GPUs; where
+// that leads nowhere the order is turned round.
+//
+// That is a search, and not a proof: where a later component finds no room, the earlier ones are tried on other models
+// of GPUs, in other racks and with other alternatives, and a single task on each node for itself; kMostTriesEachWay
+// each way.
+#include <algorithm>
+#include <numeric>
+
+#include "engine/core/place/placing.h"
+#include "engine/core/state/models.h"
+
+namespace divvy::core {
+namespace {
+
+constexpr int kMostTriesEachWay = 200;
+
+}  // namespace
+
+bool Placing::HasOfComponent(NodeIndex node) const {
+  const auto at = extras_.find(node);
+  return at != extras_.end() &&
+         std::ranges::any_of(at->second, [&](const Extra& extra) { return extra.component == component_; });
+}
+
+std::vector<NodeIndex> Placing::NodesOf(const Ask& component, const Domain& all) const {
+  std::vector<NodeIndex> found;
+  const auto look = [&](NodeIndex node) {
+    const NodeState state = StateOf(node);
+    const bool fits = std::ranges::any_of(component.groups, [&](const TaskGroup& group) {
+      return std::ranges::any_of(group.alternatives,
+                                 [&](const Shape& shape) { return FitsNode(state_.nodes[node], state, shape); });
+    });
+    if (fits) found.push_back(node);
+  };
+  if (all.is_everywhere) {
+    for (NodeIndex node = 0; node < state_.nodes.size(); ++node) look(node);
+  } else {
+    for (const NodeIndex node : all.nodes) look(node);
+  }
+  return found;
+}
+
+std::vector<Placing::Domain> Placing::DomainsOfComponent(const Ask& component, const Domain& all) {
+  std::vector<Domain> domains;
+  for (int level = static_cast<int>(ClosestOf(component)); level >= static_cast<int>(Together::kAnywhere); --level) {
+    for (const Domain& domain : DomainsAlike(component, all)) {
+      if (level > static_cast<int>(Together::kAnywhere)) {
+        for (Domain& part : DomainsOf(component, static_cast<Together>(level), domain))
+          domains.push_back(std::move(part));
+        continue;
+      }
+      if (component.wants_few_nodes && component.groups.size() == 1) domains.push_back(FewestOf(component, domain));
+      domains.push_back(domain);
+    }
+  }
+  // A single task takes any model; another component may need just that one.
+  const std::vector<int> models = RunsOnOneModel(component) ? std::vector<int>() : ModelsFor(state_, component);
+  for (std::size_t i = 0; models.size() > 1 && i < models.size(); ++i) {
+    domains.push_back(all);
+    domains.back().gpu_model = models[i];
+  }
+  if (LeastTasks(component) == 1 && component.groups.size() == 1) {
+    for (const NodeIndex node : NodesOf(component, all)) {
+      Domain one;
+      one.nodes = {node};
+      domains.push_back(std::move(one));
+    }
+  }
+  return domains;
+}
+
+bool Placing::FillComponents(const Ask& ask, std::span<const std::uint8_t> order, const Domain& all,
+                             std::vector<Piece>& pieces) {
+  if (order.empty()) return true;
+  const Ask component = ComponentAsk(ask, order.front());
+  const auto extras = extras_;
+  const std::size_t had = pieces.size();
+  for (const Domain& domain : DomainsOfComponent(component, all)) {
+    if (tries_left_-- <= 0) return false;
+    bool has_room = true;
+    for (std::size_t group = 0; has_room && group < ask.groups.size(); ++group) {
+      if (ask.groups[group].component == order.front()) has_room = FillGroup(ask, group, domain, pieces);
+    }
+    if (has_room && FillComponents(ask, order.subspan(1), all, pieces)) return true;
+    extras_ = extras;
+    pieces.resize(had);
+  }
+  return false;
+}
+
+// Whole GPUs of one model that need no way between them are as good as each other, and a single task is tried on every
+// node. What tasks of one component take of the last is for nobody else to use.
+bool Placing::TriesAllWays(const Ask& ask, std::span<const std::uint8_t> order) const {
+  const auto is_plain = [](const TaskGroup& group) {
+    return std::ranges::all_of(
+        group.alternatives, [](const Shape& shape) { return shape.gpus == 0 || shape.parts == placement::kGpuParts; });
+  };
+  const auto is_single = [&](std::uint8_t component) {
+    const Ask one = ComponentAsk(ask, component);
+    return LeastTasks(one) == 1 && one.groups.size() == 1;
+  };
+  return !ask.requires_topology && std::ranges::all_of(ask.groups, is_plain) &&
+         std::ranges::none_of(state_.nodes, &Node::is_mixed) &&
+         std::ranges::all_of(order.first(order.size() - 1), is_single);
+}
+
+std::vector<Piece> Placing::FindComponents(const Ask& ask, const Domain& all) {
+  std::vector<std::uint8_t> order(std::size_t{1} + ask.groups.back().component);
+  std::iota(order.begin(), order.end(), std::uint8_t{0});
+  std::vector<std::pair<std::size_t, std::int64_t>> keys;
+  for (const std::uint8_t component : order) {
+    const Ask one = ComponentAsk(ask, component);
+    const std::size_t nodes = NodesOf(one, all).size();
+    is_proven_ = nodes == 0;
+    if (is_proven_) return {};
+    keys.emplace_back(nodes, -LeastGpuParts(one));
+  }
+  std::ranges::stable_sort(order, [&](std::uint8_t a, std::uint8_t b) { return keys[a] < keys[b]; });
+  std::vector<Piece> pieces;
+  const auto fills = [&] {
+    tries_left_ = kMostTriesEachWay;
+    const bool filled = FillComponents(ask, order, all, pieces);
+    is_proven_ = is_proven_ || (!filled && tries_left_ >= 0 && TriesAllWays(ask, order));
+    return filled;
+  };
+  if (!fills()) {
+    std::ranges::reverse(order);
+    if (!fills()) return {};
+  }
+  std::ranges::stable_sort(pieces, [](const Piece& a, const Piece& b) { return a.group < b.group; });
+  return pieces;
+}
+
+}  // namespace divvy::core

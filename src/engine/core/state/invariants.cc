@@ -1,0 +1,116 @@
+#include <algorithm>
+
+#include "engine/core/state/state.h"
+
+namespace divvy::core {
+namespace {
+
+std::string OnNode(const Node& node, const std::string& what) { return "node " + node.facts.name + ": " + what; }
+
+}  // namespace
+
+std::string Cluster::CheckInvariants() const {
+  const State& s = *state_;
+  // What each node has left, from its pieces.
+  std::size_t pieces = 0;
+  for (NodeIndex index = 0; index < s.nodes.size(); ++index) {
+    const Node& node = s.nodes[index];
+    std::vector<int> used(static_cast<std::size_t>(node.facts.gpus));
+    std::int64_t cpu = 0;
+    std::int64_t memory = 0;
+    for (const RunPiece& piece : node.pieces) {
+      ++pieces;
+      if (!s.running.contains(piece.job))
+        return OnNode(node, "holds a piece of job " + ToString(piece.job) + ", which does not run");
+      cpu += piece.shape.cpu_milli;
+      memory += piece.shape.memory_mib;
+      for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
+        if (((piece.gpus >> gpu) & 1) != 0) used[static_cast<std::size_t>(gpu)] += piece.shape.parts;
+      }
+    }
+    // A machine that has gone has less than none.
+    if (cpu > std::max(node.facts.cpu_milli, 0)) return OnNode(node, "more CPUs are given away than it has");
+    if (memory > node.facts.memory_mib) return OnNode(node, "more memory is given away than it has");
+    for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
+      const int free = node.state.free_parts[static_cast<std::size_t>(gpu)];
+      const bool is_blocked = !node.accepts || ((node.blocked >> gpu) & 1) != 0;
+      const int taken = used[static_cast<std::size_t>(gpu)];
+      if (taken > placement::kGpuParts) return OnNode(node, "GPU " + std::to_string(gpu) + " has more than one owner");
+      const bool is_closed = is_blocked || ((node.facts.only_sliced >> gpu) & 1) != 0;
+      const bool is_cut = !is_blocked && node.state.cuts[static_cast<std::size_t>(gpu)] != placement::MigCut{};
+      if (free != (is_closed || is_cut ? 0 : placement::kGpuParts - taken)) {
+        return OnNode(node, "GPU " + std::to_string(gpu) + " shows other room than its pieces leave");
+      }
+    }
+    NodeState from_nothing = Cluster::State::EmptyState(node.facts);
+    for (const RunPiece& piece : node.pieces) placement::Take(from_nothing, piece.shape, piece.gpus);
+    placement::Block(from_nothing, node.accepts ? node.blocked : placement::kGpuBits);
+    if (from_nothing.cuts != node.state.cuts || from_nothing.gpu_memory_free != node.state.gpu_memory_free) {
+      return OnNode(node, "shows other slices or GPU memory than its pieces leave");
+    }
+    for (const RunPiece& piece : node.pieces) {
+      const GpuMask others = piece.shape.slice ? ~node.carved : node.carved;
+      if ((placement::GpusOf(piece.gpus) & others) != 0) {
+        return OnNode(node, "a GPU is carved and has whole work, or has an instance and is not carved");
+      }
+    }
+    if (node.state.carved != node.carved) return OnNode(node, "something that was only tried is left of its carving");
+    if (node.accepts && node.state.cpu_free != node.facts.cpu_milli - cpu) return OnNode(node, "free CPUs are wrong");
+    if (node.holds.empty() == s.held.contains(index)) return OnNode(node, "its holds are not known as such");
+    if (s.fleet && node.holds.empty() && !node.is_mixed() && !(s.fleet->nodes()[index] == node.state)) {
+      return OnNode(node, "the index knows another state");
+    }
+  }
+  std::size_t expected = 0;
+  GpuUse running;
+  std::vector<CapUse> cap_uses(s.caps.size());
+  for (const auto& [id, run] : s.running) {
+    expected += run.pieces.size();
+    running += s.UseOf(run);
+    const Ask& ask = s.ask_of(run);
+    for (std::size_t group = 0; group < ask.groups.size(); ++group) {
+      const auto has =
+          std::count_if(run.pieces.begin(), run.pieces.end(), [&](const Piece& piece) { return piece.group == group; });
+      if (has < ask.groups[group].least || has > ask.groups[group].most) {
+        return "job " + ToString(id) + " runs with " + std::to_string(has) + " tasks of group " + std::to_string(group);
+      }
+    }
+    const auto differs = [&](const Piece& piece) { return piece.alternative != run.pieces.front().alternative; };
+    if (TakesOneAlternative(ask) && std::any_of(run.pieces.begin(), run.pieces.end(), differs)) {
+      return "job " + ToString(id) + " runs with tasks of several alternatives, which are to be alike";
+    }
+    for (const CapIndex cap : s.classes[run.job_class].key.caps) {
+      cap_uses[cap].jobs += 1;
+      cap_uses[cap].parts += s.PartsOf(run);
+    }
+  }
+  if (pieces != expected) return "nodes and running jobs disagree about pieces";
+  if (s.teams.running(kRootTeam) != running.parts) return "the teams' sum is not what runs";
+  if (s.teams.worth(kRootTeam) != running.worth) return "the teams' sum is worth another amount than what runs";
+  for (CapIndex cap = 0; cap < s.caps.size(); ++cap) {
+    if (s.caps[cap].running != cap_uses[cap].jobs) return "cap " + s.caps[cap].name + " counts wrong";
+    if (s.caps[cap].parts != cap_uses[cap].parts) return "cap " + s.caps[cap].name + " counts other GPUs than are held";
+  }
+  std::uint64_t members = 0;
+  std::uint64_t in_line = 0;
+  for (const auto& [id, entry] : s.waiting) {
+    members += entry.count;
+    if (entry.lane == Waiting::Lane::kReady) in_line += entry.count;
+  }
+  std::uint64_t lines = 0;
+  for (const JobClass& job_class : s.classes) lines += job_class.line.members();
+  if (members != s.waiting_count || in_line != lines) return "the lines are not what waits";
+  for (const PromiseSlot& slot : s.promises) {
+    if (!s.waiting.contains(slot.promise.entry)) {
+      return "a start is promised to job " + ToString(slot.promise.entry) + ", which does not wait";
+    }
+  }
+  if (!std::is_sorted(s.promises.begin(), s.promises.end(),
+                      [](const PromiseSlot& a, const PromiseSlot& b) { return a.key < b.key; }) &&
+      !s.IsAnyFair()) {
+    return "promises are not in order";
+  }
+  return "";
+}
+
+}  // namespace divvy::core

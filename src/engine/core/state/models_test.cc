@@ -1,0 +1,142 @@
+#include "engine/core/state/models.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/core/explain/explain.h"
+#include "engine/core/explain/feasible.h"
+#include "engine/core/place/placing.h"
+#include "engine/core/state/test_world.h"
+
+namespace divvy::core {
+namespace models_test {
+
+constexpr int kModels = 2;
+
+Cluster MixedCluster(Draws& draws) {
+  Rules rules;
+  rules.order = draws.Below(2) == 0 ? Order::kFifo : Order::kSmallFirst;
+  rules.escalate_after = std::chrono::minutes(10);
+  Cluster cluster(rules);
+  const int nodes = 1 + draws.Below(5);
+  for (int i = 0; i < nodes; ++i) {
+    NodeFacts facts;
+    facts.name = "n" + std::to_string(i);
+    facts.cpu_milli = 64'000;
+    facts.memory_mib = 1024;
+    facts.gpus = 1 + draws.Below(5);
+    facts.kind = facts.gpu_model = draws.Below(kModels);
+    facts.rack = static_cast<std::uint32_t>(i / 2);
+    facts.block = static_cast<std::uint32_t>(i / 4);
+    if (draws.Below(2) == 0) MixKinds(draws, kModels, facts, kModels + i);
+    cluster.AddNode(facts);
+  }
+  return cluster;
+}
+
+Ask DrawnAsk(Draws& draws, const Cluster& cluster) {
+  const int tasks = 1 + draws.Below(4);
+  Ask ask = GpuAsk(1 + draws.Below(2), tasks, tasks + (draws.Below(4) == 0 ? 2 : 0));
+  Shape& shape = ask.groups.front().alternatives.front();
+  if (draws.Below(3) == 0) {
+    shape.models = Accepting(cluster, placement::ModelSet{1} << draws.Below(kModels));
+    if (draws.Below(2) == 0) {
+      Shape other = shape;
+      other.models = placement::kAnyModel;
+      ask.groups.front().alternatives.push_back(other);
+    }
+  }
+  if (draws.Below(3) == 0) ask.together = static_cast<Together>(draws.Below(4));
+  ask.requires_together = draws.Below(4) == 0;
+  if (draws.Below(4) == 0) ask.widest = static_cast<Together>(draws.Below(4));
+  ask.mixes_models = draws.Below(5) == 0;
+  return ask;
+}
+
+std::string WrongPlace(const Cluster& cluster, const Ask& ask, const std::vector<Piece>& pieces) {
+  for (const Piece& piece : pieces) {
+    const NodeFacts& facts = cluster.node(piece.node);
+    if ((NotOfKind(facts, ShapeOf(ask, piece)) & piece.gpus) != 0) return "a GPU of a kind that it does not accept";
+    const auto domain_of = [&](NodeIndex node) { return DomainOf(cluster.node(node), node, WidestOf(ask)); };
+    if (pieces.size() > 1 && domain_of(piece.node) != domain_of(pieces.front().node)) return "too far apart";
+  }
+  if (pieces.size() > 1 && !ask.mixes_models && ModelsOf(cluster.state(), pieces).size() > 1) return "several models";
+  return "";
+}
+
+// Whoever starts, grows or is promised something lies on one model and no further apart than it may; who waits is told
+// why; and a decision leaves nobody behind who could start.
+TEST(Models, EveryGangKeepsToOneOnNodesThatMixThem) {
+  int gangs = 0;
+  int promised = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Draws draws(seed);
+    Cluster cluster = MixedCluster(draws);
+    std::vector<JobId> jobs;
+    Time now = At(0);
+    for (int step = 0; step < 40; ++step) {
+      now += std::chrono::seconds(draws.Below(600));
+      std::erase_if(jobs, [&](JobId id) {
+        const core::Run* run = cluster.running(id);
+        if (run == nullptr || (run->end > now && draws.Below(6) != 0)) return false;
+        cluster.Finish(id, now);
+        return true;
+      });
+      const Ask ask = DrawnAsk(draws, cluster);
+      if (Feasible(cluster, ask)) {
+        const Duration limit =
+            draws.Below(3) == 0 ? Duration(0) : Duration(std::chrono::seconds(60 + draws.Below(3000)));
+        jobs.emplace_back(static_cast<std::uint64_t>(step) + 1);
+        cluster.Put(MakeJob(cluster, jobs.back().value(), ask, now, limit), now);
+      }
+      cluster.Decide(now);
+      ASSERT_EQ(cluster.CheckInvariants(), "") << "seed " << seed << ", step " << step;
+      for (const JobId id : jobs) {
+        const core::Run* run = cluster.running(id);
+        if (run == nullptr) {
+          ASSERT_FALSE(Explain(cluster, id, now).blockers.empty()) << "seed " << seed << ", step " << step;
+          continue;
+        }
+        gangs += run->pieces.size() > 1 ? 1 : 0;
+        const Ask& of_run = cluster.ask(cluster.state().classes[run->job_class].key.ask);
+        ASSERT_EQ(WrongPlace(cluster, of_run, run->pieces), "") << "seed " << seed << ", step " << step;
+      }
+      for (const Promise& promise : cluster.promises()) {
+        promised += promise.pieces.size() > 1 ? 1 : 0;
+        const Waiting& entry = cluster.state().waiting.at(promise.entry);
+        const Ask& of_entry = cluster.ask(cluster.state().classes[entry.job_class].key.ask);
+        ASSERT_EQ(WrongPlace(cluster, of_entry, promise.pieces), "") << "seed " << seed << ", step " << step;
+      }
+      Cluster copy = cluster.Copy();
+      ASSERT_TRUE(copy.DecideAnew(now).starts.empty()) << "seed " << seed << ", step " << step;
+    }
+  }
+  EXPECT_GT(gangs, 500);
+  EXPECT_GT(promised, 200);
+}
+
+TEST(Models, ASingleTaskTakesAnyMixAndThenGrowsNoFurther) {
+  Cluster cluster{Rules()};
+  NodeFacts facts;
+  facts.name = "n0";
+  facts.gpus = 5;
+  facts.kind = facts.gpu_model = 2;
+  facts.gpu_kinds = {0, 1, 1, 1, 1};
+  facts.gpu_models = {0, 1, 1, 1, 1};
+  cluster.AddNode(facts);
+  // On GPUs 0 and 1, one of each.
+  cluster.SetUsable(0, 0b00011, true);
+  cluster.Put(MakeJob(cluster, 1, GpuAsk(2, 1, 2), At(0)), At(0));
+  ASSERT_EQ(cluster.Decide(At(0)).starts.size(), 1U);
+  cluster.SetUsable(0, 0b11111, true);
+  EXPECT_TRUE(cluster.Decide(At(1)).growths.empty());
+  // On one model it grows on that.
+  cluster.Finish(JobId(1), At(2));
+  cluster.SetUsable(0, 0b00110, true);
+  cluster.Put(MakeJob(cluster, 2, GpuAsk(2, 1, 2), At(2)), At(2));
+  ASSERT_EQ(cluster.Decide(At(2)).starts.size(), 1U);
+  cluster.SetUsable(0, 0b11111, true);
+  EXPECT_EQ(cluster.Decide(At(3)).growths.size(), 1U);
+}
+
+}  // namespace models_test
+}  // namespace divvy::core

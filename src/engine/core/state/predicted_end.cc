@@ -1,0 +1,24 @@
+#include "engine/core/state/predicted_end.h"
+
+#include "engine/core/state/state.h"
+
+namespace divvy::core {
+
+void SetPredictedEnd(Cluster& cluster, JobId running, Time end) {
+  Cluster::State& s = cluster.state();
+  Run& run = s.running.at(running);
+  run.predicted_end = end;
+  for (const Piece& piece : run.pieces) {
+    for (RunPiece& one : s.nodes[piece.node].pieces) {
+      if (one.job == running) one.predicted_end = end;
+    }
+  }
+  // Where plans do not rest on it, only who asks for an estimate sees it.
+  if (!s.rules.uses_predictions || run.end != kNever) return;
+  s.Expect(run, EndOf(s.rules, run, run.started));
+  for (const Piece& piece : run.pieces) s.Grow(piece.node);
+  s.room_epoch += 1;
+  for (PromiseSlot& slot : s.promises) slot.is_stale = true;
+}
+
+}  // namespace divvy::core

@@ -1,0 +1,57 @@
+#include "engine/core/state/queue_order.h"
+
+#include <algorithm>
+
+#include "engine/core/state/state.h"
+
+namespace divvy::core {
+namespace {
+
+/// The next of a class.
+struct Cursor {
+  Key key;
+  ClassIndex job_class = 0;
+  Line::Position at;
+  static bool Later(const Cursor& a, const Cursor& b) { return b.key < a.key; }
+};
+
+}  // namespace
+
+std::vector<JobId> QueueOrder(const Cluster& cluster, Time now, std::size_t limit) {
+  const Cluster::State& state = cluster.state();
+  const std::size_t most = limit > 0 ? limit : state.waiting.size();
+  std::vector<Cursor> heap;
+  for (ClassIndex index = 0; index < state.classes.size(); ++index) {
+    const Line& line = state.classes[index].line;
+    if (line.empty()) continue;
+    heap.push_back({state.KeyAt(index, line.At(line.begin()).place, now), index, line.begin()});
+  }
+  std::make_heap(heap.begin(), heap.end(), Cursor::Later);
+  std::vector<JobId> order;
+  while (!heap.empty() && order.size() < most) {
+    std::pop_heap(heap.begin(), heap.end(), Cursor::Later);
+    Cursor& next = heap.back();
+    order.push_back(next.key.id);
+    const Line& line = state.classes[next.job_class].line;
+    next.at = line.Next(next.at);
+    if (line.IsEnd(next.at)) {
+      heap.pop_back();
+      continue;
+    }
+    next.key = state.KeyAt(next.job_class, line.At(next.at).place, now);
+    std::push_heap(heap.begin(), heap.end(), Cursor::Later);
+  }
+  if (order.size() >= most) return order;
+  std::vector<Place> apart;
+  for (const auto& [id, entry] : state.waiting) {
+    if (entry.lane != Waiting::Lane::kReady) apart.push_back(entry.place);
+  }
+  std::sort(apart.begin(), apart.end());
+  for (const Place& place : apart) {
+    if (order.size() >= most) break;
+    order.push_back(place.id);
+  }
+  return order;
+}
+
+}  // namespace divvy::core

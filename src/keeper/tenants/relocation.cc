@@ -1,0 +1,358 @@
+#include "keeper/tenants/relocation.h"
+
+#include <algorithm>
+
+#include "keeper/tenants/peer.h"
+#include "platform/os/process_tree.h"
+
+namespace divvy::keeper {
+namespace {
+
+/// Of one step of the library: the least, and the slowest way that is still waited for.
+constexpr Duration kLibraryPatience = 20s;
+constexpr std::uint64_t kSlowestBytesPerSecond = 500'000'000;
+/// A library dials twice a second at least.
+constexpr Duration kDialPatience = 5s;
+constexpr Duration kDialAgain = 10ms;
+/// What is locked has been emptied before, and has nothing under way.
+constexpr Duration kLockPatience = 10s;
+
+std::uint64_t NextOrder() {
+  static std::uint64_t next = 0;
+  return ++next;
+}
+
+}  // namespace
+
+Relocation::Relocation(EventLoop& loop, Tenant& tenant, DriverHelpers& driver, RelocationPlan plan,
+                       RelocationHooks hooks)
+    : loop_(loop),
+      tenant_(tenant),
+      driver_(driver),
+      plan_(std::move(plan)),
+      hooks_(std::move(hooks)),
+      way_(plan_.leaves ? Way::kDown : Way::kUp),
+      began_(loop.Now()) {}
+
+Relocation::~Relocation() = default;
+
+void Relocation::Start() {
+  if (tenant_.missing() != 0) {
+    if (loop_.Now() - began_ < kDialPatience) {
+      loop_.After(kDialAgain, [this, alive = std::weak_ptr<bool>(is_alive_)] {
+        if (!alive.expired()) Start();
+      });
+      return;
+    }
+    // It would be left behind where the others leave, or on the host with its gate open.
+    why_ = "a process of the job runs and has not dialled the keeper";
+    if (way_ == Way::kDown || tenant_.IsMissingAny(plan_.left)) return End(sharing::Outcome::kUnchanged);
+  }
+  has_begun_ = true;
+  for (auto& [slot, process] : tenant_.processes()) {
+    const bool came_while_away = way_ == Way::kUp && process.depth == kAtWork;
+    (came_while_away ? late_ : taking_part_).insert(slot);
+    if (process.uuids.empty()) process.uuids = plan_.from;
+  }
+  Advance();
+}
+
+// The library holds a program that starts CUDA while its tenant is away, so most have nothing yet; but one that could
+// not dial before has been at work where the tenant was.
+void Relocation::OnCame(Slot slot) {
+  TenantProcess& process = tenant_.processes().at(slot);
+  if (process.uuids.empty()) process.uuids = plan_.from;
+  if (!has_begun_) return;
+  if (process.depth == kAtWork && (is_upwards() || is_late_pass_)) {
+    late_.insert(slot);
+  } else {
+    taking_part_.insert(slot);
+  }
+}
+
+// True: those that came late are brought to where the tenant is now.
+bool Relocation::BringLate() {
+  std::erase_if(late_, [this](Slot slot) { return !tenant_.processes().contains(slot); });
+  if (late_.empty() || plan_.from == plan_.to) return false;
+  taking_part_ = std::exchange(late_, {});
+  is_late_pass_ = true;
+  way_ = Way::kDown;
+  return true;
+}
+
+int Relocation::Deepest(Slot slot) const {
+  return plan_.uses_driver && !without_driver_.contains(slot) ? kCheckpointed : kEmptied;
+}
+
+// One step of all that stand highest (downwards) or lowest (upwards): none begins the next before all have done this.
+void Relocation::Advance() {
+  step_from_ = is_upwards() ? kAtWork : kCheckpointed + 1;
+  for (const Slot slot : taking_part_) {
+    const int depth = tenant_.processes().at(slot).depth;
+    if (is_upwards()) {
+      step_from_ = std::max(step_from_, depth);
+    } else if (depth < Deepest(slot)) {
+      step_from_ = std::min(step_from_, depth);
+    }
+  }
+  if (is_upwards() && step_from_ == kAtWork) {
+    if (way_ == Way::kUp && BringLate()) return Advance();
+    return End(way_ == Way::kUp || is_late_pass_ ? sharing::Outcome::kDone : sharing::Outcome::kUnchanged);
+  }
+  if (!is_upwards() && step_from_ > kCheckpointed) {
+    if (way_ == Way::kHold) return End(sharing::Outcome::kParked);
+    if (!plan_.returns && !is_late_pass_) return End(sharing::Outcome::kDone);
+    way_ = Way::kUp;
+    return Advance();
+  }
+  Step();
+}
+
+void Relocation::Step() {
+  const std::uint64_t step = ++step_;
+  // Late ones go to where the tenant has come to, which is written already.
+  const Status noted = is_late_pass_ ? hooks_.note(true, plan_.to) : hooks_.note(is_upwards(), onto());
+  if (!noted && !is_late_pass_ && (way_ == Way::kDown || way_ == Way::kUp)) {
+    return StayBehindRecord(noted.error().message);
+  }
+  const bool is_library = step_from_ == (is_upwards() ? kEmptied : kAtWork);
+  std::vector<Slot> those;
+  for (const Slot slot : taking_part_) {
+    const int depth = tenant_.processes().at(slot).depth;
+    if (depth == step_from_ && (is_upwards() || depth < Deepest(slot))) those.push_back(slot);
+  }
+  for (const Slot slot : those) {
+    if (is_library) {
+      TellLibrary(slot, is_upwards() ? share::Word::kReturn : share::Word::kEvacuate);
+    } else {
+      with_driver_.insert(slot);
+    }
+  }
+  if (!is_library) {
+    for (const Slot slot : those) TellDriver(slot, is_upwards() ? step_from_ - 1 : step_from_ + 1);
+    return;
+  }
+  const Duration patience =
+      kLibraryPatience + std::chrono::seconds(static_cast<std::int64_t>(plan_.bytes / kSlowestBytesPerSecond));
+  loop_.After(patience, [this, step, patience, alive = std::weak_ptr<bool>(is_alive_)] {
+    if (alive.expired() || step != step_) return;
+    std::set<Slot> late;
+    for (const auto& [id, slot] : told_) late.insert(slot);
+    told_.clear();
+    for (const Slot slot : late) Fail(slot, "did not answer within " + std::to_string(patience / 1s) + " s");
+    OnStepEnd();
+  });
+  LookAtThoseThatStand();
+  if (!told_.empty()) return;
+  // Who could not be told is gone, and is taken out of the table in the loop's next turn: not before that is it known.
+  loop_.At(loop_.Now(), [this, step, alive = std::weak_ptr<bool>(is_alive_)] {
+    if (!alive.expired() && step == step_) OnStepEnd();
+  });
+}
+
+// A successor would know nothing of this step, so it is not taken: back to what was written last.
+void Relocation::StayBehindRecord(const std::string& why) {
+  if (why_.empty()) why_ = why;
+  if (way_ == Way::kUp) {
+    way_ = Way::kHold;
+    return Advance();
+  }
+  const bool has_begun = std::any_of(taking_part_.begin(), taking_part_.end(),
+                                     [this](Slot slot) { return tenant_.processes().at(slot).depth != kAtWork; });
+  if (has_begun) return TurnBack();
+  End(sharing::Outcome::kUnchanged);
+}
+
+void Relocation::TellLibrary(Slot slot, share::Word word) {
+  for (unsigned device = 0; device < tenant_.devices().size(); ++device) {
+    share::Message message{};
+    message.word = word;
+    message.device = device;
+    message.process = slot;
+    message.id = NextOrder();
+    if (tenant_.Send(slot, message)) told_[message.id] = slot;
+  }
+}
+
+// A stopped process answers nothing, and whoever stopped it may let it stand for days.
+void Relocation::LookAtThoseThatStand() {
+  std::set<Slot> standing;
+  for (const auto& [id, slot] : told_) {
+    const auto stat = ReadProcessStat(static_cast<pid_t>(tenant_.processes().at(slot).pid));
+    if (stat && stat->state == 'T') standing.insert(slot);
+  }
+  for (const Slot slot : standing) {
+    std::erase_if(told_, [slot](const auto& order) { return order.second == slot; });
+    Fail(slot, "is stopped");
+  }
+  if (told_.empty()) return;
+  loop_.After(1s, [this, step = step_, alive = std::weak_ptr<bool>(is_alive_)] {
+    if (alive.expired() || step != step_) return;
+    LookAtThoseThatStand();
+    if (told_.empty()) OnStepEnd();
+  });
+}
+
+void Relocation::OnDone(Slot slot, const share::Message& done) {
+  const auto order = told_.find(done.id);
+  if (order == told_.end() || order->second != slot) return;  // Of a step that was given up.
+  told_.erase(order);
+  CountMoved(slot, done);
+  if (done.result != 0)
+    Fail(slot, done.text[0] != '\0' ? std::string(done.text) : "error " + std::to_string(done.result));
+  const bool has_more =
+      std::any_of(told_.begin(), told_.end(), [slot](const auto& left) { return left.second == slot; });
+  if (!has_more && !failed_now_.contains(slot)) {
+    tenant_.processes().at(slot).depth = is_upwards() ? kAtWork : kEmptied;
+  }
+  if (told_.empty()) OnStepEnd();
+}
+
+// What is away counts as in use: there has to be room for it when it comes back. What a process says of that is bounded
+// by the tenant's limit: an earlier keeper may not have come to write down how much it is.
+void Relocation::CountMoved(Slot slot, const share::Message& done) {
+  if (done.device >= tenant_.devices().size()) return;
+  std::uint64_t& away = tenant_.processes().at(slot).away[done.device];
+  const std::uint64_t bytes = std::min(done.bytes, tenant_.devices()[done.device].limit);
+  if (done.result != 0) {
+    if (is_upwards()) away = std::max(away, bytes);
+    return;
+  }
+  if (is_upwards()) {
+    away = 0;
+  } else if (bytes != 0) {
+    away = bytes;
+  }
+  if (way_ == Way::kDown) moved_ += bytes;
+}
+
+// Where it stands is asked first: it may have nothing there, or be further than we know since a helper was killed.
+void Relocation::TellDriver(Slot slot, int to) {
+  const std::int64_t pid = tenant_.processes().at(slot).pid;
+  driver_.Ask(pid, [this, slot, to, pid, alive = std::weak_ptr<bool>(is_alive_)](const Result<DriverState>& state) {
+    if (alive.expired()) return;
+    if (!state) return OnDriver(slot, to, state.error());
+    switch (*state) {
+      case DriverState::kGone:
+        without_driver_.insert(slot);
+        return OnDriver(slot, kEmptied, {});
+      case DriverState::kRunning:
+        return to == kLocked && !is_upwards() ? CallDriver(slot, to) : OnDriver(slot, kEmptied, {});
+      case DriverState::kLocked:
+        return to != kLocked ? CallDriver(slot, to) : OnDriver(slot, kLocked, {});
+      case DriverState::kCheckpointed:
+        return to == kLocked && is_upwards() ? CallDriver(slot, to) : OnDriver(slot, kCheckpointed, {});
+      case DriverState::kFailed:
+        return OnDriver(slot, to, FailedPrecondition("process " + std::to_string(pid) + ": the driver gave it up"));
+    }
+  });
+}
+
+void Relocation::CallDriver(Slot slot, int to) {
+  const auto found = tenant_.processes().find(slot);
+  // The number of one that has ended may be another's by now.
+  if (found == tenant_.processes().end() || HasEnded(found->second.life.get())) return OnDriver(slot, to, {});
+  const auto ended = [this, slot, to, alive = std::weak_ptr<bool>(is_alive_)](const Status& status) {
+    if (!alive.expired()) OnDriver(slot, to, status);
+  };
+  const std::int64_t pid = found->second.pid;
+  if (to == kCheckpointed) return driver_.Checkpoint(pid, plan_.bytes, ended);
+  if (to == kEmptied) return driver_.Unlock(pid, ended);
+  if (!is_upwards()) return driver_.Lock(pid, kLockPatience, ended);
+  std::vector<std::pair<std::string, std::string>> map;
+  for (std::size_t i = 0; i < onto().size() && i < found->second.uuids.size(); ++i)
+    map.emplace_back(found->second.uuids[i], onto()[i]);
+  driver_.Restore(pid, map, plan_.bytes, ended);
+}
+
+/// The process stands at `depth` now, or has failed.
+void Relocation::OnDriver(Slot slot, int depth, const Status& status) {
+  with_driver_.erase(slot);
+  const auto found = tenant_.processes().find(slot);
+  if (found != tenant_.processes().end() && taking_part_.contains(slot)) {
+    TenantProcess& process = found->second;
+    if (status) {
+      if (is_upwards() && process.depth == kCheckpointed && depth < kCheckpointed) process.uuids = onto();
+      process.depth = depth;
+    } else {
+      failed_now_.insert(slot);
+      if (why_.empty()) why_ = status.error().message;
+    }
+  }
+  if (with_driver_.empty()) OnStepEnd();
+}
+
+void Relocation::OnGone(Slot slot) {
+  taking_part_.erase(slot);
+  late_.erase(slot);
+  failed_now_.erase(slot);
+  const bool was_told = std::erase_if(told_, [slot](const auto& order) { return order.second == slot; }) > 0;
+  // A call to the driver that is under way for it comes back by itself.
+  if (was_told && told_.empty() && with_driver_.empty()) OnStepEnd();
+}
+
+void Relocation::Fail(Slot slot, const std::string& what) {
+  failed_now_.insert(slot);
+  const auto found = tenant_.processes().find(slot);
+  if (why_.empty() && found != tenant_.processes().end())
+    why_ = "process " + std::to_string(found->second.pid) + " " + what;
+}
+
+void Relocation::OnStepEnd() {
+  ++step_;
+  if (failed_now_.empty()) return Advance();
+  failed_now_.clear();
+  TurnBack();
+}
+
+void Relocation::TurnBack() {
+  switch (way_) {
+    case Way::kDown:
+      way_ = Way::kUndo;
+      break;
+    case Way::kUp:
+    case Way::kUndo:
+      way_ = Way::kHold;
+      break;
+    case Way::kHold:
+      return End(sharing::Outcome::kLost);
+  }
+  // Who failed on the way down may have emptied itself in part: it is told to come back like the rest.
+  if (way_ == Way::kUndo) {
+    for (const Slot slot : taking_part_) {
+      int& depth = tenant_.processes().at(slot).depth;
+      depth = std::max<int>(depth, kEmptied);
+    }
+  }
+  // One that came late cannot be left behind on the host: all go there.
+  if (way_ == Way::kHold && is_late_pass_) {
+    for (const auto& [slot, process] : tenant_.processes()) taking_part_.insert(slot);
+  }
+  // And who failed to return may be there in part.
+  if (way_ == Way::kHold) {
+    for (const Slot slot : taking_part_) {
+      int& depth = tenant_.processes().at(slot).depth;
+      if (depth == kEmptied) depth = kAtWork;
+    }
+  }
+  Advance();
+}
+
+void Relocation::End(sharing::Outcome outcome) {
+  ++step_;
+  if (outcome == sharing::Outcome::kDone || outcome == sharing::Outcome::kUnchanged) {
+    for (auto& [slot, process] : tenant_.processes()) {
+      const bool stays_behind = is_late_pass_ && way_ == Way::kUndo && taking_part_.contains(slot);
+      if (process.depth == kAtWork && !stays_behind) process.uuids.clear();
+    }
+  }
+  sharing::Done done;
+  done.outcome = outcome;
+  done.bytes = Bytes(static_cast<std::int64_t>(moved_));
+  done.took = loop_.Now() - began_;
+  done.why = why_;
+  const auto ended = std::move(hooks_.ended);
+  ended(done);
+}
+
+}  // namespace divvy::keeper

@@ -1,0 +1,292 @@
+// The processes of a tenant: how they come, speak and go.
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <set>
+#include <string>
+
+#include "keeper/tenants/peer.h"
+#include "keeper/tenants/tenant.h"
+#include "platform/os/process_tree.h"
+#include "platform/os/unix_socket.h"
+
+namespace divvy::keeper {
+namespace {
+
+/// Connections of one tenant that have not said hello: the oldest makes room for more.
+constexpr std::size_t kMostCallers = 256;
+/// A process says hello as soon as it has connected.
+constexpr Duration kHelloPatience = 5s;
+constexpr int kCallersAtOnce = 64;
+constexpr int kMostAside = 100;
+
+int OpenPidfd(std::int64_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)); }
+
+}  // namespace
+
+struct Tenant::Caller {
+  std::uint64_t number = 0;
+  Descriptor link;
+  Peer peer;
+  EventLoop::TimerId alarm;
+};
+
+Status Tenant::OpenSocket(int folder) {
+  Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  // By the folder's descriptor: no path is too long, and none leads elsewhere.
+  const std::string path = "/proc/self/fd/" + std::to_string(folder) + "/" + share::kLinkSocket;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  // Its user may have put there what cannot be removed at once.
+  bool is_free = ::unlinkat(folder, share::kLinkSocket, 0) == 0 || errno == ENOENT;
+  for (int i = 0; !is_free && i < kMostAside; ++i) {
+    const std::string aside = std::string(share::kLinkSocket) + ".aside." + std::to_string(i);
+    is_free = ::renameat2(folder, share::kLinkSocket, folder, aside.c_str(), RENAME_NOREPLACE) == 0;
+  }
+  // Who may enter the folder may connect. The mode is the socket's before it has a name, so that nothing is changed
+  // through a name that is in a user's hands.
+  if (!socket.is_open() || ::fchmod(socket.get(), 0666) != 0 ||
+      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(socket.get(), 128) != 0)
+    return Internal("making the socket of " + folder_ + ": " + std::strerror(errno));
+  listener_ = std::move(socket);
+  return {};
+}
+
+void Tenant::Listen(TenantEvents events) {
+  events_ = std::move(events);
+  loop_.Watch(listener_.get(), [this] { AcceptAll(); });
+}
+
+void Tenant::AcceptAll() {
+  for (int i = 0; i < kCallersAtOnce; ++i) {
+    Descriptor link(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!link.is_open()) return;
+    Peer peer = PeerOf(link.get());
+    // The link is of the job's own user; another one may reach it where the folder was opened to all.
+    if (peer.uid != static_cast<std::int64_t>(uid_) || !peer.life.is_open()) continue;
+    if (callers_.size() >= kMostCallers) {
+      HangUp(*callers_.begin()->second);
+      callers_.erase(callers_.begin());
+    }
+    const auto caller = std::make_shared<Caller>();
+    caller->number = next_caller_++;
+    caller->link = std::move(link);
+    caller->peer = std::move(peer);
+    caller->alarm = loop_.After(kHelloPatience, [this, number = caller->number] {
+      const auto found = callers_.find(number);
+      HangUp(*found->second);
+      callers_.erase(found);
+    });
+    callers_[caller->number] = caller;
+    loop_.Watch(caller->link.get(), [this, caller] { OnCaller(caller); });
+  }
+}
+
+void Tenant::HangUp(const Caller& caller) {
+  loop_.Forget(caller.link.get());
+  loop_.Cancel(caller.alarm);
+}
+
+void Tenant::OnCaller(const std::shared_ptr<Caller>& caller) {
+  share::Message hello{};
+  const ssize_t size = ::recv(caller->link.get(), &hello, sizeof hello, MSG_DONTWAIT | MSG_TRUNC);
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  HangUp(*caller);
+  callers_.erase(caller->number);
+  if (size == sizeof hello && hello.word == share::Word::kHello) Welcome(caller, hello);
+}
+
+std::optional<Slot> Tenant::SlotFor(const Caller& caller, const share::Message& hello, TenantProcess& process) {
+  const auto missing = missing_.find(hello.process);
+  if (missing != missing_.end() && missing->second.pid == caller.peer.pid && generations_[hello.process] == hello.id) {
+    process.residual = missing->second.residual;
+    process.away = missing->second.away;
+    ForgetMissing(hello.process);
+    return hello.process;
+  }
+  // What it was before exec() is gone, and what that had as well.
+  std::set<Slot> former;
+  for (const auto& [slot, before] : missing_) {
+    if (before.pid == caller.peer.pid) former.insert(slot);
+  }
+  for (const Slot slot : former) {
+    ForgetMissing(slot);
+    ClearSlot(slot);
+  }
+  for (Slot slot = 0; slot < share::kMaxProcesses; ++slot) {
+    if (processes_.contains(slot) || missing_.contains(slot)) continue;
+    ClearSlot(slot);
+    ++generations_[slot];
+    return slot;
+  }
+  return std::nullopt;
+}
+
+void Tenant::Welcome(const std::shared_ptr<Caller>& caller, const share::Message& hello) {
+  TenantProcess process;
+  process.pid = caller->peer.pid;
+  process.start_ticks = IdentifyProcess(static_cast<pid_t>(process.pid)).start_ticks;
+  // The number was its own until now; from here on its end is seen.
+  if (HasEnded(caller->peer.life.get())) return;
+  process.link = std::move(caller->link);
+  const std::optional<Slot> slot = has_page() ? SlotFor(*caller, hello, process) : std::nullopt;
+  if (!slot) {
+    share::Message no{};
+    no.word = share::Word::kDenied;
+    no.process = share::kNoSlot;
+    if (has_page()) {
+      no.result = share::kAllSlotsTaken;
+      std::snprintf(no.text, sizeof no.text, "the job has %u processes on GPUs already", share::kMaxProcesses);
+    } else {
+      no.result = share::kPageBroken;
+      std::snprintf(no.text, sizeof no.text, "the job's page was overwritten; start the job again");
+    }
+    ::send(process.link.get(), &no, sizeof no, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return;
+  }
+  process.life = std::move(caller->peer.life);
+  process.generation = generations_[*slot];
+  share::PageProcess& shown = map_->page().processes[*slot];
+  process.launches = process.turn_launches = Launches(*slot);
+  __atomic_store_n(&shown.host_pid, static_cast<std::int32_t>(process.pid), __ATOMIC_RELEASE);
+  __atomic_store_n(&shown.generation, process.generation, __ATOMIC_RELEASE);
+  // What was measured before goes on to count.
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    if (process.residual[i] == 0) process.residual[i] = devices_[i].expected_residual;
+    __atomic_store_n(&shown.residual[i], process.residual[i], __ATOMIC_RELEASE);
+  }
+  __atomic_store_n(&shown.is_taken, 1, __ATOMIC_RELEASE);
+  const Slot taken = *slot;
+  loop_.Watch(process.link.get(), [this, taken] { OnLink(taken); });
+  // Its end is seen also where a child that it forked holds the connection open.
+  loop_.Watch(process.life.get(), [this, taken] { Drop(taken); });
+  processes_[taken] = std::move(process);
+  share::Message welcome{};
+  welcome.word = share::Word::kWelcome;
+  welcome.process = taken;
+  welcome.id = generations_[taken];
+  welcome.bytes = map_->inode();
+  if (Send(taken, welcome)) events_.came(taken);
+}
+
+void Tenant::OnLink(Slot slot) {
+  // What is not heard now is heard in the loop's next turn.
+  for (; words_left_ > 0; --words_left_) {
+    const auto found = processes_.find(slot);
+    if (found == processes_.end()) return;
+    share::Message message{};
+    const ssize_t size = ::recv(found->second.link.get(), &message, sizeof message, MSG_DONTWAIT | MSG_TRUNC);
+    if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (size != sizeof message) return Drop(slot);  // The end, an error, or what is no message.
+    message.text[sizeof message.text - 1] = '\0';
+    message.process = slot;
+    const bool has_device = message.word == share::Word::kWant || message.word == share::Word::kDrained ||
+                            message.word == share::Word::kYield || message.word == share::Word::kAsk;
+    if (has_device && message.device >= devices_.size()) return Drop(slot);
+    events_.said(slot, message);
+  }
+}
+
+bool Tenant::Send(Slot slot, share::Message message) {
+  const auto found = processes_.find(slot);
+  if (found == processes_.end()) return false;
+  if (::send(found->second.link.get(), &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof message)
+    return true;
+  if (errno == EINTR) return Send(slot, message);
+  // Later and not here, where somebody goes through the processes.
+  const std::uint32_t generation = found->second.generation;
+  loop_.At(loop_.Now(), [this, slot, generation, alive = std::weak_ptr<bool>(is_alive_)] {
+    if (alive.expired()) return;
+    const auto still = processes_.find(slot);
+    if (still != processes_.end() && still->second.generation == generation) Drop(slot);
+  });
+  return false;
+}
+
+void Tenant::SendAll(const share::Message& message) {
+  for (const auto& [slot, process] : processes_) Send(slot, message);
+}
+
+void Tenant::Drop(Slot slot) {
+  const auto found = processes_.find(slot);
+  if (found == processes_.end()) return;
+  TenantProcess process = std::move(found->second);
+  loop_.Forget(process.link.get());
+  loop_.Forget(process.life.get());
+  processes_.erase(found);
+  if (HasEnded(process.life.get())) {
+    ClearSlot(slot);
+  } else {
+    AwaitReturn(slot, Missing{process.pid, std::move(process.life), process.residual, process.away});
+  }
+  if (events_.gone) events_.gone(slot);
+}
+
+// It lives, and so does what it has on the GPU.
+void Tenant::AwaitReturn(Slot slot, Missing missing) {
+  const int life = missing.life.get();
+  missing_[slot] = std::move(missing);
+  loop_.Watch(life, [this, slot] {
+    ForgetMissing(slot);
+    ClearSlot(slot);
+    if (events_.gone) events_.gone(slot);
+  });
+}
+
+void Tenant::ForgetMissing(Slot slot) {
+  loop_.Forget(missing_.at(slot).life.get());
+  missing_.erase(slot);
+}
+
+void Tenant::ClearSlot(Slot slot) {
+  if (map_ == nullptr) return;
+  share::Page& page = map_->page();
+  share::UnlockPage(page, share::LockedBySlot(slot));  // Where it died with it.
+  // Where others hold the lock it goes without: the sum only falls.
+  const bool is_locked = map_->Lock();
+  share::PageProcess& shown = page.processes[slot];
+  __atomic_store_n(&shown.is_taken, 0, __ATOMIC_RELEASE);
+  for (unsigned i = 0; i < share::kMaxDevices; ++i) {
+    __atomic_store_n(&shown.used[i], 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&shown.residual[i], 0, __ATOMIC_RELEASE);
+  }
+  shown.host_pid = 0;
+  __atomic_store_n(&shown.flags, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&shown.entered, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&shown.waiting, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&shown.launches, 0, __ATOMIC_RELEASE);
+  if (is_locked) map_->Unlock();
+}
+
+void Tenant::AdoptSlots() {
+  for (Slot slot = 0; slot < share::kMaxProcesses; ++slot) {
+    const share::PageProcess& shown = map_->page().processes[slot];
+    generations_[slot] = __atomic_load_n(&shown.generation, __ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&shown.is_taken, __ATOMIC_ACQUIRE) == 0) continue;
+    const std::int32_t pid = __atomic_load_n(&shown.host_pid, __ATOMIC_ACQUIRE);
+    Descriptor life(pid > 0 ? OpenPidfd(pid) : -1);
+    if (!life.is_open()) {
+      ClearSlot(slot);
+      continue;
+    }
+    // A pid that is another's by now holds its slot until that other ends or the tenant is removed; it lies in the
+    // job's own share.
+    Missing missing{pid, std::move(life), {}, {}};
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      const std::uint64_t known = __atomic_load_n(&shown.residual[i], __ATOMIC_ACQUIRE);
+      missing.residual[i] = known <= devices_[i].limit ? known : devices_[i].expected_residual;
+    }
+    AwaitReturn(slot, std::move(missing));
+  }
+}
+
+}  // namespace divvy::keeper

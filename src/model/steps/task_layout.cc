@@ -1,0 +1,184 @@
+#include "model/steps/task_layout.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+
+namespace divvy {
+namespace {
+
+constexpr int kLayoutTasksMost = 1'000'000;
+
+/// The machines that the step may take, in their order: all that are named, or all there are.
+Result<std::vector<std::size_t>> Candidates(const LayoutAsk& ask, std::size_t machines) {
+  std::vector<std::size_t> seats = ask.seats;
+  std::ranges::sort(seats);
+  seats.erase(std::unique(seats.begin(), seats.end()), seats.end());
+  const auto is_left_out = [&](std::size_t seat) {
+    return std::ranges::find(ask.left_out, seat) != ask.left_out.end();
+  };
+  if (std::ranges::any_of(seats, is_left_out)) return InvalidArgument("it names a machine that it leaves out as well");
+  std::vector<std::size_t> all;
+  for (std::size_t seat = 0; seat < machines; ++seat) {
+    if (!is_left_out(seat)) all.push_back(seat);
+  }
+  if (all.empty()) return InvalidArgument("it leaves out every machine that the job has");
+  if (seats.empty()) seats = all;
+  const auto wanted = static_cast<std::size_t>(std::max(ask.nodes, 0));
+  if (wanted > all.size()) {
+    return InvalidArgument(
+        "it asks for " + Plural(ask.nodes, "machine") + ", the job has " + std::to_string(machines) +
+        (all.size() < machines ? ", of which it leaves out " + std::to_string(machines - all.size()) : ""));
+  }
+  for (const std::size_t seat : all) {
+    if (seats.size() < wanted && std::ranges::find(seats, seat) == seats.end()) seats.push_back(seat);
+  }
+  std::ranges::sort(seats);
+  return seats;
+}
+
+/// How many machines the step takes of those that it may, first to last.
+std::size_t CountOf(const LayoutAsk& ask, const std::vector<int>& room) {
+  if (!ask.seats.empty()) return room.size();
+  std::size_t most = room.size();
+  if (ask.nodes_most > 0) most = std::min(most, static_cast<std::size_t>(ask.nodes_most));
+  std::size_t count = std::min(most, static_cast<std::size_t>(std::max(ask.nodes, 0)));
+  if (ask.tasks == 0) return ask.nodes > 0 ? count : most;
+  std::int64_t holds = 0;
+  for (std::size_t i = 0; i < count; ++i) holds += room[i];
+  while (count < most && holds < ask.tasks) holds += room[count++];
+  return std::max<std::size_t>(count, 1);
+}
+
+void Deal(int tasks, const std::vector<int>& room, std::vector<int>& out) {
+  out.assign(room.size(), 0);
+  int left = tasks;
+  for (std::size_t i = 0; i < out.size() && left > 0; ++i, --left) out[i] = 1;
+  // Then fill up what each has; a round for each time that all are full.
+  for (int times = 1; left > 0; ++times) {
+    for (std::size_t i = 0; i < out.size() && left > 0; ++i) {
+      const int more = std::min(left, std::max(room[i] * times - out[i], 0));
+      out[i] += more;
+      left -= more;
+    }
+  }
+}
+
+}  // namespace
+
+int TaskLayout::tasks() const {
+  int all = 0;
+  for (const Machine& machine : machines) all += machine.tasks;
+  return all;
+}
+
+std::vector<std::vector<int>> TaskLayout::Ranks() const {
+  std::vector<std::vector<int>> ranks(machines.size());
+  int next = 0;
+  const int all = tasks();
+  if (!is_cyclic) {
+    for (std::size_t i = 0; i < machines.size(); ++i) {
+      for (int task = 0; task < machines[i].tasks; ++task) ranks[i].push_back(next++);
+    }
+    return ranks;
+  }
+  while (next < all) {
+    for (std::size_t i = 0; i < machines.size(); ++i) {
+      if (ranks[i].size() < static_cast<std::size_t>(machines[i].tasks)) ranks[i].push_back(next++);
+    }
+  }
+  return ranks;
+}
+
+std::optional<std::size_t> TaskLayout::Find(std::size_t seat) const {
+  for (std::size_t i = 0; i < machines.size(); ++i) {
+    if (machines[i].seat == seat) return i;
+  }
+  return std::nullopt;
+}
+
+Result<TaskLayout> LayTasks(const LayoutAsk& ask, const std::vector<int>& capacities) {
+  if (ask.tasks < 0 || ask.tasks > kLayoutTasksMost) return InvalidArgument("that are no tasks to start");
+  DIVVY_TRY(std::vector<std::size_t> seats, Candidates(ask, capacities.size()));
+  std::vector<int> room;
+  for (const std::size_t seat : seats) {
+    if (seat >= capacities.size()) return InvalidArgument("the job has no machine " + std::to_string(seat));
+    room.push_back(ask.tasks_per_node > 0 ? ask.tasks_per_node : std::max(capacities[seat], 1));
+  }
+  const std::size_t count = CountOf(ask, room);
+  room.resize(count);
+  seats.resize(count);
+  std::int64_t all = 0;
+  for (const int here : room) all += here;
+  if (ask.tasks_per_node > 0 && ask.tasks > all) {
+    return InvalidArgument(Plural(ask.tasks, "task") + " need more than " +
+                           Plural(static_cast<std::int64_t>(count), "machine") + " with " +
+                           std::to_string(ask.tasks_per_node) + " on each");
+  }
+  const int tasks = ask.tasks > 0 ? ask.tasks : static_cast<int>(std::min<std::int64_t>(all, kLayoutTasksMost));
+  const auto needed = ask.seats.empty() ? static_cast<std::size_t>(std::max(ask.nodes, 0)) : seats.size();
+  if (static_cast<std::size_t>(tasks) < needed && (!ask.seats.empty() || ask.nodes > 1)) {
+    // As Slurm has it: no machine without a task.
+    seats.resize(static_cast<std::size_t>(tasks));
+    room.resize(seats.size());
+  }
+  std::vector<int> dealt;
+  Deal(tasks, room, dealt);
+  TaskLayout layout;
+  layout.is_cyclic = ask.is_cyclic;
+  for (std::size_t i = 0; i < seats.size(); ++i) {
+    if (dealt[i] > 0) layout.machines.push_back({seats[i], dealt[i], 0});
+  }
+  return layout;
+}
+
+std::string CountsText(const std::vector<int>& counts) {
+  std::vector<std::string> words;
+  for (std::size_t first = 0, next = 0; first < counts.size(); first = next) {
+    while (next < counts.size() && counts[next] == counts[first]) ++next;
+    words.push_back(std::to_string(counts[first]));
+    if (next - first > 1) words.back() += "(x" + std::to_string(next - first) + ")";
+  }
+  return Join(words, ",");
+}
+
+std::string LayoutText(const TaskLayout& layout) {
+  std::vector<std::string> words;
+  for (const auto& machine : layout.machines) {
+    words.push_back(std::to_string(machine.seat) + ":" + std::to_string(machine.tasks));
+    if (layout.has_parts) words.back() += ":" + std::to_string(machine.part);
+  }
+  return (layout.has_parts ? "parts " : layout.is_cyclic ? "cyclic " : "block ") + Join(words, ",");
+}
+
+std::optional<TaskLayout> ReadLayout(std::string_view text) {
+  const auto words = SplitWords(text);
+  if (words.size() != 2 || (words[0] != "block" && words[0] != "cyclic" && words[0] != "parts")) return std::nullopt;
+  TaskLayout layout;
+  layout.is_cyclic = words[0] == "cyclic";
+  layout.has_parts = words[0] == "parts";
+  std::int64_t all = 0;
+  for (const std::string_view word : Split(words[1], ',')) {
+    const auto fields = Split(word, ':');
+    if (fields.size() != (layout.has_parts ? 3 : 2)) return std::nullopt;
+    const auto seat = ParseInteger(fields[0]);
+    const auto tasks = ParseInteger(fields[1]);
+    const auto part = layout.has_parts ? ParseInteger(fields[2]) : 0;
+    if (!seat || !tasks || *seat < 0 || *seat > kLayoutTasksMost || *tasks < 1 || *tasks > kLayoutTasksMost)
+      return std::nullopt;
+    if (!part || *part < 0 || *part > 255) return std::nullopt;
+    const TaskLayout::Machine machine{static_cast<std::size_t>(*seat), static_cast<int>(*tasks),
+                                      static_cast<int>(*part)};
+    if (!layout.machines.empty()) {
+      const TaskLayout::Machine& before = layout.machines.back();
+      if (std::pair(before.part, before.seat) >= std::pair(machine.part, machine.seat)) return std::nullopt;
+    }
+    all += *tasks;
+    if (all > kLayoutTasksMost) return std::nullopt;
+    layout.machines.push_back(machine);
+  }
+  return layout;
+}
+
+}  // namespace divvy

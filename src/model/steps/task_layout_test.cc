@@ -1,0 +1,79 @@
+#include "model/steps/task_layout.h"
+
+#include <gtest/gtest.h>
+
+namespace divvy {
+namespace task_layout_test {
+
+std::string Text(const LayoutAsk& ask, const std::vector<int>& capacities) {
+  const auto layout = LayTasks(ask, capacities);
+  return layout ? LayoutText(*layout) : layout.error().message;
+}
+
+TEST(TaskLayout, TheFirstMachinesAreFilledFirst) {
+  EXPECT_EQ(Text({.tasks = 6}, {4, 4}), "block 0:4,1:2");
+  EXPECT_EQ(Text({.tasks = 3}, {4, 4}), "block 0:3");
+  EXPECT_EQ(Text({}, {4, 2}), "block 0:4,1:2") << "all that the job has";
+}
+
+TEST(TaskLayout, MachinesThatAreAskedForHaveATask) {
+  EXPECT_EQ(Text({.tasks = 4, .nodes = 2}, {4, 4}), "block 0:3,1:1");
+  EXPECT_EQ(Text({.tasks = 1, .nodes = 2}, {4, 4}), "block 0:1") << "no machine without a task";
+  EXPECT_EQ(Text({.nodes = 1}, {4, 4}), "block 0:4");
+  EXPECT_EQ(Text({.tasks = 2, .seats = {2, 1}}, {1, 1, 1}), "block 1:1,2:1");
+  EXPECT_EQ(Text({.nodes = 3}, {1, 1}), "it asks for 3 machines, the job has 2");
+  EXPECT_EQ(Text({.nodes = 2, .seats = {2}}, {1, 1, 1}), "block 0:1,2:1") << "those that are named, and others";
+}
+
+TEST(TaskLayout, MachinesThatAreLeftOutHaveNone) {
+  EXPECT_EQ(Text({.tasks = 3, .left_out = {0}}, {4, 2, 4}), "block 1:2,2:1");
+  EXPECT_EQ(Text({.nodes = 2, .left_out = {1}}, {1, 1, 1}), "block 0:1,2:1");
+  EXPECT_EQ(Text({.nodes = 2, .left_out = {1}}, {1, 1}),
+            "it asks for 2 machines, the job has 2, of which it leaves out 1");
+  EXPECT_EQ(Text({.left_out = {0}}, {1}), "it leaves out every machine that the job has");
+  EXPECT_EQ(Text({.seats = {1}, .left_out = {1}}, {1, 1}), "it names a machine that it leaves out as well");
+}
+
+TEST(TaskLayout, TasksOfEachMachineAreWhatIsSaid) {
+  EXPECT_EQ(Text({.nodes = 2, .tasks_per_node = 3}, {1, 1}), "block 0:3,1:3");
+  EXPECT_EQ(Text({.tasks = 4, .tasks_per_node = 2}, {8, 8}), "block 0:2,1:2");
+  EXPECT_EQ(Text({.tasks = 5, .tasks_per_node = 2}, {8, 8}), "5 tasks need more than 2 machines with 2 on each");
+}
+
+TEST(TaskLayout, MoreTasksThanTheJobHasGoRound) {
+  EXPECT_EQ(Text({.tasks = 7}, {2, 1}), "block 0:5,1:2");
+  EXPECT_EQ(Text({.tasks = 4}, {0, 0}), "block 0:2,1:2");
+}
+
+TEST(TaskLayout, InPartsAMachineMayStandTwice) {
+  const auto layout = ReadLayout("parts 0:2:0,0:1:1,2:2:1");
+  ASSERT_TRUE(layout);
+  EXPECT_EQ(LayoutText(*layout), "parts 0:2:0,0:1:1,2:2:1");
+  EXPECT_EQ(layout->tasks(), 5);
+  EXPECT_EQ(layout->Ranks(), (std::vector<std::vector<int>>{{0, 1}, {2}, {3, 4}}));
+  for (const char* wrong : {"parts 0:2", "parts 0:1:1,0:1:0", "parts 1:1:0,0:1:0", "parts 0:0:0", "parts 0:1:999",
+                            "block 0:1:0", "parts "}) {
+    EXPECT_FALSE(ReadLayout(wrong)) << wrong;
+  }
+}
+
+TEST(TaskLayout, RanksAreInARowOrGoRound) {
+  using Ranks = std::vector<std::vector<int>>;
+  EXPECT_EQ((TaskLayout{{{0, 2}, {1, 3}}, false}.Ranks()), (Ranks{{0, 1}, {2, 3, 4}}));
+  EXPECT_EQ((TaskLayout{{{0, 2}, {1, 3}}, true}.Ranks()), (Ranks{{0, 2}, {1, 3, 4}}));
+}
+
+TEST(TaskLayout, CountsAreFolded) {
+  EXPECT_EQ(CountsText({2, 2, 2, 1}), "2(x3),1");
+  EXPECT_EQ(CountsText({}), "");
+}
+
+TEST(TaskLayout, IsReadAsItWasWritten) {
+  const TaskLayout layout{{{0, 2}, {3, 1}}, true};
+  EXPECT_EQ(ReadLayout(LayoutText(layout)), layout);
+  for (const char* text : {"", "block", "block 0", "block 0:0", "block 1:1,1:1", "heap 0:1", "block 0:9999999"})
+    EXPECT_EQ(ReadLayout(text), std::nullopt) << text;
+}
+
+}  // namespace task_layout_test
+}  // namespace divvy

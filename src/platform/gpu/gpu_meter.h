@@ -1,0 +1,58 @@
+// How the GPUs are used, by NVML.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/gpus/gpu.h"
+#include "platform/gpu/nvml.h"
+#include "platform/os/rate.h"
+#include "samples/sample.h"
+
+namespace divvy {
+
+class GpuMeter {
+ public:
+  explicit GpuMeter(std::unique_ptr<NvmlLibrary> nvml);
+  ~GpuMeter();
+  GpuMeter(const GpuMeter&) = delete;
+  GpuMeter& operator=(const GpuMeter&) = delete;
+
+  /// Appends one sample for each GPU that answers, and one for each MIG instance, and who is on them (without jobs).
+  void Look(const std::string& node, double seconds, samples::Snapshot& out);
+
+ private:
+  struct Gpu {
+    nvml::Device device = nullptr;
+    bool has_gpm = false;
+    nvml::GpmSample before = nullptr;
+    nvml::GpmSample now = nullptr;
+    bool has_before = false;
+    unsigned long long processes_seen_us = 0;
+    bool hears_xids = false;
+    unsigned long long xid = 0;  // The newest; 0: there was none.
+    std::uint64_t xids = 0;      // So many.
+    Rate pcie_received, pcie_sent, nvlink_received, nvlink_sent;
+  };
+  using Readings = std::vector<samples::Reading>;
+
+  void FindDevices();
+  void DrainEvents();
+  void ReadState(Gpu& gpu, Readings& readings);
+  void ReadTraffic(Gpu& gpu, double seconds, Readings& readings);
+  void ReadActivity(Gpu& gpu, Readings& readings);
+  void ReadCounters(const Gpu& gpu, int index, samples::Snapshot& out);
+  void ReadProcesses(Gpu& gpu, int index, samples::Snapshot& out);
+  void ReadSlices(const Gpu& gpu, int index, const std::string& node, samples::Snapshot& out);
+
+  std::unique_ptr<NvmlLibrary> nvml_;
+  nvml::EventSet events_ = nullptr;
+  std::vector<Gpu> gpus_;  // By index.
+  std::vector<nvml::ProcessUse> listed_;
+  std::vector<nvml::ProcessUtilisation> used_;
+};
+
+}  // namespace divvy

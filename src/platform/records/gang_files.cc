@@ -1,0 +1,132 @@
+#include "platform/records/gang_files.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/text.h"
+#include "model/steps/gang_environment.h"
+#include "platform/os/clock.h"
+#include "platform/os/launch_descriptor.h"
+#include "platform/os/process_title.h"
+#include "platform/users/secret_file.h"
+
+namespace divvy {
+namespace {
+
+constexpr std::size_t kKeyDigits = 64;
+constexpr std::size_t kFileMost = std::size_t{1} << 20;
+constexpr const char* kJobVariable = "DIVVY_JOB_ID";
+
+Error GangFileError(const std::string& doing, const std::string& path) {
+  return Internal(doing + " " + path + ": " + std::strerror(errno));
+}
+
+/// What arrives on `fd` until it is closed, a line has ended or `deadline` has come.
+std::string ReadLine(int fd, Duration deadline) {
+  std::string text;
+  while (text.find('\n') == std::string::npos && text.size() < 4096) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - MonotonicNow()).count();
+    pollfd one = {fd, POLLIN, 0};
+    const int ready = left <= 0 ? 0 : ::poll(&one, 1, static_cast<int>(std::min<std::int64_t>(left, 3'600'000)));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) break;
+    std::array<char, 512> buffer;
+    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got <= 0) break;
+    text.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
+/// As fork(), but the new process is a child of our parent. The C library has no call for that; what it would do
+/// besides concerns threads, of which there are none.
+long ForkAsSibling() { return ::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, nullptr, nullptr, nullptr, 0); }
+
+/// In a fork of ours: never returns. What `main` prints follows our own pid and a blank.
+[[noreturn]] void BecomeSteps(const GangStepsMain& main, const std::vector<std::string>& words, int out, int err) {
+  const std::string own = std::to_string(::getpid()) + " ";
+  const char* job = ::getenv(kJobVariable);
+  ShowProcessAs("divvy internal-steps " + words.back(), std::string(kJobVariable) + "=" + (job == nullptr ? "" : job));
+  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  const bool is_placed =
+      nothing >= 0 && ::setpgid(0, 0) == 0 && ::dup2(nothing, 0) == 0 && ::dup2(out, 1) == 1 && ::dup2(err, 2) == 2;
+  CloseFrom(3);
+  ::_exit(is_placed && ::write(1, own.data(), own.size()) > 0 ? main(words) : 1);
+}
+
+}  // namespace
+
+Status WriteGangKey(const std::string& steps, const std::string& key) {
+  const bool is_key =
+      key.size() == kKeyDigits && std::ranges::all_of(key, [](unsigned char c) { return std::isxdigit(c) != 0; });
+  if (!is_key) return InvalidArgument("the key of a job on several machines has 64 hexadecimal digits");
+  return WriteSecret(GangKeyPath(steps), key + "\n", false);
+}
+
+Result<std::string> ReadGangKey(const std::string& steps) {
+  DIVVY_TRY(const std::string text, ReadSecret(GangKeyPath(steps), kFileMost));
+  const std::string key(Trim(text));
+  const bool is_key =
+      key.size() == kKeyDigits && std::ranges::all_of(key, [](unsigned char c) { return std::isxdigit(c) != 0; });
+  if (!is_key) return CorruptData(GangKeyPath(steps) + " has no key in it: 64 hexadecimal digits");
+  return key;
+}
+
+Status WriteMpiFiles(const std::string& steps, const GangFile& gang, const std::string& divvy) {
+  const std::string link = steps + ".rsh";
+  ::unlink(link.c_str());
+  if (::symlink(divvy.c_str(), link.c_str()) != 0) return GangFileError("cannot make the link", link);
+  DIVVY_CHECK(WriteSecret(steps + ".hosts", OpenMpiHosts(gang), false));
+  return WriteSecret(steps + ".machines", HydraHosts(gang), false);
+}
+
+Result<GangFile> ReadGangFile(const std::string& steps) {
+  DIVVY_TRY(const std::string text, ReadSecret(GangFilePath(steps), kFileMost));
+  auto gang = ReadGangText(text);
+  if (!gang) return CorruptData(GangFilePath(steps) + ": " + gang.error().message);
+  return gang;
+}
+
+Result<GangSteps> StartGangSteps(const GangStepsMain& main, const std::string& steps, const std::string& listen,
+                                 Duration patience) {
+  std::array<int, 2> out = {-1, -1};
+  std::array<int, 2> err = {-1, -1};
+  if (::pipe2(out.data(), O_CLOEXEC) != 0) return GangFileError("cannot start the step process of", steps);
+  const Descriptor out_end(out[0]);
+  Descriptor out_start(out[1]);
+  if (::pipe2(err.data(), O_CLOEXEC) != 0) return GangFileError("cannot start the step process of", steps);
+  const Descriptor err_end(err[0]);
+  Descriptor err_start(err[1]);
+  const long child = ForkAsSibling();
+  if (child < 0) return GangFileError("cannot start the step process of", steps);
+  if (child == 0) BecomeSteps(main, {"--listen=" + listen, "--stay", steps}, out[1], err[1]);
+  out_start.Reset();
+  err_start.Reset();
+  const std::string said = ReadLine(out_end.get(), MonotonicNow() + patience);
+  const auto numbers = SplitWords(said);
+  const auto pid = numbers.empty() ? std::nullopt : ParseInteger(numbers[0]);
+  const auto port = numbers.size() < 2 ? std::nullopt : ParseInteger(numbers[1]);
+  if (pid && port && *port > 0 && *port <= 65'535)
+    return GangSteps{static_cast<pid_t>(*pid), static_cast<std::uint16_t>(*port)};
+  const std::string why(Trim(ReadLine(err_end.get(), MonotonicNow() + std::chrono::seconds(1))));
+  if (pid && *pid > 0) ::kill(static_cast<pid_t>(*pid), SIGKILL);
+  return Internal("the job's step process does not listen for other machines: " +
+                  (why.empty() ? "it has said nothing in the time it was given" : why));
+}
+
+}  // namespace divvy

@@ -1,0 +1,185 @@
+#include "platform/supervisor/pty.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace divvy {
+namespace {
+
+constexpr std::size_t kRecent = 65536;
+// A client that is this far behind is not reading at all.
+constexpr std::size_t kMaxUnread = std::size_t{4} << 20;
+constexpr std::size_t kMaxInput = 65536;
+constexpr char kDetachPrefix = 0x10;  // Ctrl-P
+constexpr char kDetach = 0x11;        // Ctrl-Q
+
+bool IsReadyFor(int fd, short events) {
+  pollfd polled = {.fd = fd, .events = events, .revents = 0};
+  return ::poll(&polled, 1, 0) > 0 && (polled.revents & events) != 0;
+}
+
+}  // namespace
+
+Result<Pty> Pty::Open(uid_t owner, WindowSize window, Descriptor log) {
+  const auto failed = [] { return Internal(std::string("cannot open a terminal: ") + std::strerror(errno)); };
+  Pty pty;
+  pty.log_ = std::move(log);
+  pty.master_.Reset(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
+  char path[64] = {};
+  if (!pty.master_.is_open() || ::unlockpt(pty.master_.get()) != 0 ||
+      ::ptsname_r(pty.master_.get(), path, sizeof path) != 0) {
+    return failed();
+  }
+  pty.slave_path_ = path;
+  if (owner != static_cast<uid_t>(-1) && ::chown(path, owner, static_cast<gid_t>(-1)) != 0) return failed();
+  // A new terminal has no size, and full-screen programs fail on that.
+  pty.Resize({.rows = window.rows > 0 ? window.rows : 24, .columns = window.columns > 0 ? window.columns : 80});
+  return pty;
+}
+
+void Pty::Resize(WindowSize window) {
+  if (window.rows <= 0 || window.columns <= 0) return;
+  winsize size = {};
+  size.ws_row = static_cast<unsigned short>(window.rows);
+  size.ws_col = static_cast<unsigned short>(window.columns);
+  ::ioctl(master_.get(), TIOCSWINSZ, &size);
+}
+
+void Pty::Attach(std::uint64_t attachment, Descriptor in, Descriptor out) {
+  Client client;
+  client.attachment = attachment;
+  client.in = std::move(in);
+  client.out = std::move(out);
+  client.unread = recent_.size() > kRecent ? recent_.substr(recent_.size() - kRecent) : recent_;
+  WriteTo(client);
+  clients_.push_back(std::move(client));
+  DropGone();
+}
+
+void Pty::Watch(std::vector<pollfd>& polled) const {
+  const short master_events = static_cast<short>(POLLIN | (input_.empty() ? 0 : POLLOUT));
+  polled.push_back({.fd = is_over_ ? -1 : master_.get(), .events = master_events, .revents = 0});
+  for (const Client& client : clients_) {
+    const bool reads = client.in.is_open() && input_.size() < kMaxInput;
+    polled.push_back({.fd = reads ? client.in.get() : -1, .events = POLLIN, .revents = 0});
+    const short out_events = client.unread.empty() ? short{0} : short{POLLOUT};
+    polled.push_back({.fd = client.out.get(), .events = out_events, .revents = 0});
+  }
+}
+
+void Pty::OnPolled(const std::vector<pollfd>& polled) {
+  if ((polled[0].revents & POLLOUT) != 0) WriteInput();
+  for (std::size_t i = 0; i < clients_.size(); ++i) {
+    const pollfd& in = polled[1 + 2 * i];
+    const pollfd& out = polled[2 + 2 * i];
+    if ((out.revents & POLLOUT) != 0) WriteTo(clients_[i]);
+    if (in.revents != 0) ReadInput(clients_[i]);
+    if ((out.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) clients_[i].is_gone = true;
+  }
+  if ((polled[0].revents & (POLLIN | POLLHUP)) != 0) ReadOutput();
+  DropGone();
+}
+
+// True when there was something to read.
+bool Pty::ReadOutput() {
+  char block[16384];
+  const ssize_t size = ::read(master_.get(), block, sizeof block);
+  if (size <= 0) {
+    is_over_ = size == 0 || errno == EIO;
+    return false;
+  }
+  const std::string_view output(block, static_cast<std::size_t>(size));
+  for (std::string_view rest = output; log_.is_open() && !rest.empty();) {
+    const ssize_t written = ::write(log_.get(), rest.data(), rest.size());
+    if (written <= 0) break;  // A full disk loses log, never the job.
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+  recent_.append(output);
+  if (recent_.size() > 2 * kRecent) recent_.erase(0, recent_.size() - kRecent);
+  for (Client& client : clients_) {
+    client.unread.append(output);
+    WriteTo(client);
+    if (client.unread.size() > kMaxUnread) client.is_gone = true;
+  }
+  return true;
+}
+
+void Pty::ReadInput(Client& client) {
+  char block[4096];
+  const ssize_t size = ::read(client.in.get(), block, sizeof block);
+  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (size <= 0) {
+    client.is_gone = true;
+    return;
+  }
+  for (const char byte : std::string_view(block, static_cast<std::size_t>(size))) {
+    if (client.saw_prefix && byte == kDetach) {
+      client.is_gone = client.has_left = true;
+      break;
+    }
+    // A Ctrl-P waits for what follows it; when that is not Ctrl-Q both are the program's.
+    if (client.saw_prefix) input_.push_back(kDetachPrefix);
+    client.saw_prefix = byte == kDetachPrefix;
+    if (!client.saw_prefix) input_.push_back(byte);
+  }
+  WriteInput();
+}
+
+void Pty::WriteInput() {
+  while (!input_.empty()) {
+    const ssize_t size = ::write(master_.get(), input_.data(), input_.size());
+    if (size <= 0) return;
+    input_.erase(0, static_cast<std::size_t>(size));
+  }
+}
+
+// The descriptor is the client's, who shares its flags with others: so it is not made non-blocking, and a socket is
+// asked not to wait while anything else is written in pieces that poll() has announced room for.
+void Pty::WriteTo(Client& client) {
+  constexpr std::size_t kPiece = 512;  // Any pipe that poll() calls writable takes PIPE_BUF (4096), any terminal this.
+  while (!client.unread.empty() && !client.is_gone) {
+    ssize_t size = ::send(client.out.get(), client.unread.data(), client.unread.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (size < 0 && errno == ENOTSOCK) {
+      if (!IsReadyFor(client.out.get(), POLLOUT)) return;
+      size = ::write(client.out.get(), client.unread.data(), std::min(client.unread.size(), kPiece));
+    }
+    if (size < 0) {
+      client.is_gone = errno != EAGAIN && errno != EINTR;
+      return;
+    }
+    client.unread.erase(0, static_cast<std::size_t>(size));
+  }
+}
+
+void Pty::DropGone() {
+  for (const Client& client : clients_) {
+    if (client.has_left || (client.is_gone && client.attachment != 0)) detached_.push_back(client.attachment);
+  }
+  std::erase_if(clients_, [](const Client& client) { return client.is_gone; });
+}
+
+void Pty::Finish() {
+  while (ReadOutput()) {
+  }
+  for (int rounds = 0; rounds < 100; ++rounds) {
+    std::erase_if(clients_, [](const Client& client) { return client.unread.empty() || client.is_gone; });
+    if (clients_.empty()) break;
+    std::vector<pollfd> polled;
+    for (const Client& client : clients_) polled.push_back({.fd = client.out.get(), .events = POLLOUT, .revents = 0});
+    ::poll(polled.data(), polled.size(), 10);
+    for (Client& client : clients_) WriteTo(client);
+  }
+  clients_.clear();
+  master_.Reset();
+  log_.Reset();
+}
+
+}  // namespace divvy

@@ -1,0 +1,628 @@
+#include "platform/supervisor/root_errand.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "platform/isolation/job_cgroup.h"
+#include "platform/os/proc_text.h"
+#include "platform/os/process_tree.h"
+#include "platform/os/unix_socket.h"
+#include "platform/records/step_list_file.h"
+#include "platform/supervisor/supervisor_adoption.h"
+#include "platform/supervisor/supervisor_control.h"
+#include "platform/supervisor/supervisor_seat.h"
+#include "platform/users/open_as.h"
+#include "platform/users/user_identity.h"
+
+namespace divvy {
+
+enum class ErrandKind : std::uint32_t {
+  kIsolation = 1,
+  kRight,
+  kOpenLog,
+  kWriteGpus,
+  kStageGang,
+  kSignalOrphans,
+  kStart,
+  kStartKeeper,
+  kReadIo,
+  kExitOf,
+  kRefusedDevices,
+  kCommand,
+  kRightByName,
+};
+
+/// One message; the text follows. Its first descriptor is where the answer goes.
+struct ErrandHeader {
+  std::uint32_t form = 0xD1FE0001;  // Changes with the form of a message.
+  ErrandKind kind = ErrandKind::kIsolation;
+  std::int64_t uid = -1;
+  std::int64_t gid = -1;
+  UserRight right = {};
+  std::uint64_t job = 0;
+  std::uint64_t gpus = 0;
+  std::int32_t signal = 0;
+  std::uint32_t choice = 0;  // An OrphanReach, a UserProgram, or yes (1) and no (0).
+  std::uint32_t text_size = 0;
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(ErrandHeader) == 120);
+
+namespace {
+
+constexpr std::size_t kMostErrandText = std::size_t{128} << 10;
+constexpr std::size_t kMostPids = 1000;
+constexpr int kAnswerWithinMs = 60'000;
+// A child that hangs at a user's file system is of no use to anybody any more.
+constexpr unsigned kErrandSeconds = 60;
+
+struct AnswerHeader {
+  std::int32_t error = 0;     // errno of what was asked for;
+  std::uint32_t refusal = 0;  // 1: the text says why it was not done.
+  std::int64_t value = 0;
+  UserRight right = {};
+  std::uint32_t text_size = 0;
+  std::uint32_t reserved = 0;
+};
+
+/// Never waits: an errand fits into what a socket holds, and an answer is the first thing in its own.
+bool SendMessage(int socket, const void* header, std::size_t size, std::string_view text, std::span<const int> fds) {
+  std::string bytes(static_cast<const char*>(header), size);
+  bytes.append(text);
+  ssize_t sent = -1;
+  do sent = SendWithDescriptors(socket, bytes, fds, MSG_DONTWAIT);
+  while (sent < 0 && errno == EINTR);
+  return sent == static_cast<ssize_t>(bytes.size());
+}
+
+struct Received {
+  std::string bytes;
+  std::vector<Descriptor> fds;
+};
+
+/// Nothing: the other end is closed, or the message was larger than any.
+std::optional<Received> ReceiveMessage(int socket) {
+  Received received;
+  received.bytes.resize(sizeof(ErrandHeader) + sizeof(AnswerHeader) + kMostErrandText);
+  constexpr std::size_t kMostFds = 3;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostFds * sizeof(int))> control;
+  iovec part = {.iov_base = received.bytes.data(), .iov_len = received.bytes.size()};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  ssize_t size = -1;
+  do size = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  while (size < 0 && errno == EINTR);
+  for (cmsghdr* header = size < 0 ? nullptr : CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= header->cmsg_len; at += sizeof(int)) {
+      int fd = -1;
+      std::memcpy(&fd, reinterpret_cast<const char*>(header) + at, sizeof fd);
+      received.fds.emplace_back(fd);
+    }
+  }
+  if (size <= 0 || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return std::nullopt;
+  received.bytes.resize(static_cast<std::size_t>(size));
+  return received;
+}
+
+std::pair<Descriptor, Descriptor> MakeAnswerPair() {
+  int ends[2] = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return {};
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+/// One end of a pair. Whoever made us write to any other socket would have root's credentials at its other end.
+bool IsAnswerSocket(int fd) {
+  int type = 0;
+  socklen_t size = sizeof type;
+  sockaddr_un peer = {};
+  socklen_t peer_size = sizeof peer;
+  return ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET &&
+         ::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0 && peer.sun_family == AF_UNIX &&
+         peer_size <= sizeof(sa_family_t);
+}
+
+Result<Descriptor> ConnectErrands(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return InvalidArgument("'" + path + "' is too long for a socket");
+  std::ranges::copy(path, address.sun_path);
+  Descriptor link(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!link.is_open() || ::connect(link.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return Unreachable("no launcher serves at '" + path + "' (" + std::strerror(errno) +
+                       "); systemctl start divvy-launcher starts it, as does divvy up, or divvy agent, by root");
+  }
+  return link;
+}
+
+}  // namespace
+
+// ---- The daemon's side ----------------------------------------------------------------------------------------------
+
+struct RootErrands::Answer {
+  AnswerHeader header;
+  std::string text;
+  Descriptor fd;
+};
+
+bool RootErrands::Send(const ErrandHeader& header, std::string_view text, std::span<const int> fds) {
+  const std::lock_guard lock(mutex_);
+  if (link_.is_open() && SendMessage(link_.get(), &header, sizeof header, text, fds)) return true;
+  // The launcher may have been started again.
+  auto again = ConnectErrands(socket_);
+  if (!again) return false;
+  link_ = *std::move(again);
+  return SendMessage(link_.get(), &header, sizeof header, text, fds);
+}
+
+Result<RootErrands::Answer> RootErrands::Ask(ErrandHeader header, std::string_view text, std::span<const int> given) {
+  if (text.size() > kMostErrandText) return LimitExceeded("the launcher takes 128 KiB at once");
+  header.text_size = static_cast<std::uint32_t>(text.size());
+  auto [ours, theirs] = MakeAnswerPair();
+  if (!ours.is_open()) return LimitExceeded("no descriptor is left to ask the launcher with");
+  std::vector<int> fds = {theirs.get()};
+  fds.insert(fds.end(), given.begin(), given.end());
+  if (!Send(header, text, fds)) {
+    return Unreachable("the launcher does not answer at '" + socket_ + "'; systemctl start divvy-launcher starts it, " +
+                       "as does divvy up, or divvy agent, by root");
+  }
+  theirs.Reset();
+  pollfd polled = {.fd = ours.get(), .events = POLLIN, .revents = 0};
+  int ready = -1;
+  do ready = ::poll(&polled, 1, kAnswerWithinMs);
+  while (ready < 0 && errno == EINTR);
+  if (ready == 0) return Error{ErrorCode::kTimedOut, "the launcher has not answered within a minute"};
+  auto received = ReceiveMessage(ours.get());
+  Answer answer;
+  if (!received || received->bytes.size() < sizeof answer.header)
+    return Unreachable("the launcher ended before it had answered");
+  std::memcpy(&answer.header, received->bytes.data(), sizeof answer.header);
+  answer.text = received->bytes.substr(sizeof answer.header);
+  if (!received->fds.empty()) answer.fd = std::move(received->fds.front());
+  if (answer.header.refusal != 0) return PermissionDenied(answer.text);
+  return answer;
+}
+
+Result<IsolationFacts> RootErrands::Isolation() {
+  ErrandHeader header;
+  header.kind = ErrandKind::kIsolation;
+  DIVVY_TRY(const Answer answer, Ask(header));
+  return ReadIsolationFacts(answer.text);
+}
+
+Result<UserRight> RootErrands::RightOf(int connection) {
+  ErrandHeader header;
+  header.kind = ErrandKind::kRight;
+  DIVVY_TRY(const Answer answer, Ask(header, {}, {&connection, 1}));
+  return answer.header.right;
+}
+
+namespace {
+
+ErrandHeader HeaderAs(const UserWithRight& user, ErrandKind kind) {
+  ErrandHeader header;
+  header.kind = kind;
+  header.uid = user.uid;
+  header.gid = user.gid;
+  header.right = user.right;
+  return header;
+}
+
+}  // namespace
+
+Result<Descriptor> RootErrands::OpenLog(const UserWithRight& user, const std::string& path, int& error) {
+  DIVVY_TRY(Answer answer, Ask(HeaderAs(user, ErrandKind::kOpenLog), path));
+  error = answer.header.error;
+  return std::move(answer.fd);
+}
+
+Result<UserRight> RootErrands::RightByName(const UserWithRight& user) {
+  DIVVY_TRY(const Answer answer, Ask(HeaderAs(user, ErrandKind::kRightByName)));
+  return answer.header.right;
+}
+
+Status RootErrands::WriteGpus(JobId job, GpuSet gpus) {
+  ErrandHeader header;
+  header.kind = ErrandKind::kWriteGpus;
+  header.job = job.value();
+  header.gpus = gpus.bits();
+  DIVVY_TRY(const Answer answer, Ask(header));
+  return {};
+}
+
+Status RootErrands::StageGang(const UserWithRight& user, JobId job, const std::string& gang, bool says) {
+  ErrandHeader header = HeaderAs(user, ErrandKind::kStageGang);
+  header.job = job.value();
+  header.choice = says ? 1 : 0;
+  DIVVY_TRY(const Answer answer, Ask(header, gang));
+  return {};
+}
+
+Result<int> RootErrands::SignalOrphans(JobId job, int signal, OrphanReach reach) {
+  ErrandHeader header;
+  header.kind = ErrandKind::kSignalOrphans;
+  header.job = job.value();
+  header.signal = signal;
+  header.choice = static_cast<std::uint32_t>(reach);
+  DIVVY_TRY(const Answer answer, Ask(header));
+  return static_cast<int>(answer.header.value);
+}
+
+Result<StartedProgram> RootErrands::Start(const UserWithRight& user, UserProgram program, const std::string& argument,
+                                          int input) {
+  ErrandHeader header = HeaderAs(user, ErrandKind::kStart);
+  header.choice = static_cast<std::uint32_t>(program);
+  DIVVY_TRY(Answer answer, Ask(header, argument, {&input, input < 0 ? 0U : 1U}));
+  if (!answer.fd.is_open())
+    return Internal(std::string("no process could be started: ") + std::strerror(answer.header.error));
+  return StartedProgram{answer.header.value, std::move(answer.fd)};
+}
+
+Result<std::int64_t> RootErrands::StartKeeper(bool is_emulated) {
+  ErrandHeader header;
+  header.kind = ErrandKind::kStartKeeper;
+  header.choice = is_emulated ? 1 : 0;
+  DIVVY_TRY(const Answer answer, Ask(header));
+  return answer.header.value;
+}
+
+std::optional<int> RootErrands::ExitOf(JobId job) {
+  ErrandHeader header;
+  header.kind = ErrandKind::kExitOf;
+  header.job = job.value();
+  const auto answer = Ask(header);
+  if (!answer || answer->header.value < 0) return std::nullopt;
+  return static_cast<int>(answer->header.value);
+}
+
+Status RootErrands::Command(JobId job, std::string_view text, std::span<const int> fds) {
+  ErrandHeader header;
+  header.kind = ErrandKind::kCommand;
+  header.job = job.value();
+  DIVVY_TRY(const Answer answer, Ask(header, text, fds));
+  if (answer.header.error == EAGAIN) return LimitExceeded("the supervisor has too many commands to read; try again");
+  if (answer.header.error != 0) return Unreachable("the supervisor is gone");
+  return {};
+}
+
+std::optional<std::int64_t> RootErrands::RefusedDevices(JobId job) {
+  ErrandHeader header;
+  header.kind = ErrandKind::kRefusedDevices;
+  header.job = job.value();
+  const auto answer = Ask(header);
+  if (!answer || answer->header.value < 0) return std::nullopt;
+  return answer->header.value;
+}
+
+std::vector<IoCounts> RootErrands::ReadIo(std::span<const std::int64_t> pids) {
+  ErrandHeader header;
+  header.kind = ErrandKind::kReadIo;
+  pids = pids.first(std::min(pids.size(), kMostPids));
+  const auto answer = Ask(header, {reinterpret_cast<const char*>(pids.data()), pids.size_bytes()});
+  std::vector<IoCounts> counts(answer ? answer->text.size() / sizeof(IoCounts) : 0);
+  if (!counts.empty()) std::memcpy(counts.data(), answer->text.data(), counts.size() * sizeof(IoCounts));
+  return counts;
+}
+
+// ---- The launcher's side --------------------------------------------------------------------------------------------
+
+Status CheckUid(std::int64_t uid, std::int64_t lowest_uid, bool runs_root_jobs) {
+  if (uid == 0 && runs_root_jobs) return {};
+  if (uid == 0)
+    return PermissionDenied("the launcher runs nothing as root; root_jobs = true under [jobs] in divvy.toml allows it");
+  // Of systemd's dynamic users (systemd.exec(5)), and of nobody and of no user, as Linux counts them.
+  const bool is_nobodys = (uid >= 61'184 && uid <= 65'519) || uid == 65'534 || uid == 65'535;
+  if (uid >= lowest_uid && uid < 0xFFFF'FFFF && !is_nobodys) return {};
+  if (is_nobodys) {
+    return PermissionDenied("the launcher runs nothing as uid " + std::to_string(uid) +
+                            ", which belongs to nobody or to a service (61184 to 65519); give the user another uid");
+  }
+  return PermissionDenied("the launcher runs nothing as uid " + std::to_string(uid) +
+                          ", which is a system user's; lowest_uid under [jobs] in divvy.toml (now " +
+                          std::to_string(lowest_uid) + ") allows it");
+}
+
+namespace {
+
+class Errand {
+ public:
+  Errand(ErrandHeader header, std::string text, std::vector<Descriptor> fds, const ErrandSetup& setup,
+         RightIssuer& issuer)
+      : header_(header), text_(std::move(text)), setup_(setup), issuer_(issuer), answer_to_(std::move(fds.front())) {
+    if (fds.size() > 1 && header.kind != ErrandKind::kCommand) given_ = std::move(fds[1]);
+    for (std::size_t i = 1; i < fds.size(); ++i) passed_.push_back(std::move(fds[i]));
+  }
+
+  void Do(RightChecker& checker) {
+    switch (header_.kind) {
+      case ErrandKind::kIsolation:
+        return InChild([this] { Answer(0, 0, IsolationFactsText(LearnIsolation())); });
+      case ErrandKind::kRight:
+        return IssueRight();
+      case ErrandKind::kOpenLog:
+        return AsUser(checker, [this] { OpenLog(); });
+      case ErrandKind::kWriteGpus:
+        return AnswerStatus(WriteGpusFile(setup_.run_directory, job(), GpuSet::FromBits(header_.gpus)));
+      case ErrandKind::kStageGang:
+        return AsUser(checker, [this] { StageGang(); });
+      case ErrandKind::kSignalOrphans:
+        return InChild([this] { Signal(); });
+      case ErrandKind::kStart:
+        return AsUser(checker, [this] { StartProgram(); });
+      case ErrandKind::kStartKeeper:
+        return InChild([this] { StartKeeper(); });
+      case ErrandKind::kReadIo:
+        return ReadIo();
+      case ErrandKind::kExitOf:
+        return SayExit();
+      case ErrandKind::kRefusedDevices:
+        return SayRefusedDevices();
+      case ErrandKind::kCommand:
+        return PassCommand();
+      case ErrandKind::kRightByName:
+        return IssueByName(checker);
+    }
+    Refuse("the launcher does not know this errand; restart it, it may be of another release");
+  }
+
+ private:
+  JobId job() const { return JobId(header_.job); }
+
+  void Answer(int error, std::int64_t value, std::string_view text = {}, int fd = -1, const UserRight& right = {}) {
+    AnswerHeader header = {.error = error, .value = value, .right = right};
+    header.text_size = static_cast<std::uint32_t>(text.size());
+    SendMessage(answer_to_.get(), &header, sizeof header, text, std::span(&fd, fd < 0 ? 0U : 1U));
+  }
+  void Refuse(std::string_view why) {
+    AnswerHeader header = {.refusal = 1};
+    header.text_size = static_cast<std::uint32_t>(why.size());
+    SendMessage(answer_to_.get(), &header, sizeof header, why, {});
+  }
+  void AnswerStatus(const Status& status) {
+    if (status) Answer(0, 0);
+    else Refuse(status.error().message);
+  }
+
+  /// What may take long, or goes on as somebody else. The launcher waits for none of them: it ignores their ends.
+  template <typename Work>
+  void InChild(Work work) {
+    const pid_t child = ::fork();
+    if (child < 0) return Refuse(std::string("the launcher can start no process: ") + std::strerror(errno));
+    if (child > 0) return;
+    if (header_.kind != ErrandKind::kRightByName) issuer_.Forget();
+    ::signal(SIGCHLD, SIG_DFL);
+    ::alarm(kErrandSeconds);
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    work();
+    ::_exit(0);
+  }
+
+  /// As the daemon's own user, outside its unit's bounds: mail, since sendmail needs its set-gid helper.
+  bool IsOwnProgram() const {
+    return header_.kind == ErrandKind::kStart && header_.uid > 0 && header_.uid == setup_.daemon_uid &&
+           header_.gid == setup_.daemon_gid && header_.choice == static_cast<std::uint32_t>(UserProgram::kDeliver);
+  }
+
+  template <typename Work>
+  void AsUser(RightChecker& checker, Work work) {
+    if (IsOwnProgram()) return InChild(work);
+    if (const Status may = CheckUid(header_.uid, setup_.lowest_uid, setup_.runs_root_jobs); !may)
+      return Refuse(may.error().message);
+    if (checker.IsGood(header_.uid, header_.gid, header_.right)) return InChild(work);
+    if (!checker.has_controllers_key()) return RefuseRight();
+    // A name service may take long.
+    InChild([&] { checker.IsGoodByName(header_.uid, header_.gid, header_.right) ? work() : RefuseRight(); });
+  }
+  void RefuseRight() {
+    Refuse("the daemon has no right to act as uid " + std::to_string(header_.uid) +
+           "; it gets one when that user calls divvy on the controller's machine");
+  }
+
+  uid_t uid() const { return static_cast<uid_t>(header_.uid); }
+  gid_t gid() const { return static_cast<gid_t>(header_.gid); }
+
+  void IssueRight() {
+    const auto caller = CallerOf(given_.get());
+    if (!caller) return Refuse(caller.error().message);
+    if (const Status may = CheckUid(caller->first, setup_.lowest_uid, setup_.runs_root_jobs); !may)
+      return Refuse(may.error().message);
+    Answer(0, 0, {}, -1, issuer_.Issue(caller->first, caller->second));
+  }
+
+  // The child only looks up a name: it starts no program, and nothing of a user's is in it.
+  void IssueByName(RightChecker& checker) {
+    if (!checker.IsGood(header_.uid, header_.gid, header_.right)) return RefuseRight();
+    InChild([this] {
+      const auto account = AccountNameOf(header_.uid);
+      if (!account) return Refuse("there is no account with uid " + std::to_string(header_.uid));
+      Answer(0, 0, {}, -1, issuer_.IssueByName(account->name));
+    });
+  }
+
+  void OpenLog() {
+    if (!text_.starts_with('/') || text_.find('\0') != std::string::npos) return Answer(EINVAL, 0);
+    UserGroups groups;
+    const Descriptor file = divvy::OpenAs({uid(), gid(), &groups.Of(uid(), gid())}, text_, O_RDONLY | O_CLOEXEC);
+    Answer(file.is_open() ? 0 : errno, 0, {}, file.get());
+  }
+
+  // In a folder of the user's own, so no further group matters.
+  void StageGang() {
+    const std::string steps = StepListPath(setup_.run_directory, header_.uid, header_.job);
+    Status staged;
+    const std::vector<gid_t> own = {gid()};
+    const bool became = RunAs({uid(), gid(), &own}, [&] {
+      staged = StageGo(steps, text_, header_.uid, header_.gid);
+      if (staged && header_.choice == 1 && !SayGo(steps)) staged = Internal("cannot say that the part may go");
+    });
+    AnswerStatus(became ? staged : Status(Internal("cannot become the user")));
+  }
+
+  // The record is of root's making, so the processes are those of a job, whatever the daemon says.
+  void Signal() {
+    const auto record = ReadRunRecord(setup_.run_directory, job());
+    if (!record) return Refuse(record.error().message);
+    if (header_.signal < 0 || header_.signal >= NSIG) return Refuse("there is no such signal");
+    switch (static_cast<OrphanReach>(header_.choice)) {
+      case OrphanReach::kTree: {
+        // Its number may be another process's by now.
+        const auto now = ReadProcessStat(static_cast<pid_t>(record->process.pid));
+        const bool is_other = record->process.pid <= 0 || (now && now->start_ticks != record->process.start_ticks);
+        return Answer(0, is_other ? 0 : divvy::SignalOrphans(static_cast<pid_t>(record->process.pid), header_.signal));
+      }
+      case OrphanReach::kFirst:
+        if (const auto process = AdoptedProcess::Open(record->process)) process->Signal(header_.signal);
+        return Answer(0, 1);
+      case OrphanReach::kLeftBehind:
+        return Answer(0, SignalLeftBehind(record->process, "DIVVY_JOB_ID=" + ToString(job()), header_.signal));
+    }
+    Refuse("there is no such reach");
+  }
+
+  // The kernel shows the exit code of a process that is not reaped yet to its own user and to root.
+  void SayExit() {
+    const auto record = ReadRunRecord(setup_.run_directory, job());
+    const auto stat = record ? ReadProcessStat(static_cast<pid_t>(record->process.pid)) : std::nullopt;
+    const bool is_known = stat && stat->start_ticks == record->process.start_ticks && stat->state == 'Z';
+    Answer(0, is_known ? stat->exit_status : -1);
+  }
+
+  // To the address in the record, which root has written; the supervisor wants the job's secret besides.
+  void PassCommand() {
+    const auto record = ReadRunRecord(setup_.run_directory, job());
+    if (!record) return Answer(ESRCH, 0);
+    if (record->commander >= 0) return Refuse("this supervisor takes commands from the daemon itself");
+    std::vector<int> fds;
+    for (const Descriptor& one : passed_) fds.push_back(one.get());
+    const Status sent = SendCommandText(*record, text_, fds);
+    Answer(sent ? 0 : sent.error().code == ErrorCode::kLimitExceeded ? EAGAIN : ESRCH, 0);
+  }
+
+  void SayRefusedDevices() {
+    const auto record = ReadRunRecord(setup_.run_directory, job());
+    Answer(0, record ? JobCgroup::Open(record->cgroup).RefusedDevices().value_or(-1) : -1);
+  }
+
+  // With the groups that a name service knows, which may take long: nobody waits for it here.
+  bool BecomeUser() const {
+    UserGroups groups;
+    const std::vector<gid_t>& known = groups.Of(uid(), gid());
+    return ::setgroups(known.size(), known.data()) == 0 && ::setresgid(gid(), gid(), gid()) == 0 &&
+           ::setresuid(uid(), uid(), uid()) == 0;
+  }
+
+  /// In a child of the launcher's: starts `words` as a child of its own, and says which process it is.
+  void StartWords(std::vector<std::string> words, bool is_users, int streams, int errors) {
+    int gate[2] = {-1, -1};
+    if (::pipe2(gate, O_CLOEXEC) != 0) return Answer(errno, 0);
+    const pid_t child = ::fork();
+    if (child < 0) return Answer(errno, 0);
+    if (child == 0) {
+      ::setsid();
+      ::alarm(0);
+      // Who waits has a descriptor of this process before it can end.
+      char go = 0;
+      if (::read(gate[0], &go, 1) != 1) ::_exit(1);
+      const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+      const std::array<int, 3> from = {streams < 0 ? null : streams, streams < 0 ? null : streams,
+                                       errors < 0 ? null : errors};
+      std::array<int, 3> above = {};
+      for (std::size_t i = 0; i < 3; ++i) above[i] = ::fcntl(from[i], F_DUPFD, 10);
+      for (int i = 0; i < 3; ++i) ::dup2(above[static_cast<std::size_t>(i)], i);
+      ::syscall(SYS_close_range, 3U, ~0U, 0U);
+      if (is_users && !BecomeUser()) ::_exit(126);
+      std::vector<char*> argv;
+      for (std::string& word : words) argv.push_back(word.data());
+      argv.push_back(nullptr);
+      std::array<char*, 1> environment = {nullptr};
+      ::execve("/proc/self/exe", argv.data(), environment.data());
+      ::_exit(127);
+    }
+    const Descriptor pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+    Answer(pidfd.is_open() ? 0 : errno, child, {}, pidfd.get());
+    static_cast<void>(!::write(gate[1], "g", 1));
+  }
+
+  void StartProgram() {
+    switch (static_cast<UserProgram>(header_.choice)) {
+      case UserProgram::kDeliver:
+        if (IsOwnProgram()) return StartWords({"divvy", "internal-deliver", setup_.sendmail}, true, given_.get(), -1);
+        return StartWords({"divvy", "internal-deliver"}, true, given_.get(), -1);
+      case UserProgram::kContainerRemoval:
+        return StartWords(
+            {"divvy", "internal-container-remove", std::to_string(header_.uid), std::to_string(header_.gid), text_},
+            true, -1, -1);
+    }
+    Refuse("there is no such program");
+  }
+
+  void StartKeeper() {
+    std::vector<std::string> words = {"divvy",       "keeper",
+                                      "--directory", setup_.run_directory + "/share",
+                                      "--served-by", std::to_string(setup_.daemon_uid)};
+    if (header_.choice == 1) {
+      if (setup_.emulation.empty()) return Refuse("root has described no stand-in GPUs (divvy up --emulate)");
+      for (const char* library : {"libnvidia-ml.so.1", "libcuda.so.1"})
+        words.insert(words.end(), {"--emulate-library", setup_.emulation + "/" + library});
+    }
+    const std::string path = setup_.run_directory + "/keeper.log";
+    const Descriptor log(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0640));
+    if (log.is_open()) static_cast<void>(!::fchown(log.get(), 0, static_cast<gid_t>(setup_.daemon_gid)));
+    StartWords(std::move(words), false, -1, log.get());
+  }
+
+  void ReadIo() {
+    std::vector<std::int64_t> pids(std::min(text_.size() / sizeof(std::int64_t), kMostPids));
+    if (!pids.empty()) std::memcpy(pids.data(), text_.data(), pids.size() * sizeof(std::int64_t));
+    std::vector<IoCounts> counts;
+    ProcText reader;
+    char path[64];
+    for (const std::int64_t pid : pids) {
+      if (pid <= 0) continue;
+      std::snprintf(path, sizeof path, "/proc/%lld/io", static_cast<long long>(pid));
+      const std::string_view text = reader.Read(path);
+      if (!text.empty()) counts.push_back({pid, NumberBehind(text, "read_bytes:"), NumberBehind(text, "write_bytes:")});
+    }
+    Answer(0, 0, {reinterpret_cast<const char*>(counts.data()), counts.size() * sizeof(IoCounts)});
+  }
+
+  ErrandHeader header_;
+  std::string text_;
+  const ErrandSetup& setup_;
+  RightIssuer& issuer_;
+  Descriptor answer_to_;
+  Descriptor given_;
+  std::vector<Descriptor> passed_;  // All of them, where it is a command.
+};
+
+}  // namespace
+
+bool DoErrand(int link, const ErrandSetup& setup, RightIssuer& issuer, RightChecker& checker) {
+  auto received = ReceiveMessage(link);
+  ErrandHeader header;
+  if (!received || received->bytes.size() < sizeof header || received->fds.empty()) return false;
+  const std::uint32_t form = header.form;
+  std::memcpy(&header, received->bytes.data(), sizeof header);
+  if (header.form != form || received->bytes.size() != sizeof header + header.text_size) return false;
+  if (!IsAnswerSocket(received->fds.front().get())) return false;
+  Errand(header, received->bytes.substr(sizeof header), std::move(received->fds), setup, issuer).Do(checker);
+  return true;
+}
+
+}  // namespace divvy

@@ -1,0 +1,232 @@
+// What the launcher refuses, and what it does for a right, without root: jobs and files are our own user's.
+#include "platform/supervisor/root_errand.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace divvy {
+namespace {
+
+constexpr std::int64_t kDaemon = 700;
+
+/// A launcher's end of the errands, which does them until the test closes it.
+class Errands : public testing::Test {
+ protected:
+  Errands() {
+    std::string pattern = testing::TempDir() + "divvy-errand-test.XXXXXX";
+    folder_ = ::mkdtemp(pattern.data());
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    std::ranges::copy(Path("errands"), address.sun_path);
+    listener_.Reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(0, ::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address));
+    EXPECT_EQ(0, ::listen(listener_.get(), 4));
+    auto issuer = RightIssuer::Open(Path("key"));
+    EXPECT_TRUE(issuer);
+    issuer_.emplace(*std::move(issuer));
+    setup_.run_directory = folder_;
+    setup_.daemon_uid = setup_.daemon_gid = kDaemon;
+    setup_.lowest_uid = 1000;
+    setup_.runs_root_jobs = true;
+    me_ = {::geteuid(), ::getegid(), issuer_->Issue(::geteuid(), ::getegid())};
+    if (me_.uid != 0) setup_.lowest_uid = std::min<std::int64_t>(me_.uid, 1000);
+    // A process of its own, for it forks and reaps nothing.
+    auto controllers = RightIssuer::Open(Path("controllers"));
+    EXPECT_TRUE(controllers);
+    controllers_.emplace(*std::move(controllers));
+    server_ = ::fork();
+    if (server_ == 0) Serve();
+  }
+  ~Errands() override {
+    ::kill(server_, SIGKILL);
+    ::waitpid(server_, nullptr, 0);
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  [[noreturn]] void Serve() {
+    ::signal(SIGCHLD, SIG_IGN);
+    RightChecker checker(issuer_->public_key(), controllers_->public_key());
+    while (true) {
+      const Descriptor link(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      while (link.is_open() && DoErrand(link.get(), setup_, *issuer_, checker)) {
+      }
+    }
+  }
+  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+  static std::string Why(const auto& refused) { return refused ? "it was done" : refused.error().message; }
+
+  std::string folder_;
+  Descriptor listener_;
+  std::optional<RightIssuer> issuer_;
+  std::optional<RightIssuer> controllers_;  // Of the launcher on the machine of this machine's controller.
+  ErrandSetup setup_;
+  UserWithRight me_;
+  pid_t server_ = -1;
+};
+
+TEST_F(Errands, AFileIsOpenedWithARightAlone) {
+  std::ofstream(Path("log")) << "a line\n";
+  RootErrands errands(Path("errands"));
+  int error = 0;
+  const auto open = errands.OpenLog(me_, Path("log"), error);
+  ASSERT_TRUE(open) << open.error().message;
+  ASSERT_TRUE(open->is_open()) << error;
+  std::array<char, 16> text = {};
+  EXPECT_EQ(7, ::read(open->get(), text.data(), text.size()));
+
+  const auto none = errands.OpenLog(me_, Path("no log"), error);
+  ASSERT_TRUE(none);
+  EXPECT_FALSE(none->is_open());
+  EXPECT_EQ(ENOENT, error);
+  for (const std::string& path : {std::string("relative"), Path("log") + std::string(1, '\0') + "x", std::string()}) {
+    const auto bad = errands.OpenLog(me_, path, error);
+    ASSERT_TRUE(bad);
+    EXPECT_FALSE(bad->is_open()) << path;
+  }
+}
+
+TEST_F(Errands, NobodyIsActedAsWithoutTheirRight) {
+  RootErrands errands(Path("errands"));
+  int error = 0;
+  UserWithRight other = me_;
+  other.uid = 54'321;
+  EXPECT_NE(std::string::npos, Why(errands.OpenLog(other, Path("key"), error)).find("no right to act as uid 54321"));
+  other = me_;
+  other.gid += 1;
+  EXPECT_NE(std::string::npos, Why(errands.OpenLog(other, Path("key"), error)).find("no right to act as"));
+  other.uid = 2;
+  EXPECT_NE(std::string::npos, Why(errands.OpenLog(other, Path("key"), error)).find("a system user's"));
+  for (const auto program : {UserProgram::kDeliver, UserProgram::kContainerRemoval})
+    EXPECT_FALSE(errands.Start(other, program, "/x", -1));
+  EXPECT_FALSE(errands.StageGang(other, JobId(1), "", false));
+  // The daemon's own user may send mail and nothing else.
+  EXPECT_FALSE(errands.Start({kDaemon, kDaemon, {}}, UserProgram::kContainerRemoval, "/x", -1));
+  EXPECT_FALSE(errands.OpenLog({kDaemon, kDaemon, {}}, Path("key"), error));
+}
+
+TEST_F(Errands, ARightByNameOfTheControllersLauncherIsEnough) {
+  const auto account = AccountNameOf(me_.uid);
+  if (!account || account->gid != me_.gid) GTEST_SKIP() << "this user has no name, or is in another group";
+  RootErrands errands(Path("errands"));
+  std::ofstream(Path("log")) << "a line\n";
+  int error = 0;
+  UserWithRight by_name = me_;
+  by_name.right = controllers_->IssueByName(account->name);
+  const auto open = errands.OpenLog(by_name, Path("log"), error);
+  ASSERT_TRUE(open) << open.error().message;
+  EXPECT_TRUE(open->is_open()) << error;
+  by_name.right = controllers_->IssueByName(account->name + "x");
+  EXPECT_NE(std::string::npos, Why(errands.OpenLog(by_name, Path("log"), error)).find("no right to act as"));
+}
+
+TEST_F(Errands, ANameIsSignedForARightToItsNumbers) {
+  const auto account = AccountNameOf(me_.uid);
+  if (!account) GTEST_SKIP() << "this user has no name";
+  RootErrands errands(Path("errands"));
+  UserWithRight other = me_;
+  other.uid += 1;
+  EXPECT_FALSE(errands.RightByName(other));
+  other = me_;
+  other.right = controllers_->IssueByName(account->name);
+  EXPECT_FALSE(errands.RightByName(other)) << "a right of the controller's launcher is none to numbers here";
+  const auto by_name = errands.RightByName(me_);
+  ASSERT_TRUE(by_name) << by_name.error().message;
+  EXPECT_TRUE(RightChecker("", issuer_->public_key()).IsGoodByName(me_.uid, account->gid, *by_name));
+}
+
+TEST_F(Errands, ARightIsForAConnectionAlone) {
+  RootErrands errands(Path("errands"));
+  const Descriptor file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  EXPECT_NE(std::string::npos, Why(errands.RightOf(file.get())).find("no user's connection"));
+}
+
+TEST_F(Errands, WithoutARunRecordThereIsNothingToSignal) {
+  RootErrands errands(Path("errands"));
+  for (const auto reach : {OrphanReach::kTree, OrphanReach::kFirst, OrphanReach::kLeftBehind})
+    EXPECT_NE(std::string::npos, Why(errands.SignalOrphans(JobId(17), SIGKILL, reach)).find("no run record"));
+  EXPECT_EQ(std::nullopt, errands.ExitOf(JobId(17)));
+  EXPECT_EQ(std::nullopt, errands.RefusedDevices(JobId(17)));
+}
+
+TEST_F(Errands, SignalsTheProcessOfTheRecordAndNoOtherOfItsNumber) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setsid();
+    ::execlp("sleep", "sleep", "600", nullptr);
+    ::_exit(127);
+  }
+  while (::getsid(child) != child) std::this_thread::yield();
+  const auto write = [&](std::uint64_t ticks) {
+    std::ofstream(Path("17")) << "job=17\nattempt=1\nuid=0\nprocess=" << child << " " << ticks << "\n";
+    ::chmod(Path("17").c_str(), 0600);
+  };
+  RootErrands errands(Path("errands"));
+  const std::uint64_t ticks = IdentifyProcess(child).start_ticks;
+  write(ticks + 1);
+  const auto other = errands.SignalOrphans(JobId(17), SIGKILL, OrphanReach::kTree);
+  ASSERT_TRUE(other) << other.error().message;
+  EXPECT_EQ(0, *other);
+  EXPECT_EQ(0, ::waitpid(child, nullptr, WNOHANG)) << "another process of that number was killed";
+  write(ticks);
+  EXPECT_EQ(1, errands.SignalOrphans(JobId(17), SIGKILL, OrphanReach::kTree).value_or(-1));
+  EXPECT_EQ(child, ::waitpid(child, nullptr, 0));
+}
+
+TEST_F(Errands, KeepsTheListOfGpusOfAnElasticJob) {
+  RootErrands errands(Path("errands"));
+  ASSERT_TRUE(errands.WriteGpus(JobId(17), GpuSet::Of({1, 3})));
+  EXPECT_EQ(GpuSet::Of({1, 3}), ReadGpusFile(folder_, JobId(17)));
+}
+
+TEST_F(Errands, TellsWhatProcessesHaveReadAndWritten) {
+  RootErrands errands(Path("errands"));
+  const std::array<std::int64_t, 3> pids = {::getpid(), -1, 0};
+  const auto counts = errands.ReadIo(pids);
+  ASSERT_EQ(1U, counts.size());
+  EXPECT_EQ(::getpid(), counts.front().pid);
+}
+
+TEST_F(Errands, WhatIsNoErrandIsHungUpOn) {
+  RootErrands errands(Path("errands"));
+  const std::string far(200'000, 'x');
+  int error = 0;
+  EXPECT_NE(std::string::npos, Why(errands.OpenLog(me_, far, error)).find("128 KiB"));
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::ranges::copy(Path("errands"), address.sun_path);
+  for (const std::string& bytes : {std::string(1, 'x'), std::string(5000, 'y')}) {
+    const Descriptor link(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(0, ::connect(link.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address));
+    ASSERT_EQ(static_cast<ssize_t>(bytes.size()), ::send(link.get(), bytes.data(), bytes.size(), 0));
+    char answer = 0;
+    EXPECT_EQ(0, ::recv(link.get(), &answer, 1, 0));
+  }
+  EXPECT_TRUE(errands.WriteGpus(JobId(1), GpuSet())) << "the next one is served";
+}
+
+TEST_F(Errands, WhoIsNotThereIsNamedWithTheRepair) {
+  RootErrands errands(Path("nobody"));
+  EXPECT_NE(std::string::npos, Why(errands.Isolation()).find("systemctl start divvy-launcher"));
+}
+
+TEST(LauncherRules, WhomNothingIsRunAs) {
+  EXPECT_TRUE(CheckUid(1000, 1000, false));
+  EXPECT_TRUE(CheckUid(0, 1000, true));
+  for (const std::int64_t uid : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{999}, std::int64_t{61'500},
+                                 std::int64_t{65'534}, std::int64_t{0xFFFF'FFFF}})
+    EXPECT_FALSE(CheckUid(uid, 1000, false)) << uid;
+}
+
+}  // namespace
+}  // namespace divvy

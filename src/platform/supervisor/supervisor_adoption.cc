@@ -1,0 +1,72 @@
+#include "platform/supervisor/supervisor_adoption.h"
+
+#include <linux/ioctl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "platform/os/process_tree.h"
+
+namespace divvy {
+namespace {
+
+// Declared here because Debian 12's kernel headers are older (linux/pidfd.h of Linux 6.15: the first size of the
+// struct, which every later kernel accepts).
+struct PidfdState {
+  std::uint64_t mask = 0;
+  std::uint64_t cgroup_id = 0;
+  std::uint32_t pids[3] = {};
+  std::uint32_t credentials[8] = {};
+  std::int32_t exit_code = 0;  // As waitpid() gives it.
+};
+static_assert(sizeof(PidfdState) == 64);
+constexpr unsigned long kPidfdGetState = _IOWR(0xFF, 11, PidfdState);
+constexpr std::uint64_t kPidfdExit = 1U << 3;
+
+}  // namespace
+
+Exit ExitOfWaitStatus(int status) {
+  Exit exit;
+  if (WIFSIGNALED(status)) exit.signal = WTERMSIG(status);
+  exit.code = exit.signal != 0 ? 128 + exit.signal : WEXITSTATUS(status);
+  return exit;
+}
+
+Result<AdoptedProcess> AdoptedProcess::Open(const ProcessIdentity& process) {
+  const std::string pid = std::to_string(process.pid);
+  Descriptor pidfd(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(process.pid), 0)));
+  if (!pidfd.is_open() && errno != ESRCH) {
+    return Internal("cannot watch process " + pid + ": " + std::strerror(errno));
+  }
+  // Only now: the pid may have been another's when it was opened, and cannot become one while we hold it.
+  if (!pidfd.is_open() || !IsAlive(process)) return NotFound("process " + pid + " has ended");
+  return AdoptedProcess(process, std::move(pidfd));
+}
+
+std::optional<Exit> AdoptedProcess::PollExit() const {
+  pollfd polled = {.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
+  if (::poll(&polled, 1, 0) <= 0) return std::nullopt;
+  // Its new parent may take a moment to reap it; until then /proc shows the code, afterwards a newer kernel's pidfd.
+  const auto stat = ReadProcessStat(static_cast<pid_t>(process_.pid));
+  if (stat && stat->start_ticks == process_.start_ticks && stat->state == 'Z')
+    return ExitOfWaitStatus(stat->exit_status);
+  PidfdState state;
+  state.mask = kPidfdExit;
+  if (::ioctl(pidfd_.get(), kPidfdGetState, &state) == 0 && (state.mask & kPidfdExit) != 0) {
+    return ExitOfWaitStatus(state.exit_code);
+  }
+  Exit unknown;
+  unknown.is_known = false;
+  return unknown;
+}
+
+int AdoptedProcess::SignalTree(int signal) const { return SignalOrphans(static_cast<pid_t>(process_.pid), signal); }
+
+void AdoptedProcess::Signal(int signal) const { ::syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, 0); }
+
+}  // namespace divvy

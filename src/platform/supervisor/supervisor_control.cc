@@ -1,0 +1,285 @@
+#include "platform/supervisor/supervisor_control.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <span>
+
+#include "platform/net/tls.h"
+
+namespace divvy {
+namespace {
+
+// More than any datagram here: the longest holds a failure with two paths in it.
+constexpr std::size_t kDatagramSize = 16384;
+constexpr std::size_t kMaxDescriptors = 4;
+
+struct Address {
+  sockaddr_un name = {};
+  socklen_t size = 0;
+};
+
+// "@name" is abstract, anything else a path.
+std::optional<Address> MakeAddress(std::string_view text) {
+  Address address;
+  address.name.sun_family = AF_UNIX;
+  if (text.empty() || text.size() >= sizeof address.name.sun_path) return std::nullopt;
+  std::memcpy(address.name.sun_path, text.data(), text.size());
+  const bool is_abstract = text.front() == '@';
+  if (is_abstract) address.name.sun_path[0] = '\0';
+  address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + text.size() + (is_abstract ? 0 : 1));
+  return address;
+}
+
+struct Datagram {
+  std::string text;
+  std::vector<Descriptor> descriptors;
+  uid_t sender = static_cast<uid_t>(-1);
+};
+
+// The next datagram, whoever sent it.
+std::optional<Datagram> Receive(int socket) {
+  char text[kDatagramSize];
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(kMaxDescriptors * sizeof(int))];
+  iovec part = {.iov_base = text, .iov_len = sizeof text};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t size = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (size < 0) return std::nullopt;
+  Datagram datagram;
+  datagram.text.assign(text, static_cast<std::size_t>(size));
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET) continue;
+    if (header->cmsg_type == SCM_CREDENTIALS) {
+      ucred credentials = {};
+      std::memcpy(&credentials, CMSG_DATA(header), sizeof credentials);
+      datagram.sender = credentials.uid;
+    } else if (header->cmsg_type == SCM_RIGHTS) {
+      for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= header->cmsg_len; at += sizeof(int)) {
+        int fd = -1;
+        std::memcpy(&fd, reinterpret_cast<const char*>(header) + at, sizeof fd);
+        datagram.descriptors.emplace_back(fd);
+      }
+    }
+  }
+  return datagram;
+}
+
+ssize_t SendTo(int socket, const Address& address, std::string_view text, std::span<const int> fds, int flags) {
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxDescriptors * sizeof(int))] = {};
+  iovec part = {.iov_base = const_cast<char*>(text.data()), .iov_len = text.size()};
+  Address to = address;
+  msghdr message = {};
+  message.msg_name = &to.name;
+  message.msg_namelen = to.size;
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (!fds.empty()) {
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(fds.size_bytes());
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(fds.size_bytes());
+    std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
+  }
+  return ::sendmsg(socket, &message, flags | MSG_NOSIGNAL);
+}
+
+CommandRelay& RootRelay() {
+  static CommandRelay relay;
+  return relay;
+}
+
+// The address is only good while the supervisor lives, and is given to another afterwards: so every command names the
+// job and the attempt that it means.
+Status SendCommand(const RunRecord& record, std::string_view command, RecordWriter fields = {},
+                   std::span<const int> fds = {}) {
+  fields.Add("command", command);
+  fields.Add("job", ToString(record.job));
+  fields.Add("attempt", record.attempt);
+  fields.Add("secret", record.secret);
+  if (RootRelay() && record.commander < 0 && !record.control.empty()) return RootRelay()(record, fields.text(), fds);
+  return SendCommandText(record, fields.text(), fds);
+}
+
+}  // namespace
+
+void RelayRootCommands(CommandRelay send) { RootRelay() = std::move(send); }
+
+Status SendCommandText(const RunRecord& record, std::string_view text, std::span<const int> fds) {
+  const std::string job = ToString(record.job);
+  const auto address = MakeAddress(record.control);
+  if (!address) return Unreachable("the supervisor of job " + job + " has no address");
+  const Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket.is_open()) return Internal(std::string("cannot open a socket: ") + std::strerror(errno));
+  if (SendTo(socket.get(), *address, text, fds, MSG_DONTWAIT) >= 0) return {};
+  if (errno == EAGAIN)
+    return LimitExceeded("the supervisor of job " + job + " has too many commands to read; try again");
+  if (errno == ECONNREFUSED || errno == ENOENT) return Unreachable("the supervisor of job " + job + " is gone");
+  return Internal("cannot reach the supervisor of job " + job + ": " + std::strerror(errno));
+}
+
+namespace {
+
+void AddWindow(WindowSize window, RecordWriter& fields) {
+  fields.Add("rows", window.rows);
+  fields.Add("columns", window.columns);
+}
+
+Status EnableCredentials(int socket) {
+  const int on = 1;
+  if (::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0) return {};
+  return Internal(std::string("cannot see who sends: ") + std::strerror(errno));
+}
+
+}  // namespace
+
+Result<int> BindReportSocket(const std::string& run_directory) {
+  const auto failed = [&](std::string_view what) {
+    return Internal("cannot " + std::string(what) + " '" + run_directory + "/reports': " + std::strerror(errno));
+  };
+  // A socket's path holds 107 characters, a directory's more: so through a descriptor of the directory.
+  const Descriptor directory(::open(run_directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.is_open()) return failed("open the folder of");
+  const auto address = MakeAddress("/proc/self/fd/" + std::to_string(directory.get()) + "/reports");
+  Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.is_open()) return failed("open a socket for");
+  DIVVY_CHECK(EnableCredentials(socket.get()));
+  ::unlinkat(directory.get(), "reports", 0);
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address->name), address->size) != 0) {
+    return failed("listen at");
+  }
+  if (::fchmodat(directory.get(), "reports", 0600, 0) != 0) return failed("protect");
+  return socket.Release();
+}
+
+std::optional<SupervisorReport> ReceiveReport(int report_socket) {
+  while (auto datagram = Receive(report_socket)) {
+    if (datagram->sender != 0 && datagram->sender != ::geteuid()) continue;
+    const RecordFields fields(datagram->text);
+    const std::string_view kind = fields.Text("report");
+    SupervisorReport report;
+    if (kind == "prepared") report.kind = SupervisorReport::Kind::kPrepared;
+    else if (kind == "delayed") report.kind = SupervisorReport::Kind::kDelayed;
+    else if (kind == "started") report.kind = SupervisorReport::Kind::kStarted;
+    else if (kind == "exited") report.kind = SupervisorReport::Kind::kExited;
+    else if (kind == "detached") report.kind = SupervisorReport::Kind::kDetached;
+    else continue;
+    report.record = ReadRecordFields(fields);
+    report.record.is_supervisor_alive = true;
+    report.attachment = static_cast<std::uint64_t>(fields.Number("attachment"));
+    return report;
+  }
+  return std::nullopt;
+}
+
+Status SendStop(const RunRecord& record, int signal, Duration grace) {
+  RecordWriter fields;
+  fields.Add("signal", signal);
+  fields.Add("grace", grace.count());
+  return SendCommand(record, "stop", fields);
+}
+
+Status SendSignal(const RunRecord& record, int signal, SignalReach reach) {
+  RecordWriter fields;
+  fields.Add("signal", signal);
+  fields.Add("first_process", reach == SignalReach::kFirstProcess ? 1 : 0);
+  fields.Add("others", reach == SignalReach::kOthers ? 1 : 0);
+  return SendCommand(record, "signal", fields);
+}
+
+Status SendPause(const RunRecord& record) { return SendCommand(record, "pause"); }
+Status SendContinue(const RunRecord& record) { return SendCommand(record, "continue"); }
+Status SendGo(const RunRecord& record) { return SendCommand(record, "go"); }
+Status SendPing(const RunRecord& record) { return SendCommand(record, "ping"); }
+
+Status SendStepCall(const RunRecord& record, int socket, bool stops_only) {
+  RecordWriter fields;
+  fields.Add("stops_only", stops_only ? 1 : 0);
+  const std::array<int, 1> fds = {socket};
+  return SendCommand(record, "step-call", fields, fds);
+}
+
+Status SendTimeLimit(const RunRecord& record, Duration limit) {
+  RecordWriter fields;
+  fields.Add("limit", limit.count());
+  return SendCommand(record, "time-limit", fields);
+}
+
+Status SendAttach(const RunRecord& record, std::uint64_t attachment, int in, int out, WindowSize window) {
+  RecordWriter fields;
+  fields.Add("attachment", static_cast<std::int64_t>(attachment));
+  AddWindow(window, fields);
+  const std::array<int, 2> fds = {in, out};
+  return SendCommand(record, "attach", fields, fds);
+}
+
+Status SendResize(const RunRecord& record, WindowSize window) {
+  RecordWriter fields;
+  AddWindow(window, fields);
+  return SendCommand(record, "resize", fields);
+}
+
+std::string DrawControlSecret() {
+  // The system call, because the library's generator would be set up for this alone.
+  std::array<unsigned char, 32> bytes = {};
+  while (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+  }
+  std::string secret;
+  for (const unsigned char byte : bytes) {
+    for (const int digit : {byte >> 4, byte & 15}) secret.push_back("0123456789abcdef"[digit]);
+  }
+  return secret;
+}
+
+bool IsCommandFor(const RecordFields& command, const RunRecord& record) {
+  return command.Number("job") == static_cast<std::int64_t>(record.job.value()) &&
+         command.Number("attempt") == record.attempt && !record.secret.empty() &&
+         IsSameSecret(command.Text("secret"), record.secret);
+}
+
+Result<std::pair<Descriptor, std::string>> OpenControlSocket() {
+  const auto failed = [] { return Internal(std::string("cannot open a control socket: ") + std::strerror(errno)); };
+  Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket.is_open()) return failed();
+  DIVVY_CHECK(EnableCredentials(socket.get()));
+  // A bind without a name makes the kernel choose one: a zero byte and five hexadecimal digits.
+  sockaddr_un name = {};
+  name.sun_family = AF_UNIX;
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&name), sizeof(sa_family_t)) != 0) return failed();
+  socklen_t size = sizeof name;
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&name), &size) != 0) return failed();
+  std::string address(name.sun_path, size - offsetof(sockaddr_un, sun_path));
+  address.front() = '@';
+  return std::pair(std::move(socket), std::move(address));
+}
+
+std::optional<SupervisorCommand> ReceiveCommand(int control_socket, uid_t uid) {
+  auto datagram = Receive(control_socket);
+  if (!datagram || (datagram->sender != 0 && datagram->sender != uid)) return std::nullopt;
+  return SupervisorCommand{.text = std::move(datagram->text), .descriptors = std::move(datagram->descriptors)};
+}
+
+bool SendReport(int control_socket, const std::string& address, std::string_view text, WhenFull when_full) {
+  const auto to = MakeAddress(address);
+  if (!to) return true;
+  while (SendTo(control_socket, *to, text, {}, when_full == WhenFull::kReturn ? MSG_DONTWAIT : 0) < 0) {
+    if (errno == EAGAIN && when_full == WhenFull::kReturn) return false;
+    if (errno != EINTR && errno != EAGAIN && errno != ENOBUFS) return true;
+  }
+  return true;
+}
+
+}  // namespace divvy

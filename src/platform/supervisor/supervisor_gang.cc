@@ -1,0 +1,74 @@
+// A supervisor's part of a gang: until all machines are ready it waits with its job, and counts no time.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "platform/records/step_list_file.h"
+#include "platform/supervisor/supervisor_life.h"
+#include "platform/supervisor/supervisor_seat.h"
+
+namespace divvy {
+namespace {
+
+// Where nothing tells when the seat is ready.
+constexpr Duration kLookPause = std::chrono::milliseconds(5);
+
+}  // namespace
+
+std::string Supervisor::StepsPath() const {
+  return StepListPath(station_.setup.run_directory, record_.uid, record_.job.value());
+}
+
+// What the job's first process reads its key from: it is on no command line, and in no environment. An empty one is
+// told by whoever reads it. It closes it when it is ready.
+Descriptor Supervisor::OfferKey() {
+  std::array<int, 2> ends = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return {};
+  seat_.Reset(ends[1]);
+  // A socket takes more than that at once.
+  static_cast<void>(!::send(seat_.get(), request_.gang.key.data(), request_.gang.key.size(), MSG_NOSIGNAL));
+  ::shutdown(seat_.get(), SHUT_WR);
+  return Descriptor(ends[0]);
+}
+
+void Supervisor::HearSeat() {
+  seat_.Reset();
+  LookAtSeat();
+}
+
+void Supervisor::LookAtSeat() {
+  watch_.look_at = kNeverDue;
+  const auto said = ReadSeatReport(StepsPath());
+  if (!said) {
+    watch_.look_at = DueAfter(MonotonicNow(), kLookPause);
+  } else if (said->port != 0 && record_.port == 0) {
+    record_.port = said->port;
+    RecordWriter line;
+    line.Add("port", record_.port);
+    static_cast<void>(!::write(record_file_.get(), line.text().data(), line.text().size()));
+    ReportState();
+  }  // A failure ends it, and is told with its end.
+}
+
+void Supervisor::Go() {
+  if (!watch_.awaits_go) return ReportState();
+  if (watch_.is_stopping) return;
+  record_.has_gone = true;
+  record_.started = WallNow();
+  // First the record, then the word: so nothing of the user's runs that the record does not say.
+  RecordWriter lines;
+  AddProcess(record_, lines);
+  static_cast<void>(!::write(record_file_.get(), lines.text().data(), lines.text().size()));
+  LetGo();
+  ReportState();
+}
+
+void Supervisor::LetGo() {
+  SayGo(StepsPath());
+  watch_.counts_from = record_.started;
+  watch_.awaits_go = false;
+  SetTimeLimit(watch_.time_limit);
+}
+
+}  // namespace divvy

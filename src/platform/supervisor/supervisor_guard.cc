@@ -1,0 +1,149 @@
+// A supervisor and its guard. The guard is the supervisor's parent and does nothing but wait for its end: it reads no
+// words, has no socket and no file open, and stays with the job even when everything else of divvy is killed. Where the
+// supervisor is killed the kernel gives the job's processes to the guard, the nearest subreaper above them, and the
+// guard goes on as their supervisor.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "platform/os/process_tree.h"
+#include "platform/supervisor/launch_message.h"
+#include "platform/supervisor/supervisor_life.h"
+
+namespace divvy {
+namespace {
+
+void IgnoreWake(int) {}
+
+void OpenControl(Station& station) {
+  station.self = IdentifyProcess(::getpid());
+  auto control = OpenControlSocket();
+  // Out of descriptors or memory: the launcher sees an idle supervisor go and tries another; a guard has a job already.
+  if (!control && station.channel >= 0) ::_exit(1);
+  while (!control) {
+    ::poll(nullptr, 0, 100);
+    control = OpenControlSocket();
+  }
+  station.control = std::move(control->first);
+  station.address = std::move(control->second);
+}
+
+[[noreturn]] void Guard(pid_t child, Station& station) {
+  ::prctl(PR_SET_NAME, "job-guard");
+  // Else the launcher would not see the supervisor's end.
+  ::close(std::exchange(station.channel, -1));
+  const ProcessIdentity supervisor = IdentifyProcess(child);
+  siginfo_t end = {};
+  while (::waitid(P_PID, static_cast<id_t>(child), &end, WEXITED) != 0 && errno == EINTR) {
+  }
+  if (station.watch->job == 0) ::_exit(0);
+  OpenControl(station);
+  LaunchRequest request;
+  request.job = JobId(station.watch->job);
+  request.attempt = station.watch->attempt;
+  Supervisor(std::move(request), station).TakeOver(supervisor);
+  ::_exit(0);
+}
+
+}  // namespace
+
+bool Supervisor::FindRecord(const ProcessIdentity& supervisor) {
+  watch_.NoteFirst();
+  while (true) {
+    // First the children, then the record: a process is named there before it can end.
+    bool has_children = true;
+    const bool has_reaped = watch_.ReapOne(has_children);
+    auto record = ReadRunRecord(".", request_.job);
+    if (record && record->attempt == request_.attempt && record->supervisor == supervisor &&
+        (record->process.pid != 0 || record->exit)) {
+      record_ = *std::move(record);
+      return true;
+    }
+    if (!has_children) return false;  // Nothing was started: whoever launches it next finds the record void.
+    if (!has_reaped) ::poll(nullptr, 0, 1);
+  }
+}
+
+void Supervisor::TakeOver(const ProcessIdentity& supervisor) {
+  if (!FindRecord(supervisor)) return;
+  record_file_.Reset(::open(ToString(record_.job).c_str(), O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW));
+  if (record_.exit) {  // The supervisor may not have come to say it.
+    Report("exited");
+    return FlushReports(WhenFull::kWait);
+  }
+  // The process holds the lock until it becomes the program.
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  while (record_file_.is_open() && ::fcntl(record_file_.get(), F_OFD_SETLKW, &lock) != 0 && errno == EINTR) {
+  }
+  if (!watch_.has_first_ended) watch_.first_process = static_cast<pid_t>(record_.process.pid);
+  watch_.NoteFirst();
+  if (watch_.first_process != 0 && !IsChild(watch_.first_process)) {
+    // It failed before it was the program, and the supervisor that knew why is gone: it may be tried again.
+    static_cast<void>(!::ftruncate(record_file_.get(), 0));
+    return;
+  }
+  record_.supervisor = station_.self;
+  record_.guard = {};
+  record_.control = station_.address;
+  record_.commander = station_.setup.daemon_uid;
+  RecordWriter lines;
+  AddWatch(record_, lines);
+  static_cast<void>(!::write(record_file_.get(), lines.text().data(), lines.text().size()));
+  if (!record_.cgroup.empty()) cgroup_ = JobCgroup::Open(record_.cgroup);
+  if (record_.has_gone && watch_.awaits_go) LetGo();
+  // The supervisor may have been waiting to hear of it.
+  if (watch_.awaits_go && record_.port == 0) watch_.look_at = MonotonicNow();
+  if (!watch_.awaits_go) {
+    if (watch_.counts_from == kNoTime) watch_.counts_from = record_.started;
+    if (watch_.limit_at == kNeverDue) SetTimeLimit(watch_.time_limit);
+  }
+  if (record_.lease.is_set()) watch_.lease_look_at = MonotonicNow();
+  Watch();
+  Finish();
+}
+
+void RunSupervisor(int channel, SupervisorSetup setup) {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ::setpgid(0, 0);  // What is sent to the launcher's group is not for us.
+  // Handled, so that ppoll() wakes up; all signals stay blocked outside it.
+  struct sigaction action = {};
+  action.sa_handler = IgnoreWake;
+  action.sa_flags = SA_NOCLDSTOP;
+  ::sigaction(SIGCHLD, &action, nullptr);
+
+  Station station = {.setup = std::move(setup), .channel = channel, .watch = MakeSharedWatch()};
+  if (station.watch == nullptr) ::_exit(1);
+  const ProcessIdentity guard = IdentifyProcess(::getpid());
+  const pid_t child = ::fork();
+  if (child > 0) Guard(child, station);
+  if (child == 0) {
+    station.guard = guard;
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    ::setpgid(0, 0);
+  }  // Else there is no room for a guard, and the job is worth more than its safety.
+  OpenControl(station);
+  LaunchFrameReader reader(channel);
+  while (true) {
+    auto frame = reader.Next();
+    if (!frame && !reader.ReadMore()) ::_exit(0);
+    if (!frame) continue;
+    auto request = DecodeLaunch(frame->body(), frame->streams);
+    if (!request) ::_exit(1);  // The launcher tells the daemon that nobody has it.
+    const LaunchFrameHeader header = frame->header();
+    // The launcher has looked at the header, and at nothing else.
+    if (request->uid != header.uid || request->gid != header.gid) ::_exit(1);
+    for (Descriptor& stream : frame->streams) stream.Release();  // The request's now.
+    Wipe(frame->bytes);
+    Supervisor(*std::move(request), station).Run();
+    if (station.guard.pid != 0 && ::getppid() != station.guard.pid) ::_exit(0);
+    ::prctl(PR_SET_NAME, "divvy-idle");
+  }
+}
+
+}  // namespace divvy

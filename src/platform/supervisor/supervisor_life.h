@@ -1,0 +1,132 @@
+// One job's life in the hands of its supervisor, or of the guard that took over from it. docs/supervisor.md tells it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/lease_note.h"
+#include "platform/isolation/job_cgroup.h"
+#include "platform/isolation/job_mounts.h"
+#include "platform/supervisor/launch.h"
+#include "platform/supervisor/pty.h"
+#include "platform/supervisor/run_record.h"
+#include "platform/supervisor/supervisor.h"
+#include "platform/supervisor/supervisor_control.h"
+#include "platform/supervisor/supervisor_held.h"
+#include "platform/supervisor/supervisor_watch.h"
+#include "platform/users/open_as.h"
+#include "platform/users/user_identity.h"
+
+namespace divvy {
+
+// What a supervisor keeps from one job to the next.
+struct Station {
+  SupervisorSetup setup;
+  int channel = -1;  // -1 in a guard.
+  SupervisorWatch* watch = nullptr;
+  ProcessIdentity guard;  // pid 0: none.
+  ProcessIdentity self;
+  Descriptor control;
+  std::string address;  // Of `control`.
+  UserGroups groups;
+};
+
+class Supervisor {
+ public:
+  Supervisor(LaunchRequest request, Station& station)
+      : request_(std::move(request)),
+        station_(station),
+        watch_(*station.watch),
+        changes_user_(::geteuid() == 0 && request_.uid > 0) {
+    // Whatever becomes of the job: who waits for their end is not kept waiting.
+    for (std::size_t i = 0; i < streams_.size(); ++i) streams_[i].Reset(request_.streams[i]);
+    for (std::size_t i = 0; i < read_ends_.size(); ++i) read_ends_[i].Reset(request_.held[i]);
+  }
+
+  /// Returns when the job is over and reported.
+  void Run();
+  /// The same in a guard, for a job whose supervisor has been killed: its processes are our children now.
+  void TakeOver(const ProcessIdentity& supervisor);
+
+ private:
+  // Before the start. Those that return false have set exit_.failure.
+  bool Fail(std::string text, int code = 126);
+  /// As whom files are made.
+  FileOwner Owner() const;
+  /// Waits up to kDirectoryPatience for the directories of the job's files, and takes commands meanwhile.
+  bool AwaitDirectories();
+  bool PrepareFiles(Descriptor& log);
+  bool OpenTerminal(Descriptor log);
+  Status CheckReadStream(int fd, const char* name) const;
+  Status CheckTerminalStreams(int in, int out) const;
+  bool Isolate(MountPlan& mounts);
+  bool Start();
+  void PassStreams();
+
+  // Of a part of a gang (supervisor_seat.h).
+  bool is_part() const { return record_.is_part; }
+  std::string StepsPath() const;
+  Descriptor OfferKey();
+  void HearSeat();
+  void LookAtSeat();
+  void Go();
+  /// Says to the seat that it may go, and counts from now.
+  void LetGo();
+
+  // Of the machine's lease (supervisor_lease.cc). `now`: BootNow().
+  bool HasLeaseEnded(Duration now);
+  Result<LeaseNote> ReadLease() const;
+  void LookAtLease();
+  void CutOff(Duration now);
+
+  // In a guard.
+  bool is_guard() const { return station_.channel < 0; }
+  bool FindRecord(const ProcessIdentity& supervisor);
+
+  // While it runs.
+  void Watch();
+  bool Reap();
+  Duration NextDue() const;
+  void OnTimers(Duration now);
+  void OnCommand(SupervisorCommand& command);
+  void BeginStop(int signal, Duration grace);
+  void SetTimeLimit(Duration limit);
+  void Attach(std::uint64_t attachment, std::vector<Descriptor>& descriptors);
+  void HoldOutputs();
+  void CallStep(int socket, bool stops_only);
+  void Report(std::string_view kind, std::uint64_t attachment = 0);
+  void ReportState();
+  void FlushReports(WhenFull when_full);
+
+  void Finish();
+  void WriteAbout();
+  void WriteExit();
+  void SayIdle();
+
+  LaunchRequest request_;
+  std::array<Descriptor, 3> streams_;    // request_.streams, until the job has them.
+  std::array<Descriptor, 3> read_ends_;  // request_.held, until `held_` has them.
+  Station& station_;
+  SupervisorWatch& watch_;
+  bool changes_user_;
+  std::vector<gid_t> groups_;  // The user's, when the job changes user.
+
+  Descriptor record_file_;
+  RunRecord record_;
+  std::optional<JobCgroup> cgroup_;
+  std::optional<Pty> pty_;
+  Descriptor seat_;  // Closed by the seat at the other end when it has said what there is to say; open while we wait.
+  HeldOutputs held_;
+  JobNamespaces namespaces_;          // Those that the job's first process was started in.
+  std::vector<std::string> reports_;  // Not yet taken by the daemon's mailbox.
+
+  Exit exit_;  // What is not in `watch_`: a failure.
+};
+
+}  // namespace divvy

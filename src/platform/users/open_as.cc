@@ -1,0 +1,99 @@
+#include "platform/users/open_as.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+namespace divvy {
+namespace {
+
+constexpr std::size_t kStackSize = std::size_t{64} << 10;
+constexpr long kConfigfsMagic = 0x62656570;  // Not in linux/magic.h.
+constexpr std::array<long, 13> kKernelFileSystems = {
+    PROC_SUPER_MAGIC, SYSFS_MAGIC,      CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC,
+    TRACEFS_MAGIC,    SECURITYFS_MAGIC, SELINUX_MAGIC,      SMACK_MAGIC,         EFIVARFS_MAGIC,
+    BINFMTFS_MAGIC,   NSFS_MAGIC,       kConfigfsMagic};
+
+struct Errand {
+  const FileOwner& owner;
+  const std::function<void()>& work;
+  bool is_done = false;
+};
+
+// The raw calls change this process alone; the library's would tell the other threads, whose memory this is.
+//
+// The real and the saved user stay ours. The kernel looks at neither when it opens a file, but a process with either of
+// them could be sent signals by the user: SIGSTOP would hold up the caller, who waits, for ever.
+bool BecomeOwner(const FileOwner& owner) {
+  __user_cap_header_struct self = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  const std::array<__user_cap_data_struct, 2> none = {};
+  const auto kept = static_cast<uid_t>(-1);
+  return ::syscall(SYS_setgroups, owner.groups->size(), owner.groups->data()) == 0 &&
+         ::syscall(SYS_setresgid, owner.gid, owner.gid, owner.gid) == 0 &&
+         ::syscall(SYS_setresuid, kept, owner.uid, kept) == 0 &&
+         (owner.uid == 0 || ::syscall(SYS_capset, &self, none.data()) == 0);
+}
+
+int RunErrand(void* argument) {
+  Errand& errand = *static_cast<Errand*>(argument);
+  if (BecomeOwner(errand.owner)) {
+    errand.work();
+    errand.is_done = true;
+  }
+  ::_exit(0);
+}
+
+}  // namespace
+
+bool RunAs(const FileOwner& owner, const std::function<void()>& work) {
+  if (!owner.is_set()) {
+    work();
+    return true;
+  }
+  Errand errand = {.owner = owner, .work = work};
+  alignas(16) std::array<char, kStackSize> stack;
+  // A handler that ran in the child would work on our memory a second time.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  // As vfork: this thread waits until the child has ended. No signal comes of its end, and only we wait for it.
+  const int pid = ::clone(RunErrand, stack.data() + stack.size(), CLONE_VM | CLONE_VFORK | CLONE_FILES, &errand);
+  const int error = errno;
+  while (pid > 0 && ::waitpid(pid, nullptr, __WCLONE) < 0 && errno == EINTR) {
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = errand.is_done ? error : EPERM;
+  return errand.is_done;
+}
+
+Descriptor OpenAs(const FileOwner& owner, const std::string& path, int flags) {
+  flags |= O_NOCTTY | O_NONBLOCK;
+  if (!owner.is_set()) return Descriptor(::open(path.c_str(), flags, 0666));
+  open_how how = {};
+  how.flags = static_cast<unsigned>(flags);
+  how.mode = (flags & O_CREAT) != 0 ? 0666 : 0;
+  how.resolve = RESOLVE_NO_MAGICLINKS;
+  Descriptor file;
+  RunAs(owner, [&] { file.Reset(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how))); });
+  if (!file.is_open() || !IsKernelFile(file.get())) return file;
+  errno = EACCES;
+  return Descriptor();
+}
+
+bool IsKernelFile(int fd) {
+  struct statfs about = {};
+  return ::fstatfs(fd, &about) == 0 && std::ranges::find(kKernelFileSystems, about.f_type) != kKernelFileSystems.end();
+}
+
+}  // namespace divvy

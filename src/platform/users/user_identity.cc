@@ -1,0 +1,75 @@
+#include "platform/users/user_identity.h"
+
+#include <grp.h>
+#include <pwd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <string>
+
+namespace divvy {
+namespace {
+
+// Long enough that a burst of jobs asks once, short enough that a new group membership is soon seen.
+constexpr std::chrono::seconds kKeep{60};
+
+// How much room the entry of a large group may take: some have tens of thousands of members.
+constexpr std::size_t kGroupEntryMost = 16u << 20;
+
+struct KnownUser {
+  std::string name;
+  gid_t gid = 0;  // Of the user's own group.
+};
+
+std::optional<KnownUser> FindUser(uid_t uid) {
+  passwd entry = {};
+  passwd* found = nullptr;
+  std::string buffer(16384, '\0');
+  ::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found);
+  if (found == nullptr) return std::nullopt;
+  return KnownUser{entry.pw_name, entry.pw_gid};
+}
+
+std::vector<gid_t> ReadGroups(uid_t uid, gid_t gid) {
+  const auto user = FindUser(uid);
+  if (!user) return {gid};
+  int count = 64;
+  std::vector<gid_t> groups(static_cast<std::size_t>(count));
+  if (::getgrouplist(user->name.c_str(), gid, groups.data(), &count) < 0) {
+    groups.resize(static_cast<std::size_t>(count));
+    if (::getgrouplist(user->name.c_str(), gid, groups.data(), &count) < 0) return {gid};
+  }
+  groups.resize(static_cast<std::size_t>(count));
+  return groups;
+}
+
+std::optional<gid_t> FindGroup(const std::string& name) {
+  for (std::size_t size = 16384; size <= kGroupEntryMost; size *= 4) {
+    group entry = {};
+    group* found = nullptr;
+    std::string buffer(size, '\0');
+    const int error = ::getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
+    if (found != nullptr) return entry.gr_gid;
+    if (error != ERANGE) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool IsInGroup(uid_t uid, gid_t gid, const std::string& group) {
+  const auto wanted = FindGroup(group);
+  if (!wanted) return false;
+  const auto user = FindUser(uid);
+  return std::ranges::count(ReadGroups(uid, user ? user->gid : gid), *wanted) > 0;
+}
+
+const std::vector<gid_t>& UserGroups::Of(uid_t uid, gid_t gid) {
+  const auto now = std::chrono::steady_clock::now();
+  auto [entry, is_new] = entries_.try_emplace({uid, gid});
+  if (is_new || now - entry->second.read_at > kKeep) entry->second = {ReadGroups(uid, gid), now};
+  return entry->second.groups;
+}
+
+}  // namespace divvy

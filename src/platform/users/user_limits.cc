@@ -1,0 +1,150 @@
+#include "platform/users/user_limits.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "base/text.h"
+#include "platform/users/user_identity.h"
+
+namespace divvy {
+namespace {
+
+constexpr Duration kKept = std::chrono::seconds(30);
+
+/// Items that setrlimit knows, and what one of their units in the file is.
+constexpr std::array<std::pair<std::string_view, std::int64_t>, 9> kItems = {{{"nofile", 1},
+                                                                              {"nproc", 1},
+                                                                              {"memlock", 1024},
+                                                                              {"stack", 1024},
+                                                                              {"core", 1024},
+                                                                              {"fsize", 1024},
+                                                                              {"as", 1024},
+                                                                              {"cpu", 60},
+                                                                              {"data", 1024}}};
+
+std::optional<std::int64_t> ValueOf(std::string_view text, std::int64_t unit) {
+  if (text == "unlimited" || text == "infinity" || text == "-1") return -1;
+  const auto number = ParseInteger(text);
+  if (!number || *number < 0 || *number > INT64_MAX / unit) return std::nullopt;
+  return *number * unit;
+}
+
+/// "1000:2000", "1000:", ":2000", ":1000" (that one alone), of a number.
+bool IsInRange(std::string_view range, std::int64_t number) {
+  const auto colon = range.find(':');
+  if (colon == std::string_view::npos) return false;
+  const std::string_view low = range.substr(0, colon), high = range.substr(colon + 1);
+  const auto from = ParseInteger(low), to = ParseInteger(high);
+  if (low.empty()) return to && number == *to;
+  if (!from || number < *from) return false;
+  return high.empty() || (to && number <= *to);
+}
+
+enum class Closeness { kNone, kEverybody, kGroup, kUser };
+
+Closeness HowClose(const std::string& domain, const User& user,
+                   const std::function<bool(const std::string& group)>& is_in_group) {
+  if (domain == user.name) return Closeness::kUser;
+  if (user.uid == 0) return Closeness::kNone;
+  if (domain == "*") return Closeness::kEverybody;
+  if (IsInRange(domain, user.uid)) return Closeness::kUser;
+  if (!domain.starts_with('@')) return Closeness::kNone;
+  const std::string group = domain.substr(1);
+  if (group.find(':') != std::string::npos) return IsInRange(group, user.gid) ? Closeness::kGroup : Closeness::kNone;
+  return is_in_group(group) ? Closeness::kGroup : Closeness::kNone;
+}
+
+// The limits of process 1 are read as text, because the call for another process's limits takes root's rights.
+void AddLimitsOfLogins(LimitTable& table) {
+  std::ifstream limits("/proc/1/limits");
+  for (std::string line; std::getline(limits, line);) {
+    for (const auto& [item, title] :
+         {std::pair("memlock", "Max locked memory"), std::pair("nofile", "Max open files")}) {
+      if (!line.starts_with(title) || table[item].hard) continue;
+      const auto words = SplitWords(std::string_view(line).substr(std::strlen(title)));
+      if (words.size() < 2) continue;
+      const auto hard = ParseInteger(words[1]);
+      if (hard || words[1] == "unlimited") table[item].hard = hard.value_or(-1);
+    }
+  }
+}
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+std::vector<LimitRule> ParseLimitRules(std::string_view text) {
+  std::vector<LimitRule> rules;
+  for (std::string_view line : Split(text, '\n')) {
+    line = line.substr(0, line.find('#'));
+    const auto words = SplitWords(line);
+    if (words.size() != 4) continue;
+    if (words[1] != "soft" && words[1] != "hard" && words[1] != "-") continue;
+    const auto item = std::ranges::find(kItems, words[2], &std::pair<std::string_view, std::int64_t>::first);
+    if (item == kItems.end()) continue;
+    const auto value = ValueOf(words[3], item->second);
+    if (value) rules.push_back({std::string(words[0]), std::string(words[1]), std::string(words[2]), *value});
+  }
+  return rules;
+}
+
+LimitTable LimitsOf(const std::vector<LimitRule>& rules, const User& user,
+                    const std::function<bool(const std::string& group)>& is_in_group) {
+  LimitTable table;
+  std::map<std::string, std::pair<Closeness, Closeness>> closest;  // Of the soft and the hard limit so far.
+  std::map<std::string, Closeness> known;
+  for (const LimitRule& rule : rules) {
+    auto at = known.find(rule.domain);
+    if (at == known.end()) at = known.emplace(rule.domain, HowClose(rule.domain, user, is_in_group)).first;
+    if (at->second == Closeness::kNone) continue;
+    auto& [soft, hard] = closest[rule.item];
+    LimitPair& pair = table[rule.item];
+    if (rule.type != "hard" && at->second >= soft) soft = at->second, pair.soft = rule.value;
+    if (rule.type != "soft" && at->second >= hard) hard = at->second, pair.hard = rule.value;
+  }
+  return table;
+}
+
+std::map<std::string, std::int64_t> UnderRules(std::map<std::string, std::int64_t> limits, const LimitTable& rules) {
+  // Hard limits are set with root's rights, so they are never the submitter's to say.
+  std::erase_if(limits, [](const auto& limit) { return limit.first.ends_with(".hard"); });
+  for (const auto& [item, pair] : rules) {
+    if (pair.soft) limits.try_emplace(item, *pair.soft);
+    if (!pair.hard) continue;
+    limits[item + ".hard"] = *pair.hard;
+    const auto soft = limits.try_emplace(item, *pair.hard).first;
+    const bool is_above = soft->second < 0 || soft->second > *pair.hard;
+    if (*pair.hard >= 0 && is_above) soft->second = *pair.hard;
+  }
+  return limits;
+}
+
+const LimitTable& UserLimits::Of(const User& user, Time now) {
+  Entry& entry = entries_[user.uid];
+  if (entry.read_at != kNoTime && now - entry.read_at < kKept) return entry.table;
+  std::vector<std::string> paths;
+  std::error_code none;
+  // A folder that cannot be read to its end says what it could; a range-for would throw.
+  for (std::filesystem::directory_iterator at(folder_, none), end; !none && at != end; at.increment(none)) {
+    if (at->path().extension() == ".conf") paths.push_back(at->path().string());
+  }
+  std::ranges::sort(paths);
+  std::string text = ReadAll(file_);
+  for (const std::string& path : paths) text += "\n" + ReadAll(path);
+  entry.table = LimitsOf(ParseLimitRules(text), user, [&user](const std::string& group) {
+    return IsInGroup(static_cast<uid_t>(user.uid), static_cast<gid_t>(user.gid), group);
+  });
+  if (user.uid != 0) AddLimitsOfLogins(entry.table);
+  entry.read_at = now;
+  return entry.table;
+}
+
+}  // namespace divvy

@@ -1,0 +1,75 @@
+#include "simulate/chaos/chaos.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "simulate/chaos/chaos_world.h"
+
+namespace divvy::simulate {
+namespace {
+
+volatile std::sig_atomic_t is_running = 0;
+char note[128];
+
+// A broken assertion aborts; this says which world it was.
+void SayWorld(int) {
+  if (is_running != 0) static_cast<void>(!::write(STDERR_FILENO, note, std::strlen(note)));
+}
+
+class AbortNote {
+ public:
+  AbortNote() : before_(std::signal(SIGABRT, SayWorld)) { is_running = 1; }
+  ~AbortNote() {
+    is_running = 0;
+    std::signal(SIGABRT, before_);
+  }
+  AbortNote(const AbortNote&) = delete;
+  AbortNote& operator=(const AbortNote&) = delete;
+  static void SetWorld(std::uint64_t seed) {
+    std::snprintf(note, sizeof note, "in the world of seed %llu: divvy simulate --chaos %llu --worlds 1\n",
+                  static_cast<unsigned long long>(seed), static_cast<unsigned long long>(seed));
+  }
+
+ private:
+  void (*before_)(int);
+};
+
+}  // namespace
+
+ChaosResult RunChaos(const ChaosOptions& options) {
+  ChaosResult result;
+  const AbortNote abort_note;
+  for (std::uint64_t i = 0; result.figures.steps < options.steps && (options.worlds == 0 || i < options.worlds); ++i) {
+    const std::uint64_t seed = options.seed + i;
+    AbortNote::SetWorld(seed);
+    ChaosWorld world(seed, options, result.figures);
+    const bool holds = world.Run();
+    ++result.figures.worlds;
+    if (options.traces) result.events = world.trace().Text();
+    if (options.on_world_done) options.on_world_done(result.figures.steps);
+    if (holds) continue;
+    result.failure = ChaosFailure{seed, world.trace().step, world.trace().broken(), world.trace().Text()};
+    break;
+  }
+  return result;
+}
+
+std::string ToText(const ChaosFigures& figures) {
+  const auto count = [](std::uint64_t number, const char* what) { return ", " + std::to_string(number) + " " + what; };
+  return std::to_string(figures.steps) + " steps in " + std::to_string(figures.worlds) +
+         " worlds: " + std::to_string(figures.jobs) + " jobs" + count(figures.launches, "launches") +
+         count(figures.commits, "commits") + count(figures.checks, "full checks") + "; " +
+         std::to_string(figures.crashes) + " crashes (" + std::to_string(figures.crashes_in_commit) + " in a commit, " +
+         std::to_string(figures.crashes_midway) + " behind one)" + count(figures.reboots, "reboots") +
+         count(figures.supervisor_kills, "supervisors killed") + count(figures.guard_kills, "guards killed") +
+         count(figures.process_kills, "processes killed") + count(figures.launcher_kills, "launchers killed") +
+         count(figures.lost_messages, "messages lost") + count(figures.doubled_messages, "doubled") +
+         count(figures.late_messages, "overtaken") + count(figures.full_disks, "full disks") +
+         count(figures.clock_jumps, "clock jumps") + count(figures.gpu_faults, "GPU faults") +
+         count(figures.foreign_processes, "foreign processes");
+}
+
+}  // namespace divvy::simulate

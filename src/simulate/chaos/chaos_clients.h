@@ -1,0 +1,55 @@
+// The people of a chaos run: they submit, cancel, hold, change and limit at random, and believe what they are told.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "simulate/chaos/chaos_daemon.h"
+
+namespace divvy::simulate {
+
+class ChaosClients {
+ public:
+  /// They keep the queue at about `jobs` live records.
+  ChaosClients(const ChaosParts& parts, std::size_t jobs) : parts_(parts), jobs_(jobs) {}
+
+  /// One command.
+  void Act(ChaosDaemon& daemon);
+  /// What keeps jobs from ending is taken away: holds, pauses, limits, restrictions, waits without hope.
+  void LetEverythingEnd(ChaosDaemon& daemon);
+
+ private:
+  void Submit(ChaosDaemon& daemon);
+  JobSpec DrawSpec(Time now);
+  Dependency DrawDependency();
+  void Change(ChaosDaemon& daemon, JobId id);
+  void ChangeCommand(ChaosDaemon& daemon, JobId id);
+  void Steer(ChaosDaemon& daemon, JobId id);
+  void Cancel(ChaosDaemon& daemon, JobId id, const Caller& caller);
+  void SetHeld(ChaosDaemon& daemon, JobId id, bool is_held, const Caller& caller);
+  void SetGroupLimit(ChaosDaemon& daemon, std::uint64_t group, int limit);
+  void Restrict(ChaosDaemon& daemon, std::optional<GpuSet> allowed);
+  JobId DrawJob(const Controller& controller);
+  JobId DrawActive(const Controller& controller);
+  Caller DrawCaller();
+  bool Happens(std::uint64_t percent) { return parts_.random.Below(100) < percent; }
+  int Draw(std::uint64_t below) { return static_cast<int>(parts_.random.Below(below)); }
+  static Caller Admin();
+  /// The job, or the element of an array that has no record of its own yet.
+  static std::optional<JobRecord> Find(const Controller& controller, JobId id);
+  /// One fact for the job itself, and one for each element that is a record of its own.
+  template <typename Value>
+  static std::vector<Fact> FactsOfAll(const Controller& controller, FactKind kind, JobId id, Value value);
+
+  ChaosParts parts_;
+  std::size_t jobs_;
+  struct Known {
+    JobId id;
+    std::uint32_t elements = 0;
+  };
+  std::vector<Known> known_;  // The last ones; some have ended, and some have never been.
+  std::int64_t last_command_ = 0;
+};
+
+}  // namespace divvy::simulate

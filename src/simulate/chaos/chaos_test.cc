@@ -1,0 +1,120 @@
+// Short histories of faults, and protocols with one rule left out, each of which must be seen.
+#include "simulate/chaos/chaos.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+namespace divvy::simulate {
+namespace chaos_test {
+
+bool IsLong() { return std::getenv("DIVVY_LONG") != nullptr; }
+
+std::string Describe(const ChaosFailure& failure) {
+  return "seed " + std::to_string(failure.seed) + ", step " + std::to_string(failure.step) + ": " + failure.broken +
+         "\n" + failure.events + "divvy simulate --chaos " + std::to_string(failure.seed) + " --worlds 1";
+}
+
+TEST(Chaos, KeepsEveryPromiseThroughEveryFault) {
+  ChaosOptions options;
+  options.steps = IsLong() ? 10'000'000 : 300'000;
+  options.check_every = IsLong() ? 1 : 4;
+  const ChaosResult result = RunChaos(options);
+  EXPECT_FALSE(result.failure) << Describe(*result.failure);
+  const ChaosFigures& figures = result.figures;
+  EXPECT_GE(figures.steps, options.steps);
+  // A run in which little happens shows little.
+  EXPECT_GT(figures.launches, options.steps / 100) << ToText(figures);
+  for (const std::uint64_t faults :
+       {figures.crashes, figures.crashes_midway, figures.crashes_in_commit, figures.reboots, figures.supervisor_kills,
+        figures.guard_kills, figures.process_kills, figures.launcher_kills, figures.lost_messages,
+        figures.doubled_messages, figures.late_messages, figures.full_disks, figures.clock_jumps, figures.gpu_faults,
+        figures.foreign_processes})
+    EXPECT_GT(faults, 50) << ToText(figures);
+}
+
+// A seed that is new every day: the fixed ones above find nothing that they have not found before.
+TEST(Chaos, KeepsEveryPromiseOnTodaysSeed) {
+  const auto today = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now());
+  ChaosOptions options;
+  options.seed = static_cast<std::uint64_t>(today.time_since_epoch().count()) * 1'000'000;
+  options.steps = IsLong() ? 10'000'000 : 300'000;
+  options.check_every = IsLong() ? 1 : 4;
+  std::printf("today's seed: divvy simulate --chaos %llu --steps %llu\n", static_cast<unsigned long long>(options.seed),
+              static_cast<unsigned long long>(options.steps));
+  const ChaosResult result = RunChaos(options);
+  EXPECT_FALSE(result.failure) << Describe(*result.failure);
+}
+
+TEST(Chaos, SameSeedGivesSameHistory) {
+  ChaosOptions options;
+  options.seed = 7;
+  options.worlds = 1;
+  options.check_every = 16;
+  options.events_kept = 5'000;
+  options.traces = true;
+  const ChaosResult once = RunChaos(options), again = RunChaos(options);
+  EXPECT_GT(once.events.size(), 10'000);
+  EXPECT_EQ(once.events, again.events);
+  EXPECT_EQ(ToText(once.figures), ToText(again.figures));
+}
+
+TEST(Chaos, RunsAWorldAloneAsAmongOthers) {
+  ChaosOptions options;
+  options.seed = 20;
+  options.worlds = 3;
+  options.check_every = 16;
+  options.traces = true;
+  const ChaosResult among = RunChaos(options);
+  options.seed = 22;
+  options.worlds = 1;
+  EXPECT_EQ(RunChaos(options).events, among.events);
+}
+
+TEST(Chaos, ChecksWithoutChangingHistory) {
+  ChaosOptions options;
+  options.worlds = 1;
+  options.traces = true;
+  const ChaosResult often = RunChaos(options);
+  options.check_every = 1'000;
+  const ChaosResult rarely = RunChaos(options);
+  EXPECT_EQ(often.events, rarely.events);
+  EXPECT_GT(often.figures.checks, 100 * rarely.figures.checks / 2);
+}
+
+// What each of these breaks is named in ChaosMutation. They end as soon as it is seen.
+class LeavesARuleOut : public testing::TestWithParam<ChaosMutation> {};
+
+TEST_P(LeavesARuleOut, AndIsCaught) {
+  ChaosOptions options;
+  options.mutation = GetParam();
+  options.steps = 3'000'000;
+  options.check_every = 16;
+  EXPECT_TRUE(RunChaos(options).failure);
+}
+
+INSTANTIATE_TEST_SUITE_P(Soon, LeavesARuleOut,
+                         testing::Values(ChaosMutation::kAnswersBeforeCommit, ChaosMutation::kLaunchesBeforeCommit,
+                                         ChaosMutation::kForgetsExits, ChaosMutation::kTearsCommits,
+                                         ChaosMutation::kFreesGpusEarly, ChaosMutation::kForgetsBeforeCommit));
+
+class LeavesARareRuleOut : public LeavesARuleOut {};
+
+TEST_P(LeavesARareRuleOut, AndIsCaught) {
+  if (!IsLong()) GTEST_SKIP() << "DIVVY_LONG=1 asks for it";
+  ChaosOptions options;
+  options.mutation = GetParam();
+  options.steps = 10'000'000;
+  options.check_every = 16;
+  EXPECT_TRUE(RunChaos(options).failure);
+}
+
+INSTANTIATE_TEST_SUITE_P(Later, LeavesARareRuleOut,
+                         testing::Values(ChaosMutation::kRepeatsOnSuspicion, ChaosMutation::kRemovesAnyRecord,
+                                         ChaosMutation::kForgetsToConfirm, ChaosMutation::kForgetsToResume,
+                                         ChaosMutation::kForgetsLimits, ChaosMutation::kForgetsVoidClaims));
+
+}  // namespace chaos_test
+}  // namespace divvy::simulate

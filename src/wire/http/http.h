@@ -1,0 +1,155 @@
+// HTTP/1.1 messages to and from bytes. No sockets here: the daemon's server (daemon/http/http_server.h) and the command
+// line's client (cli/client/http_client.h) bring the bytes. Readers take bytes in pieces of any size, pipelined
+// messages and chunked bodies included, within bounds; what they cannot accept becomes one status with one clear
+// message, after which the connection is of no more use.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace divvy {
+
+struct HttpLimits {
+  std::size_t header_bytes = 64u << 10;  // Request line and headers together.
+  std::size_t body_bytes = 32u << 20;
+};
+
+/// File descriptors that came with a request, in the order in which they were sent; closed unless taken.
+class PassedFds {
+ public:
+  PassedFds() = default;
+  PassedFds(PassedFds&& other) noexcept : fds_(std::exchange(other.fds_, {})) {}
+  PassedFds& operator=(PassedFds&& other) noexcept {
+    fds_.swap(other.fds_);
+    return *this;
+  }
+  ~PassedFds();
+
+  void Add(int fd) { fds_.push_back(fd); }
+  std::size_t size() const { return fds_.size(); }
+  bool empty() const { return fds_.empty(); }
+  const std::vector<int>& peek() const { return fds_; }
+  /// The caller closes them from here on.
+  std::vector<int> Take() { return std::exchange(fds_, {}); }
+
+ private:
+  std::vector<int> fds_;
+};
+
+using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
+/// The value of the first header of that lower-case name, or "".
+std::string_view FindHeader(const HttpHeaders& headers, std::string_view name);
+
+struct HttpRequest {
+  std::string method;                                     // As sent: "GET".
+  std::string path;                                       // Percent-decoded, from the first '/' to the '?'.
+  std::map<std::string, std::string, std::less<>> query;  // Percent-decoded; the last of a name counts.
+  HttpHeaders headers;                                    // Names in lower case.
+  std::string body;
+  bool keeps_alive = true;
+  bool is_http_1_0 = false;  // Understands no chunked answer.
+  PassedFds fds;
+
+  std::string_view header(std::string_view name) const { return FindHeader(headers, name); }
+};
+
+struct HttpResponse {
+  int status = 200;
+  std::string content_type = "application/json";
+  std::string body;
+  HttpHeaders headers;  // Besides Content-Type, Content-Length and Connection.
+  bool ends_connection = false;
+
+  std::string_view header(std::string_view name) const { return FindHeader(headers, name); }
+};
+
+/// Why a message was refused: 400, 413, 431, 501 or 505 for a request; one line.
+struct HttpError {
+  int status = 400;
+  std::string message;
+};
+
+/// Reads the requests of one connection, or the answers on it.
+template <typename Message>
+class HttpMessageReader {
+ public:
+  explicit HttpMessageReader(const HttpLimits& limits = {});
+  HttpMessageReader(HttpMessageReader&&) noexcept;
+  HttpMessageReader& operator=(HttpMessageReader&&) noexcept;
+  ~HttpMessageReader();
+
+  /// Keeps the bytes for Next.
+  void Feed(std::string_view bytes);
+  /// The next complete message, nothing when more bytes are needed or after an error. Bytes behind it stay for the call
+  /// after, so a caller that is busy simply does not call.
+  std::optional<Message> Next();
+  /// No more bytes will come. Completes an answer whose body ends with the connection.
+  void FinishInput();
+
+  const std::optional<HttpError>& error() const { return error_; }
+  /// Bytes fed, and of those the ones that belong to messages which Next gave out.
+  std::uint64_t fed() const { return fed_; }
+  std::uint64_t consumed() const { return consumed_; }
+  /// Between messages: nothing of the next one has come.
+  bool is_idle() const;
+  /// The header is complete and asks for a "100 Continue" before the body; true once per message.
+  bool TakeExpectsContinue();
+
+  /// The message that is coming, once its header is complete, else null. For bodies that never end, whose pieces
+  /// TakePartialBody gives out as they come.
+  const Message* Partial() const;
+  std::string TakePartialBody();
+
+ private:
+  class Parser;
+
+  bool Advance();
+
+  HttpLimits limits_;
+  std::unique_ptr<Parser> parser_;  // Of the message that is coming; none between messages.
+  std::string buffer_;
+  std::size_t used_ = 0;         // Of buffer_.
+  bool waits_for_more_ = false;  // What is unused in buffer_ is the beginning of a chunk.
+  bool is_finished_ = false;
+  std::uint64_t fed_ = 0;
+  std::uint64_t consumed_ = 0;
+  std::optional<HttpError> error_;
+};
+
+using HttpReader = HttpMessageReader<HttpRequest>;
+using HttpResponseReader = HttpMessageReader<HttpResponse>;
+
+struct SerialiseOptions {
+  bool keeps_alive = true;
+  bool is_head = false;     // Answers HEAD: everything but the body.
+  bool is_chunked = false;  // The body follows in chunks; `body` is the first, if any.
+};
+void Serialise(const HttpResponse& response, const SerialiseOptions& options, std::string& out);
+std::string Serialise(const HttpResponse& response);
+/// One chunk of a chunked body; the empty one ends it.
+void SerialiseChunk(std::string_view chunk, std::string& out);
+
+/// A request as a client sends it: `target` is path and query, encoded already. A body has the type application/json.
+/// `authorization`: the value of that header; empty: none.
+void SerialiseRequest(std::string_view method, std::string_view target, std::string_view body, std::string& out,
+                      std::string_view authorization = {});
+
+/// Everything but letters, digits and -._~ as %XX, for one path segment or query value.
+std::string PercentEncode(std::string_view text);
+/// Nothing when a '%' is not followed by two hex digits. `plus_is_space`: as in queries.
+std::optional<std::string> PercentDecode(std::string_view text, bool plus_is_space);
+
+/// "Not Found".
+std::string_view ReasonPhrase(int status);
+
+}  // namespace divvy

@@ -1,0 +1,16 @@
+// The fields of the messages of tokens, and of callers that come back; see messages_describe.h.
+#pragma once
+
+#include <boost/describe/class.hpp>
+
+#include "wire/messages/messages_remote.h"
+
+namespace divvy::wire {
+
+BOOST_DESCRIBE_STRUCT(TokenRequest, (), (user, role, label, lives_s, at, uses))
+BOOST_DESCRIBE_STRUCT(TokenAnswer, (), (id, line, message))
+BOOST_DESCRIBE_STRUCT(TokenView, (), (id, user, role, label, made_by, made_at, expires, has_expired, uses_left))
+BOOST_DESCRIBE_STRUCT(TokenName, (), (id))
+BOOST_DESCRIBE_STRUCT(RejoinRequest, (), (had_streams, output, error, has_left))
+
+}  // namespace divvy::wire

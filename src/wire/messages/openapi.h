@@ -1,0 +1,54 @@
+// The OpenAPI 3.1 document of the API, made from the tables that also read and write its messages, so it cannot say
+// anything else than what the daemon does. The daemon names its routes; the schemas follow from their types.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wire/json/json_type.h"
+
+namespace divvy {
+
+/// `path` has its parameters in braces: "/v1/jobs/{id}". Types are null where there is no body. Of a request without a
+/// body (GET, DELETE) the fields of `request` are the query parameters.
+struct OpenApiRoute {
+  std::string method;  // "GET".
+  std::string path;
+  std::string summary;
+  const JsonType* request = nullptr;
+  const JsonType* response = nullptr;
+  int status = 200;
+  std::string response_content_type = "application/json";
+};
+
+class OpenApi {
+ public:
+  OpenApi(std::string title, std::string version) : title_(std::move(title)), version_(std::move(version)) {}
+
+  /// Every route may answer with this body when something is wrong.
+  void SetErrorType(const JsonType& type);
+  /// Adds the route and the schemas of its types. Schemas are named after the bare type; of two types of one name in
+  /// different namespaces the later gets a number.
+  void AddRoute(OpenApiRoute route);
+  void AddSchema(const JsonType& type);
+  template <typename T>
+  void AddSchema() {
+    AddSchema(kJsonType<T>);
+  }
+
+  std::string Text() const;
+
+ private:
+  std::string title_;
+  std::string version_;
+  const JsonType* error_type_ = nullptr;
+  std::vector<OpenApiRoute> routes_;
+  std::map<std::string, const JsonType*> schemas_;
+  std::map<const JsonType*, std::string> names_;
+
+  friend class OpenApiText;
+};
+
+}  // namespace divvy
