@@ -12,7 +12,7 @@
 namespace divvy {
 
 /// The canonical set of gRPC and abseil, with the words that would clash with scheduling renamed. Each has one HTTP
-/// status and one exit code of the command line (wire/error_codes.h).
+/// status and one exit code of the command line.
 enum class ErrorCode {
   kInvalidArgument,
   kNotFound,
