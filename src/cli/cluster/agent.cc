@@ -176,7 +176,7 @@ int StopAgent(bool is_quiet) {
   return 0;
 }
 
-/// What the agent has kept about itself (daemon/agent/agent_state.h); empty: nothing.
+/// A line of the agent's own state file (daemon/agent/agent_state.h); empty: the file has no such line.
 std::string KeptValue(const Places& places, std::string_view key) {
   // Root reads it in a folder of another user's, so nothing but a small plain file will do.
   const auto kept = ReadSecret(places.state + "/agent/agent.state", kMostState);
@@ -191,8 +191,8 @@ std::string KeptValue(const Places& places, std::string_view key) {
 Status LeaveRoot(const Places& places, const AgentFlags& flags, const std::optional<TokenLine>& line) {
   LauncherWishes wishes;
   wishes.emulate = flags.emulate;
-  // What the agent has kept is believed only where there are no stand-in GPUs yet: it was an earlier release's, of
-  // root's.
+  // The agent's state file is believed about stand-in GPUs only where there are none yet: then an earlier release's
+  // agent, which was root, has written it.
   if (flags.emulate.empty() && ::access(places.emulation.c_str(), F_OK) != 0)
     wishes.emulate = KeptValue(places, "emulate");
   const std::string kept_name = KeptValue(places, "name");

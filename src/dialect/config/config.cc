@@ -27,8 +27,6 @@ struct Key {
   Assign assign;
 };
 
-Error Wants(std::string_view what) { return InvalidArgument("is not " + std::string(what)); }
-
 Result<std::vector<std::string>> Names(const ConfigValue& value) {
   DIVVY_TRY(auto names, ConfigNames(value));
   for (const std::string& name : names) {
@@ -53,7 +51,7 @@ Result<std::vector<std::string>> EngineOptions(const ConfigValue& value) {
     return word.starts_with('-') && word.find('\n') == std::string::npos;
   };
   if (words != nullptr && std::ranges::all_of(*words, is_option)) return *words;
-  return Wants("a list of options with their values; write it like [\"--shm-size=16g\"]");
+  return Expected("a list of options with their values; write it like [\"--shm-size=16g\"]");
 }
 
 Result<std::optional<GpuSet>> Gpus(const ConfigValue& value) {

@@ -3,11 +3,8 @@
 #include "dialect/options/quantities.h"
 
 namespace divvy::dialect {
-namespace {
 
 Error Expected(std::string_view what) { return InvalidArgument("is not " + std::string(what)); }
-
-}  // namespace
 
 Result<std::string> ConfigText(const ConfigValue& value, std::string_view example) {
   if (const auto* text = std::get_if<std::string>(&value)) return *text;

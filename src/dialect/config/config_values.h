@@ -19,6 +19,8 @@
 
 namespace divvy::dialect {
 
+/// "is not `what`": the error of a value of another kind.
+Error Expected(std::string_view what);
 Result<std::string> ConfigText(const ConfigValue& value, std::string_view example);
 Result<std::int64_t> ConfigCount(const ConfigValue& value, std::int64_t least, std::int64_t most);
 Result<bool> ConfigYesOrNo(const ConfigValue& value);
