@@ -149,6 +149,7 @@ cuda::Return Destroy(Region* region) {
     DRIVER(cuMemAddressFree)(region->address, region->size);
     GiveBack(region->device, region->size);
   }
+  FreeHost(*region);
   free(region);
   return result;
 }

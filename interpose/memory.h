@@ -19,6 +19,7 @@ struct Region {
   cuda::Device ordinal;
   bool is_present;
   void* host;  // Its contents while it is not on the device.
+  void* kept;  // Host memory that it had once, or has now; the kernel may take back pages of it while `host` is null.
   Region* previous;
   Region* next;
 };

@@ -37,12 +37,15 @@ char* MapHost(std::uint64_t bytes) {
 }
 
 bool MakeHost(Region& region) {
-  region.host = MapHost(region.size);
+  region.host = region.kept != nullptr ? region.kept : MapHost(region.size);
   return region.host != nullptr;
 }
 
-void FreeHost(Region& region) {
-  if (region.host != nullptr) munmap(region.host, region.size);
+/// After its contents have come back. To fill memory that is new to the process takes twice as long, so what there is
+/// serves the next time, unless the kernel needs its pages before.
+void KeepHost(Region& region) {
+  if (madvise(region.host, region.size, MADV_FREE) != 0) return FreeHost(region);
+  region.kept = region.host;
   region.host = nullptr;
 }
 
@@ -54,11 +57,14 @@ std::uint64_t NextZeroPage(const char* memory, std::uint64_t at, std::uint64_t b
   return at;
 }
 
-/// To memory that is all zeros: pages of zeros are not written, and so take no room. Requires: `bytes` are whole pages.
-void CopyToZeros(char* to, const char* from, std::uint64_t bytes) {
+/// To host memory of MakeHost: new memory is all zeros; kept memory has what it had, or zeros where the kernel has
+/// taken a page back. Pages of zeros that are there already are not written, and so take no room. Requires: `bytes` are
+/// whole pages.
+void CopyToHost(char* to, const char* from, std::uint64_t bytes, bool is_kept) {
   for (std::uint64_t at = 0; at < bytes;) {
     const std::uint64_t end = NextZeroPage(from, at, bytes);
     memcpy(to + at, from + at, end - at);
+    if (is_kept && end < bytes && !IsZero(to + end)) memset(to + end, 0, kPage);
     at = end + kPage;
   }
 }
@@ -122,6 +128,7 @@ class Copier {
     std::uint64_t size;
     std::uint64_t left;  // Bytes of its region from this piece on.
     bool is_first;       // The region begins with it.
+    bool is_kept;        // Its host memory is of an earlier time.
   };
   using Run = void (Copier::*)(Lane&);
 
@@ -168,10 +175,10 @@ class Copier {
         Note(DRIVER(cuStreamSynchronize)(lane.streams[other]));
         // The kernel clears huge pages in half the time. They are asked for once in a region, since that stops all
         // lanes, and by its beginning: where there are pages of zeros they would take room.
-        if (piece.is_first && NextZeroPage(lane.buffers[other], 0, piece.size) == piece.size) {
+        if (piece.is_first && !piece.is_kept && NextZeroPage(lane.buffers[other], 0, piece.size) == piece.size) {
           madvise(piece.host, piece.left, MADV_HUGEPAGE);
         }
-        CopyToZeros(piece.host, lane.buffers[other], piece.size);
+        CopyToHost(piece.host, lane.buffers[other], piece.size, piece.is_kept);
       }
       if (!is_under_way[turn]) return;
     }
@@ -196,8 +203,12 @@ class Copier {
     }
     if (at_ == end_ || result_ != cuda::kSuccess) return false;
     const std::uint64_t left = at_->size - offset_;
-    piece = {at_->address + offset_, static_cast<char*>(at_->host) + offset_, left < kPiece ? left : kPiece, left,
-             offset_ == 0};
+    piece = {at_->address + offset_,
+             static_cast<char*>(at_->host) + offset_,
+             left < kPiece ? left : kPiece,
+             left,
+             offset_ == 0,
+             at_->kept != nullptr};
     offset_ += piece.size;
     return true;
   }
@@ -287,7 +298,7 @@ Moved BringIn(Arena& arena, unsigned device) {
   for (Region* region = arena.first; region != nullptr; region = region->next) {
     if (region->host == nullptr) continue;
     if (result == cuda::kSuccess) {
-      FreeHost(*region);
+      KeepHost(*region);
     } else if (region->is_present) {
       Unback(*region);  // The contents are still on the host.
     }
@@ -316,6 +327,12 @@ cuda::Return UnbackAll(Region* first, const Region* end, unsigned device) {
 }
 
 }  // namespace
+
+void FreeHost(Region& region) {
+  void* const memory = region.host != nullptr ? region.host : region.kept;
+  if (memory != nullptr) munmap(memory, region.size);
+  region.host = region.kept = nullptr;
+}
 
 // In batches: what has left is others' before the rest has, so that who is repaid waits for no more than it needs.
 Moved Evacuate(unsigned device) {

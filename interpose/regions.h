@@ -24,5 +24,7 @@ Arena& ArenaOf(unsigned device);
 cuda::Return Back(Region& region, const Arena& arena);
 /// Takes it away; the address stays reserved.
 cuda::Return Unback(Region& region);
+/// Unmaps the region's host memory, if it has any.
+void FreeHost(Region& region);
 
 }  // namespace divvy::interpose

@@ -1,6 +1,8 @@
 // Memory that goes to the host and comes back, under a program that runs.
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "platform/gpu/cuda_types.h"
@@ -53,6 +55,39 @@ TEST_F(ShareMoving, ContentsAreAtTheSameAddressesAfter) {
   EXPECT_EQ(program_.Do("free small"), "0");
   EXPECT_EQ(program_.Do("free odd"), "0");
   EXPECT_EQ(keeper_.Used(), 0U);
+}
+
+TEST_F(ShareMoving, TheSecondTimeUsesTheHostMemoryOfTheFirst) {
+  const auto kept = [this] {
+    std::ifstream file("/proc/" + std::to_string(program_.pid()) + "/smaps_rollup");
+    for (std::string word; file >> word;) {
+      if (std::uint64_t kib = 0; word == "LazyFree:" && file >> kib) return kib << 10;
+    }
+    return std::uint64_t{0};
+  };
+  ASSERT_EQ(program_.Do("init"), "0");
+  ASSERT_EQ(program_.Do("alloc a plain 60M"), "0");
+  ASSERT_EQ(program_.Do("alloc b plain 40M"), "0");
+  ASSERT_EQ(program_.Do("fill a 5"), "0");
+  ASSERT_EQ(program_.Do("fill b 0"), "0");
+  EXPECT_EQ(Evacuate().result, 0);
+  EXPECT_EQ(kept(), 0U);
+  EXPECT_EQ(Return().result, 0);
+  EXPECT_GE(kept(), 60 * kMiB);
+  EXPECT_LT(kept(), 70 * kMiB);  // Zeros took no room.
+
+  // What was there the first time is not what comes back the second time.
+  ASSERT_EQ(program_.Do("fill a 0"), "0");
+  ASSERT_EQ(program_.Do("fill b 6"), "0");
+  EXPECT_EQ(Evacuate().result, 0);
+  EXPECT_EQ(Return().result, 0);
+  EXPECT_EQ(program_.Do("check a 0"), "0");
+  EXPECT_EQ(program_.Do("check b 6"), "0");
+  EXPECT_GE(kept(), 100 * kMiB);
+
+  EXPECT_EQ(program_.Do("free a"), "0");
+  EXPECT_EQ(program_.Do("free b"), "0");
+  EXPECT_EQ(kept(), 0U);
 }
 
 TEST_F(ShareMoving, FourThreadsThatLaunchAndCopyNoticeNothing) {

@@ -95,7 +95,10 @@ std::string Free(const Arguments& arguments) {
   return Code(result);
 }
 
-std::uint64_t Word(std::uint64_t seed, std::uint64_t at) { return (seed + at) * 0x9E3779B97F4A7C15U ^ at >> 3; }
+/// Seed 0: zeros.
+std::uint64_t Word(std::uint64_t seed, std::uint64_t at) {
+  return seed == 0 ? 0 : (seed + at) * 0x9E3779B97F4A7C15U ^ at >> 3;
+}
 
 cuda::Return Fill(const Thing& thing, std::uint64_t seed) {
   std::vector<std::uint64_t> words(thing.bytes / 8);
