@@ -76,6 +76,7 @@ int KeeperMain(const std::vector<std::string>& words) {
   options.interposer = *std::move(library);
   options.helper = CheckpointHelperCommand(options.cuda);
   options.mps_program = FindMpsProgram();
+  options.rules.growth = Bytes(static_cast<std::int64_t>(options.first_residual));
   auto keeper = Keeper::Make(std::move(options));
   if (!keeper) return Refuse(keeper.error());
   (*keeper)->Run();

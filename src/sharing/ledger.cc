@@ -219,7 +219,7 @@ void Ledger::SetCannot(TenantId id, std::string why_cannot_move, std::string why
 void Ledger::Want(TenantId id, unsigned device, Bytes bytes, std::uint64_t request) {
   const auto at = tenants_.find(id);
   if (at == tenants_.end() || device >= at->second.devices.size()) return;
-  wants_.push_back({id, device, std::max(bytes, Bytes(0)), request});
+  wants_.push_back({.tenant = id, .device = device, .bytes = std::max(bytes, Bytes(0)), .request = request});
   if (at->second.state == State::kParked) at->second.wants_to_wake = true;
 }
 

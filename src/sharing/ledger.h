@@ -36,11 +36,14 @@ struct Settings {
   Duration memory_turn = 10s;   // A borrower that was swapped out stays out, and one that came back stays, for so long.
   Duration idle_after = 1s;     // Without work for so long, a tenant counts as idle for repaying and moving.
   Duration wish_lasts = 10s;    // For how long a denied loan counts when idle memory is divided.
+  Duration loan_waits = 5s;     // A loan is denied after so long, where it is others' turn to have what they are due.
   Duration retry_after = 60s;   // After a move or park that failed, before the same is tried again.
   Duration slack = 2s;          // Added to the bound of a repack: control state, orders, the driver's own time.
   Duration binds_within = 10s;  // Who was answered a Pin is bound by then, and the page says so; or it came to nothing.
   Duration grant_lasts = 1s;    // What was granted is not lowered for so long, so that its process can use it.
   Bytes grain = 64_MiB;         // Ceilings are raised by at least so much where it is free.
+  Bytes growth;                 // Loans leave so much free for each tenant there, at most 1/64 of the GPU: code that it
+                                // loads takes memory that nobody asks for.
   Duration stood_empty = 5s;    // A GPU that a whole job left is spread onto after so long: the next may be on its way.
   bool can_spread = true;       // Running tenants are moved to GPUs that became empty.
 };
@@ -140,6 +143,7 @@ class Ledger {
     unsigned device = 0;
     Bytes bytes;
     std::uint64_t request = 0;
+    Time waits_until = kNoTime;  // For others to have what they are due; not set: it has not had to.
   };
   using DeviceKey = std::pair<TenantId, unsigned>;
   struct Until {
@@ -256,9 +260,10 @@ class Ledger {
   // ledger_wants.cc
   void AnswerWants(Right right);
   Bytes NeedOf(const OpenWant& want) const;
-  bool AnswerWant(const OpenWant& want);
+  bool AnswerWant(OpenWant& want);
   bool AnswerRight(const OpenWant& want, Tenant& tenant, Bytes need);
-  bool AnswerLoan(const OpenWant& want, Tenant& tenant, Bytes need);
+  bool AnswerLoan(OpenWant& want, Tenant& tenant, Bytes need);
+  Bytes GrowthRoom(GpuIndex gpu) const;
   void Grant(const OpenWant& want, Tenant& tenant, Bytes need, Bytes most);
   bool Deny(const OpenWant& want, std::string why);
   Bytes LoanPart(const Tenant& tenant, GpuIndex gpu, Bytes need) const;

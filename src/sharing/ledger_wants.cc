@@ -1,4 +1,5 @@
 // Processes ask for more memory than their ceiling.
+#include "sharing/holds.h"
 #include "sharing/ledger.h"
 #include "sharing/loans.h"
 #include "sharing/words.h"
@@ -16,14 +17,14 @@ void Ledger::AnswerWants(Right right) {
     return !tenants_.at(a.tenant).share.is_interactive < !tenants_.at(b.tenant).share.is_interactive;
   });
   std::erase_if(wants_,
-                [&](const OpenWant& want) { return is_right(want) == (right == Right::kRequest) && AnswerWant(want); });
+                [&](OpenWant& want) { return is_right(want) == (right == Right::kRequest) && AnswerWant(want); });
 }
 
 /// In all, with what was granted to its other processes a moment ago and is not in use yet.
 Bytes Ledger::NeedOf(const OpenWant& want) const { return FloorOf(tenants_.at(want.tenant), want.device) + want.bytes; }
 
 /// True: it was answered.
-bool Ledger::AnswerWant(const OpenWant& want) {
+bool Ledger::AnswerWant(OpenWant& want) {
   Tenant& tenant = tenants_.at(want.tenant);
   const Bytes need = NeedOf(want);
   if (need > tenant.share.memory_limit) {
@@ -53,12 +54,28 @@ bool Ledger::AnswerRight(const OpenWant& want, Tenant& tenant, Bytes need) {
   return false;
 }
 
-bool Ledger::AnswerLoan(const OpenWant& want, Tenant& tenant, Bytes need) {
+/// What loans leave free on the GPU.
+Bytes Ledger::GrowthRoom(GpuIndex gpu) const {
+  const auto tenants = std::count_if(tenants_.begin(), tenants_.end(), [&](const auto& entry) {
+    return entry.second.state == State::kHere && Holds(entry.second, gpu);
+  });
+  return Bytes(std::min(settings_.growth.count(), gpus_.at(gpu).capacity.count() / 64) * tenants);
+}
+
+bool Ledger::AnswerLoan(OpenWant& want, Tenant& tenant, Bytes need) {
   const Device& device = tenant.devices[want.device];
   const std::string gpu = "GPU " + std::to_string(device.gpu);
   const Bytes borrows = need - tenant.share.memory_request;
-  if (claimed_.contains(device.gpu)) return Deny(want, "nothing of " + gpu + " is lent while others are repaid");
-  if (IsParkedWaiting()) return Deny(want, "others wait on the host for room on a GPU");
+  const bool is_claimed = claimed_.contains(device.gpu);
+  if (is_claimed || IsParkedWaiting()) {
+    // It passes in a moment, as a rule, and a program without memory may well end.
+    if (want.waits_until == kNoTime) want.waits_until = AddSaturating(now_, settings_.loan_waits);
+    const char* const until = is_claimed ? "until others are repaid" : "until others on the host are back on a GPU";
+    if (now_ >= want.waits_until) return Deny(want, "nothing of " + gpu + " is lent " + until);
+    waits_[want.tenant] = std::string("waits ") + until;
+    NoteTime(want.waits_until);
+    return false;
+  }
   const bool is_bound = IsAboutToBeBound(tenant.id);
   const bool can_leave = !is_bound && (tenant.why_cannot_park.empty() || tenant.why_cannot_move.empty());
   if (!can_leave && !tenant.share.can_be_requeued) {
@@ -70,7 +87,7 @@ bool Ledger::AnswerLoan(const OpenWant& want, Tenant& tenant, Bytes need) {
     wishes_[{tenant.id, want.device}] = {need, AddSaturating(now_, settings_.wish_lasts)};
     return Deny(want, "others want to borrow of " + gpu + " as well; its part is " + BytesText(part));
   }
-  switch (MakeRoom(device.gpu, need - device.ceiling, &tenant, Right::kLoan, nullptr)) {
+  switch (MakeRoom(device.gpu, need - device.ceiling + GrowthRoom(device.gpu), &tenant, Right::kLoan, nullptr)) {
     case Room::kReady:
       Grant(want, tenant, need, tenant.share.memory_limit);
       return true;
@@ -86,8 +103,9 @@ bool Ledger::AnswerLoan(const OpenWant& want, Tenant& tenant, Bytes need) {
 void Ledger::Grant(const OpenWant& want, Tenant& tenant, Bytes need, Bytes most) {
   Device& device = tenant.devices[want.device];
   // A little more than asked, so that not each allocation asks.
+  const Bytes left = need > tenant.share.memory_request ? GrowthRoom(device.gpu) : Bytes(0);
   const Bytes comfortable =
-      std::min({most, need + settings_.grain, device.ceiling + std::max(Free(device.gpu), Bytes(0))});
+      std::min({most, need + settings_.grain, device.ceiling + std::max(Free(device.gpu) - left, Bytes(0))});
   device.ceiling = std::max({device.ceiling, need, comfortable});
   granted_[{tenant.id, want.device}] = {need, AddSaturating(now_, settings_.grant_lasts)};
   wishes_.erase({tenant.id, want.device});

@@ -4,6 +4,7 @@
 // only once its difference is understood.
 //
 //   gpus 0-3 [capacity=80G] [speed=20G] [kind=0]        speed: bytes a second to the host
+//        [growth=512M]                what loans leave free for each tenant; on the first line only
 //   tenant NAME on=0 [request=0.5|40G] [limit=1.0|60G] [compute=0.5:1.0] [idle_park=10m] [interactive] [requeue]
 //        [cannot_move='uses CUDA IPC'] [cannot_park=WHY]      on: its paper GPUs (0,1); limit: also of its time
 //   want NAME 10G [device=0]          its process allocates: within the ceiling at once, else it asks
@@ -138,6 +139,11 @@ class Scenario {
   }
 
   void Gpus(Words& words) {
+    if (words.Has("growth")) {
+      Settings settings;
+      settings.growth = ReadBytes(words.Get("growth"));
+      node_ = ModelledNode(settings);
+    }
     for (const GpuIndex gpu : ReadGpus(words.At(1))) {
       node_.SetGpu({.index = gpu,
                     .kind = static_cast<std::uint32_t>(ParseInteger(words.Get("kind", "0")).value_or(0)),
