@@ -176,12 +176,15 @@ int StopAgent(bool is_quiet) {
   return 0;
 }
 
-/// A line of the agent's own state file (daemon/agent/agent_state.h); empty: the file has no such line.
-std::string KeptValue(const Places& places, std::string_view key) {
+/// The agent's own state file (daemon/agent/agent_state.h); empty: there is none that can be believed.
+std::string KeptState(const Places& places) {
   // Root reads it in a folder of another user's, so nothing but a small plain file will do.
-  const auto kept = ReadSecret(places.state + "/agent/agent.state", kMostState);
-  const std::string text = kept ? *kept : "";
-  for (const std::string_view line : Split(text, '\n')) {
+  return ReadSecret(places.state + "/agent/agent.state", kMostState).value_or("");
+}
+
+/// What its line `key` says; empty: it has no such line.
+std::string ValueIn(std::string_view state, std::string_view key) {
+  for (const std::string_view line : Split(state, '\n')) {
     if (line.starts_with(std::string(key) + " ")) return std::string(line.substr(key.size() + 1));
   }
   return "";
@@ -189,15 +192,15 @@ std::string KeptValue(const Places& places, std::string_view key) {
 
 /// The machine's agent is not root: its launcher, which is, gets what root alone may tell it.
 Status LeaveRoot(const Places& places, const AgentFlags& flags, const std::optional<TokenLine>& line) {
+  const std::string kept = KeptState(places);
   LauncherWishes wishes;
   wishes.emulate = flags.emulate;
   // The agent's state file is believed about stand-in GPUs only where there are none yet: then an earlier release's
   // agent, which was root, has written it.
-  if (flags.emulate.empty() && ::access(places.emulation.c_str(), F_OK) != 0)
-    wishes.emulate = KeptValue(places, "emulate");
-  const std::string kept_name = KeptValue(places, "name");
+  if (flags.emulate.empty() && ::access(places.emulation.c_str(), F_OK) != 0) wishes.emulate = ValueIn(kept, "emulate");
+  const std::string kept_name = ValueIn(kept, "name");
   wishes.emulate_as = !flags.name.empty() ? flags.name : !kept_name.empty() ? kept_name : HostName();
-  const std::string node_of = KeptValue(places, "fingerprint");
+  const std::string node_of = ValueIn(kept, "fingerprint");
   // The agent refuses to join another controller than it has joined.
   if (line && (node_of.empty() || node_of == line->fingerprint)) wishes.controllers_key = line->launcher_key;
   const bool has_its_key = ::access(places.controllers_key.c_str(), F_OK) == 0 && line && node_of == line->fingerprint;
@@ -213,7 +216,8 @@ Status LeaveRoot(const Places& places, const AgentFlags& flags, const std::optio
 
 /// As which node of whom, from what the agent has just kept.
 void SayUp(const Places& places) {
-  const std::string node = KeptValue(places, "name"), controller = KeptValue(places, "controller");
+  const std::string kept = KeptState(places);
+  const std::string node = ValueIn(kept, "name"), controller = ValueIn(kept, "controller");
   std::printf("The agent is up: this machine is %s of %s; its log is %s/agent/agent.log.\n",
               node.empty() ? "a node" : ("node " + node).c_str(),
               controller.empty() ? "its controller" : ("the controller at " + controller).c_str(),

@@ -254,8 +254,6 @@ class Controller {
     bool is_adopted = false;   // Kept for the case that this cannot be made durable (Withdraw).
   };
   const std::map<JobId, FoundRun>& found() const { return found_; }
-  /// Which of these have this GPU, as a text for people; empty: none. Its GPU's `unmanaged` has it.
-  std::string FoundOn(const std::string& node, GpuIndex gpu) const;
 
   // --- Facts ---------------------------------------------------------------------------------------------------
 
@@ -449,6 +447,8 @@ class Controller {
   void TakeUp(JobRecord& record, const RunDescription& run, const std::string& why, Time now);
   void ForgetFound(const std::string& node);
   void RefreshGpusOf(const std::string& node);
+  /// Which found runs have this GPU, as a text for people; empty: none.
+  std::string FoundOn(const std::string& node, GpuIndex gpu) const;
   void LoseRuns(const std::string& node, Vanished how, Time now);
   std::string PlacePool(const std::string& pool) const;
   void LearnSpeed(const JobRecord& record, bool ended_well);

@@ -407,10 +407,11 @@ void Controller::RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& 
                                                          process.user + ", " + CompactSize(process.memory_used);
       }
     }
-    if (const std::string runs = FoundOn(name, gpu); !runs.empty())
-      availability.unmanaged += (availability.unmanaged.empty() ? "" : "; ") + runs;
+    const std::string runs = FoundOn(name, gpu);
+    if (!runs.empty()) availability.unmanaged += (availability.unmanaged.empty() ? "" : "; ") + runs;
     if (seen != observations.end() && !seen->cut_by_others.empty())
       availability.unmanaged += (availability.unmanaged.empty() ? "others: " : "; others: ") + seen->cut_by_others;
+    availability.is_kept_by_found_runs = !runs.empty() && availability.unmanaged == runs;
     if (std::ranges::find(MachineOf(node).gone, gpu) != MachineOf(node).gone.end())
       availability.fault = "its machine no longer has it";
     if (const auto stuck = MachineOf(node).stuck.find(gpu); stuck != MachineOf(node).stuck.end())

@@ -9,15 +9,13 @@
 #include <mutex>
 #include <utility>
 
+#include "platform/users/user_identity.h"
+
 namespace divvy {
 
 std::string UserName(std::int64_t uid) {
-  char buffer[4096];
-  passwd entry{};
-  passwd* found = nullptr;
-  if (::getpwuid_r(static_cast<uid_t>(uid), &entry, buffer, sizeof buffer, &found) == 0 && found != nullptr)
-    return found->pw_name;
-  return "uid " + std::to_string(uid);
+  const auto account = AccountNameOf(uid);
+  return account ? account->name : "uid " + std::to_string(uid);
 }
 
 std::optional<User> FindAccount(std::string_view name) {

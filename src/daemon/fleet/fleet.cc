@@ -97,10 +97,8 @@ std::vector<wire::WithheldGpu> Fleet::WithheldOn(NodeIndex node) const {
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     std::string why;
     // The keeper knows the runs that the store does not, from the node itself: their tenants stay where they are.
-    const bool is_by_found_runs =
-        !gpus[i].unmanaged.empty() &&
-        gpus[i].unmanaged == core_->controller().FoundOn(core_->controller().NodeName(node), static_cast<GpuIndex>(i));
-    if (!gpus[i].unmanaged.empty() && !is_by_found_runs) why = "is used by others (" + gpus[i].unmanaged + ")";
+    if (!gpus[i].unmanaged.empty() && !gpus[i].is_kept_by_found_runs)
+      why = "is used by others (" + gpus[i].unmanaged + ")";
     else if (gpus[i].is_restricted) why = "is restricted (divvy gpus restrict)";
     if (!why.empty()) withheld.push_back({static_cast<GpuIndex>(i), std::move(why)});
   }

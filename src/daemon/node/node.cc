@@ -241,9 +241,7 @@ LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec, co
   request.uid = here.uid;
   request.gid = here.gid;
   request.right = WithRight(here).right;
-  // Raising a hard limit takes root, and so does binding others by rules.
-  request.limits = UnderRules(spec.capture.limits,
-                              options_.may_change_user ? user_limits_.Of(here, controller_->Now()) : LimitTable());
+  request.limits = spec.capture.limits;
   request.wants_pty = spec.wants_pty;
   request.time_limit = record.time_limit;
   request.warn = spec.warn;

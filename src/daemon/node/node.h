@@ -22,7 +22,6 @@
 #include "platform/supervisor/launch.h"
 #include "platform/supervisor/root_errand.h"
 #include "platform/supervisor/supervisor_adoption.h"
-#include "platform/users/user_limits.h"
 
 namespace divvy {
 
@@ -256,7 +255,6 @@ class Node final : public OrderPort {
   void FailUnclaimed();
 
   NodeOptions options_;
-  mutable UserLimits user_limits_;
   Launcher& launcher_;
   std::vector<GpuFacts> gpus_;
   ControllerPort* controller_ = nullptr;

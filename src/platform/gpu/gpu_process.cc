@@ -1,13 +1,13 @@
 #include "platform/gpu/gpu_process.h"
 
 #include <fcntl.h>
-#include <pwd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <vector>
 
 #include "base/text.h"
+#include "platform/users/user_identity.h"
 
 namespace divvy {
 namespace {
@@ -118,12 +118,8 @@ void GpuProcessTable::EndRound() {
 const std::string& GpuProcessTable::UserName(std::int64_t uid) {
   const auto [at, is_new] = user_names_.try_emplace(uid);
   if (!is_new) return at->second;
-  passwd entry{};
-  passwd* found = nullptr;
-  std::vector<char> buffer(16384);
-  getpwuid_r(static_cast<uid_t>(uid), &entry, buffer.data(), buffer.size(), &found);
-  at->second = found != nullptr ? found->pw_name : "uid " + std::to_string(uid);
-  return at->second;
+  const auto account = AccountNameOf(uid);
+  return at->second = account ? account->name : "uid " + std::to_string(uid);
 }
 
 }  // namespace divvy

@@ -59,7 +59,7 @@ struct LaunchRequest {
   std::vector<std::string> environment;  // All of it, NAME=value; PATH in it finds argv[0].
   std::string directory;                 // Empty: "/".
   int umask = 022;
-  std::map<std::string, std::int64_t> limits;  // "nofile": soft, cut at "nofile.hard" or ours; -1: unlimited.
+  std::map<std::string, std::int64_t> limits;  // "nofile": soft, cut at the user's hard one; -1: unlimited.
   std::string input;                           // Empty: /dev/null. Relative paths start at `directory`.
   std::string output;                          // Empty: /dev/null.
   std::string error;                           // Empty: joins the output.

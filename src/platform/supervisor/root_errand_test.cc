@@ -1,5 +1,6 @@
 // What the launcher refuses, and what it does for a right, without root: jobs and files are our own user's.
 #include "platform/supervisor/root_errand.h"
+#include "platform/users/user_identity.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>

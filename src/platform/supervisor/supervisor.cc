@@ -192,6 +192,12 @@ bool Supervisor::Isolate(MountPlan& mounts) {
 }
 
 bool Supervisor::Start() {
+  // Raising a hard limit takes root, so it is this machine's rules that say it and not the daemon.
+  const bool may_raise = ::geteuid() == 0;
+  request_.limits =
+      UnderRules(std::move(request_.limits), may_raise && request_.uid >= 0
+                                                 ? station_.limits.Of(request_.uid, request_.gid, Time(MonotonicNow()))
+                                                 : LimitTable());
   if (changes_user_) {
     groups_ = station_.groups.Of(static_cast<uid_t>(request_.uid), static_cast<gid_t>(request_.gid));
   }

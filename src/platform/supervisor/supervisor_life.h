@@ -22,6 +22,7 @@
 #include "platform/supervisor/supervisor_watch.h"
 #include "platform/users/open_as.h"
 #include "platform/users/user_identity.h"
+#include "platform/users/user_limits.h"
 
 namespace divvy {
 
@@ -35,6 +36,7 @@ struct Station {
   Descriptor control;
   std::string address;  // Of `control`.
   UserGroups groups;
+  UserLimits limits;
 };
 
 class Supervisor {

@@ -4,6 +4,7 @@
 #include <pwd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <optional>
 #include <string>
@@ -17,22 +18,8 @@ constexpr std::chrono::seconds kKeep{60};
 // How much room the entry of a large group may take: some have tens of thousands of members.
 constexpr std::size_t kGroupEntryMost = 16u << 20;
 
-struct KnownUser {
-  std::string name;
-  gid_t gid = 0;  // Of the user's own group.
-};
-
-std::optional<KnownUser> FindUser(uid_t uid) {
-  passwd entry = {};
-  passwd* found = nullptr;
-  std::string buffer(16384, '\0');
-  ::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found);
-  if (found == nullptr) return std::nullopt;
-  return KnownUser{entry.pw_name, entry.pw_gid};
-}
-
 std::vector<gid_t> ReadGroups(uid_t uid, gid_t gid) {
-  const auto user = FindUser(uid);
+  const auto user = AccountNameOf(uid);
   if (!user) return {gid};
   int count = 64;
   std::vector<gid_t> groups(static_cast<std::size_t>(count));
@@ -58,11 +45,20 @@ std::optional<gid_t> FindGroup(const std::string& name) {
 
 }  // namespace
 
+std::optional<AccountName> AccountNameOf(std::int64_t uid) {
+  std::array<char, 16'384> buffer;
+  passwd entry = {};
+  passwd* found = nullptr;
+  if (::getpwuid_r(static_cast<uid_t>(uid), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr)
+    return std::nullopt;
+  return AccountName{found->pw_name, found->pw_gid};
+}
+
 bool IsInGroup(uid_t uid, gid_t gid, const std::string& group) {
   const auto wanted = FindGroup(group);
   if (!wanted) return false;
-  const auto user = FindUser(uid);
-  return std::ranges::count(ReadGroups(uid, user ? user->gid : gid), *wanted) > 0;
+  const auto user = AccountNameOf(uid);
+  return std::ranges::count(ReadGroups(uid, user ? static_cast<gid_t>(user->gid) : gid), *wanted) > 0;
 }
 
 const std::vector<gid_t>& UserGroups::Of(uid_t uid, gid_t gid) {

@@ -127,9 +127,11 @@ std::map<std::string, std::int64_t> UnderRules(std::map<std::string, std::int64_
   return limits;
 }
 
-const LimitTable& UserLimits::Of(const User& user, Time now) {
-  Entry& entry = entries_[user.uid];
+const LimitTable& UserLimits::Of(std::int64_t uid, std::int64_t gid, Time now) {
+  Entry& entry = entries_[uid];
   if (entry.read_at != kNoTime && now - entry.read_at < kKept) return entry.table;
+  const auto account = AccountNameOf(uid);
+  const User user{uid, gid, account ? account->name : ""};
   std::vector<std::string> paths;
   std::error_code none;
   // A folder that cannot be read to its end says what it could; a range-for would throw.

@@ -43,22 +43,23 @@ LimitTable LimitsOf(const std::vector<LimitRule>& rules, const User& user,
 /// none.
 std::map<std::string, std::int64_t> UnderRules(std::map<std::string, std::int64_t> limits, const LimitTable& rules);
 
-/// Reads the files, and keeps what they say about a user for half a minute. The hard limits of locked memory and open
+/// Reads the files, and keeps what they say about a user for half a minute. An account without a name has the rules of
+/// its number and groups. The hard limits of locked memory and open
 /// files that no rule names are those of process 1, as a login has them: a daemon's own are raised by its unit, and are
 /// not for jobs.
 class UserLimits {
  public:
-  explicit UserLimits(std::string file = "/etc/security/limits.conf", std::string folder = "/etc/security/limits.d")
-      : file_(std::move(file)), folder_(std::move(folder)) {}
-  const LimitTable& Of(const User& user, Time now);
+  UserLimits() = default;
+  UserLimits(std::string file, std::string folder) : file_(std::move(file)), folder_(std::move(folder)) {}
+  const LimitTable& Of(std::int64_t uid, std::int64_t gid, Time now);
 
  private:
   struct Entry {
     LimitTable table;
     Time read_at = kNoTime;
   };
-  std::string file_;
-  std::string folder_;
+  std::string file_ = "/etc/security/limits.conf";
+  std::string folder_ = "/etc/security/limits.d";
   std::map<std::int64_t, Entry> entries_;  // By uid.
 };
 

@@ -86,15 +86,16 @@ TEST(UserLimits, FilesOfTheFolderComeAfterTheFileAndAreReadAgain) {
   std::ofstream(folder + "/d/30.off") << "* hard nofile 4";
   UserLimits limits(folder + "/limits.conf", folder + "/d");
   const Time now(std::chrono::hours(1));
-  EXPECT_EQ(limits.Of(kAda, now).at("nofile").hard, 3);
-  std::ofstream(folder + "/d/20.conf") << "ada hard nofile 5\n";
-  EXPECT_EQ(limits.Of(kAda, now + std::chrono::seconds(29)).at("nofile").hard, 3);
-  EXPECT_EQ(limits.Of(kAda, now + std::chrono::seconds(30)).at("nofile").hard, 5);
+  EXPECT_EQ(limits.Of(kAda.uid, kAda.gid, now).at("nofile").hard, 3);
+  std::ofstream(folder + "/d/20.conf") << "1000:1000 hard nofile 5\n";
+  EXPECT_EQ(limits.Of(kAda.uid, kAda.gid, now + std::chrono::seconds(29)).at("nofile").hard, 3);
+  EXPECT_EQ(limits.Of(kAda.uid, kAda.gid, now + std::chrono::seconds(30)).at("nofile").hard, 5);
   std::filesystem::remove_all(folder);
   // Without a rule it is as process 1 has it, as a login's.
   rlimit first = {};
   ASSERT_EQ(::prlimit(1, RLIMIT_NOFILE, nullptr, &first), 0);
-  EXPECT_EQ(limits.Of(kAda, now + std::chrono::hours(1)).at("nofile").hard, static_cast<std::int64_t>(first.rlim_max));
+  EXPECT_EQ(limits.Of(kAda.uid, kAda.gid, now + std::chrono::hours(1)).at("nofile").hard,
+            static_cast<std::int64_t>(first.rlim_max));
 }
 
 }  // namespace user_limits_test

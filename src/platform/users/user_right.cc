@@ -1,6 +1,5 @@
 #include "platform/users/user_right.h"
 
-#include <pwd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -10,6 +9,7 @@
 #include "base/text.h"
 #include "platform/os/unix_socket.h"
 #include "platform/users/secret_file.h"
+#include "platform/users/user_identity.h"
 
 namespace divvy {
 namespace {
@@ -140,15 +140,6 @@ bool RightChecker::IsGoodByName(std::int64_t uid, std::int64_t gid, const UserRi
   if (!account || account->gid != gid || !IsSigned(controllers_key_, SignedName(account->name), right)) return false;
   good_by_name_.insert_or_assign({uid, gid}, GoodByName{right, now + kNameKept});
   return true;
-}
-
-std::optional<AccountName> AccountNameOf(std::int64_t uid) {
-  std::array<char, 16'384> buffer;
-  passwd entry = {};
-  passwd* found = nullptr;
-  if (::getpwuid_r(static_cast<uid_t>(uid), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr)
-    return std::nullopt;
-  return AccountName{found->pw_name, found->pw_gid};
 }
 
 std::string KeyText(const std::string& public_key) { return ToLower(HexText(public_key)); }

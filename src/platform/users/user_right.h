@@ -79,13 +79,6 @@ class RightChecker {
   std::map<std::pair<std::int64_t, std::int64_t>, GoodByName> good_by_name_;
 };
 
-/// The name and first group of the account with this number, as the name service knows it.
-struct AccountName {
-  std::string name;
-  std::int64_t gid = -1;
-};
-std::optional<AccountName> AccountNameOf(std::int64_t uid);
-
 /// A public key as 64 hexadecimal digits, in lower case, and back. Anything else is read as empty.
 std::string KeyText(const std::string& public_key);
 std::string ReadKey(std::string_view text);

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "platform/os/launch_descriptor.h"
+#include "platform/users/user_identity.h"
 
 namespace divvy {
 namespace {

@@ -5,6 +5,8 @@ sed -i 's/^alice:/carol:/' /etc/passwd
 serve '[admin]' 'users = ["carol"]'
 # The limits of process 1 are those of logins; the daemon's own are higher.
 prlimit --pid 1 --memlock=65536:65536 --nofile=1024:2048
+install -d /etc/security/limits.d
+echo 'alice hard nofile 1500' >/etc/security/limits.d/alice.conf
 (cd /var/lib/home/alice && setpriv --reuid=61001 --regid=61001 --clear-groups divvy gpus restrict 0-1 >/dev/null) || fail "carol is no administrator"
 sed -i 's/^carol:/alice:/' /etc/passwd
 is_refused() { ! as alice divvy gpus restrict all >/dev/null 2>&1; }
@@ -13,4 +15,4 @@ as alice divvy gpus restrict all 2>&1 | grep -q administrator || fail "the refus
 
 job=$(as alice divvy submit --quiet -- sh -c 'ulimit -Hl; ulimit -Hn')
 as alice divvy wait "$job" >/dev/null
-expect "64 2048" "$(as alice divvy logs "$job" | xargs)" "hard limits of alice's job"
+expect "64 1500" "$(as alice divvy logs "$job" | xargs)" "hard limits of alice's job"
