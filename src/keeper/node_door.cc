@@ -6,6 +6,7 @@
 
 #include <boost/describe/class.hpp>
 #include <cerrno>
+#include <cstring>
 
 #include "platform/os/unix_socket.h"
 #include "wire/json/json.h"
@@ -28,7 +29,10 @@ Result<std::unique_ptr<NodeDoor>> NodeDoor::Open(EventLoop& loop, const std::str
                                                  std::function<void(const wire::KeeperRequest&)> asked) {
   std::unique_ptr<NodeDoor> door(new NodeDoor(loop, node_uid, std::move(asked)));
   const std::string path = directory + "/" + std::string(wire::kKeeperSocket);
-  DIVVY_TRY(door->listener_, ListenUnix(path, node_uid < 0 ? 0600 : 0666));
+  DIVVY_TRY(door->listener_, ListenUnix(path, 0600));
+  // Nobody else's: what a stranger sends with a connection can keep its close(2) waiting. Root connects to any.
+  if (node_uid >= 0 && ::chown(path.c_str(), static_cast<uid_t>(node_uid), static_cast<gid_t>(-1)) != 0)
+    return Internal("giving " + path + " to the node: " + std::strerror(errno));
   door->path_ = path;
   struct stat about {};
   if (::stat(door->path_.c_str(), &about) == 0) door->inode_ = about.st_ino;

@@ -32,7 +32,10 @@ struct Refused {
   }
   Refused(const Refused&) = delete;
   Refused& operator=(const Refused&) = delete;
-  ~Refused() { --*all; }
+  ~Refused() {
+    --*all;
+    CloseAccepted(stream.release());
+  }
   Stream stream;
   asio::steady_timer timer;
   std::shared_ptr<std::size_t> all;
@@ -105,7 +108,7 @@ void AgentJobsDoor::Admit(Descriptor connection) {
   wire::ChannelPurpose purpose;
   purpose.kind = "door";
   purpose.user = user;
-  auto joint = ChannelJoint::OfSocket(loop_, std::move(connection));
+  auto joint = ChannelJoint::OfSocket(loop_, ForeignDescriptor(connection.Release()));
   if (!joint) return;
   const std::uint64_t id = next_++;
   connections_.emplace(id, Connection{uid, *joint});
@@ -127,7 +130,7 @@ void AgentJobsDoor::CutAll() {
 }
 
 void AgentJobsDoor::Refuse(Descriptor connection, int status, const std::string& code, const std::string& why) {
-  if (*refused_ >= kMostRefused) return;
+  if (*refused_ >= kMostRefused) return CloseAccepted(connection.Release());
   const auto refused = std::make_shared<Refused>(loop_, connection.Release(), refused_);
   std::string answer;
   Serialise(ErrorResponse(status, code, why), {.keeps_alive = false}, answer);
@@ -139,7 +142,7 @@ void AgentJobsDoor::Refuse(Descriptor connection, int status, const std::string&
     refused->timer.cancel();
     const int fd = refused->stream.native_handle();
     char asked[4096];
-    while (::recv(fd, asked, sizeof asked, MSG_DONTWAIT) > 0) {
+    while (ReceiveForeign(fd, asked, sizeof asked, MSG_DONTWAIT) > 0) {
     }
     // Fits into a fresh socket's buffer; nobody would act on a failure.
     static_cast<void>(!::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT));

@@ -153,16 +153,16 @@ void AgentStreams::OnStream(Channels& channels, std::uint64_t number, const wire
     });
   }
   pipes_[job].joints[stream] = joint;
-  coming_[job].streams[stream] = std::move(end);
-  if (stream > 0) coming_[job].held[stream - 1] = std::move(held);
+  coming_[job].streams[stream].Reset(end.Release());
+  if (stream > 0) coming_[job].held[stream - 1].Reset(held.Release());
   if (stream < 2) return;
   Coming coming = std::move(coming_.extract(job).mapped());
-  const bool are_all = std::ranges::all_of(coming.streams, [](const Descriptor& one) { return one.is_open(); });
+  const bool are_all = std::ranges::all_of(coming.streams, [](const ForeignDescriptor& one) { return one.is_open(); });
   if (!are_all) return;
   auto [ours, theirs] = MakeSocketPair();
-  if (theirs.is_open() && std::ranges::all_of(coming.held, &Descriptor::is_open)) {
+  if (theirs.is_open() && std::ranges::all_of(coming.held, &ForeignDescriptor::is_open)) {
     pipes_[job].life = std::move(ours);
-    node_.HoldOutputs(job, {std::move(coming.held[0]), std::move(coming.held[1]), std::move(theirs)});
+    node_.HoldOutputs(job, {std::move(coming.held[0]), std::move(coming.held[1]), ForeignDescriptor(theirs.Release())});
   }
   node_.KeepStreams(job, std::move(coming.streams));
 }

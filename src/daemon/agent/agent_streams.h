@@ -66,7 +66,7 @@ class AgentStreams {
   struct Coming {
     Streams streams;
     const ChannelJoint* input = nullptr;
-    std::array<Descriptor, 2> held;
+    std::array<ForeignDescriptor, 2> held;
   };
   std::map<JobId, Coming> coming_;
   /// The pipes of a foreground job. They outlive the session: a job does not end because its controller does.

@@ -109,7 +109,7 @@ void Routes::AttachFar(Call& call, const JobRecord& record) {
   if (node == nullptr || !ports_.far_streams)
     return call.Refuse(Unreachable("job " + call.argument + " runs on node " + record.node + ", which is away"));
   const std::vector<int> fds = call.request.fds.Take();
-  std::vector<Descriptor> passed;
+  std::vector<ForeignDescriptor> passed;
   for (const int fd : fds) passed.emplace_back(fd);
   if (passed.size() != 6) return call.Refuse(InvalidArgument("attach needs the caller's streams and their relays"));
   const Reply reply = call.reply;

@@ -16,14 +16,14 @@ namespace divvy {
 namespace {
 
 // Routes has seen to it that nobody else is at the other end (CheckPassedStream).
-bool IsSocket(const Descriptor& descriptor) {
+bool IsSocket(const ForeignDescriptor& descriptor) {
   int type = 0;
   socklen_t size = sizeof type;
   return ::getsockopt(descriptor.get(), SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
 }
 
-Status CheckSockets(std::initializer_list<const Descriptor*> relays) {
-  if (std::ranges::all_of(relays, [](const Descriptor* relay) { return IsSocket(*relay); })) return {};
+Status CheckSockets(std::initializer_list<const ForeignDescriptor*> relays) {
+  if (std::ranges::all_of(relays, [](const ForeignDescriptor* relay) { return IsSocket(*relay); })) return {};
   return InvalidArgument(
       "the relays that the caller passed for its streams are no stream sockets; use the divvy of this release");
 }
@@ -32,8 +32,8 @@ void Say(int relay, std::string_view words) {
   // A fresh socket has room for a few bytes; a caller that is gone needs none.
   static_cast<void>(!::send(relay, words.data(), words.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
 }
-void Say(const Descriptor& relay, std::string_view words) { Say(relay.get(), words); }
-void Say(const Descriptor& relay, char word) { Say(relay, std::string_view(&word, 1)); }
+void Say(const ForeignDescriptor& relay, std::string_view words) { Say(relay.get(), words); }
+void Say(const ForeignDescriptor& relay, char word) { Say(relay, std::string_view(&word, 1)); }
 
 wire::ChannelPurpose PurposeOf(std::string kind, JobId job, int stream) {
   wire::ChannelPurpose purpose;
@@ -52,9 +52,9 @@ wire::ChannelPurpose StreamPurpose(JobId job, int stream, const FarStreams::Had&
 }
 
 /// Standard input and a terminal's: the relay is read. Else it is written.
-std::shared_ptr<ChannelJoint> JointOf(boost::asio::io_context& loop, Descriptor relay, bool is_input) {
-  return is_input ? ChannelJoint::Make(loop, std::move(relay), Descriptor())
-                  : ChannelJoint::Make(loop, Descriptor(), std::move(relay));
+std::shared_ptr<ChannelJoint> JointOf(boost::asio::io_context& loop, ForeignDescriptor relay, bool is_input) {
+  return is_input ? ChannelJoint::Make(loop, std::move(relay), ForeignDescriptor())
+                  : ChannelJoint::Make(loop, ForeignDescriptor(), std::move(relay));
 }
 
 Error NoStreams(const RemoteNode& node) {
@@ -119,8 +119,8 @@ void FarStreams::OpenAll(RemoteNode& node, JobId job) {
   }
 }
 
-std::shared_ptr<Descriptor> FarStreams::HoldCaller(const std::string& node, const Descriptor& relay) {
-  auto caller = std::make_shared<Descriptor>(::fcntl(relay.get(), F_DUPFD_CLOEXEC, 3));
+std::shared_ptr<ForeignDescriptor> FarStreams::HoldCaller(const std::string& node, const ForeignDescriptor& relay) {
+  auto caller = std::make_shared<ForeignDescriptor>(::fcntl(relay.get(), F_DUPFD_CLOEXEC, 3));
   std::erase_if(callers_, [](const auto& one) { return one.second.expired(); });
   callers_.emplace(node, caller);
   return caller;
@@ -133,8 +133,8 @@ void FarStreams::TellCallers(const std::string& node, char word) {
   }
 }
 
-Status FarStreams::Attach(RemoteNode& node, JobId job, std::int64_t uid, Descriptor in, Descriptor out, WindowSize size,
-                          OnOver on_over) {
+Status FarStreams::Attach(RemoteNode& node, JobId job, std::int64_t uid, ForeignDescriptor in, ForeignDescriptor out,
+                          WindowSize size, OnOver on_over) {
   DIVVY_CHECK(CheckSockets({&in, &out}));
   if (!node.is_connected() || node.channels() == nullptr) return NoStreams(node);
   const std::pair viewer(uid, node.name());

@@ -74,8 +74,8 @@ class FarStreams {
   /// kMostAttached there already. `on_over`: whether the viewer left (else the job ended, or
   /// something is in the way), and why in words, which may be empty.
   using OnOver = std::function<void(bool was_detached, const std::string& why)>;
-  Status Attach(RemoteNode& node, JobId job, std::int64_t uid, Descriptor in, Descriptor out, WindowSize size,
-                OnOver on_over);
+  Status Attach(RemoteNode& node, JobId job, std::int64_t uid, ForeignDescriptor in, ForeignDescriptor out,
+                WindowSize size, OnOver on_over);
   static constexpr std::size_t kMostAttached = 32;
   Status Resize(RemoteNode& node, JobId job, WindowSize size);
 
@@ -92,7 +92,7 @@ class FarStreams {
   void OpenAll(RemoteNode& node, JobId job);
   /// A second hold on the first relay of a caller whose streams go to `node`: the joint closes its own as soon as the
   /// input is over.
-  std::shared_ptr<Descriptor> HoldCaller(const std::string& node, const Descriptor& relay);
+  std::shared_ptr<ForeignDescriptor> HoldCaller(const std::string& node, const ForeignDescriptor& relay);
   void TellCallers(const std::string& node, char word);
 
   boost::asio::io_context& loop_;
@@ -104,7 +104,7 @@ class FarStreams {
   };
   std::map<JobId, Kept> relays_;
   /// By node; those that are over go as others come, and when they are told.
-  std::multimap<std::string, std::weak_ptr<Descriptor>> callers_;
+  std::multimap<std::string, std::weak_ptr<ForeignDescriptor>> callers_;
   /// How many a user has joined on a node. Its streams may outlive this.
   using Viewers = std::map<std::pair<std::int64_t, std::string>, std::size_t>;
   std::shared_ptr<Viewers> attached_ = std::make_shared<Viewers>();

@@ -26,6 +26,7 @@
 
 #include "daemon/http/http_server_connection.h"
 #include "platform/net/tcp.h"
+#include "platform/os/foreign_descriptor.h"
 #include "platform/os/unix_socket.h"
 
 namespace divvy {
@@ -323,8 +324,12 @@ bool HttpServer::Loop::AcceptLocal() {
     return false;
   }
   Peer peer = PeerOf(fd.get());
-  if (const std::string why = MakeRoom(peer); !why.empty()) TellFull(fd.get(), why);
-  else AddLocal(Descriptor(fd.release()), std::move(peer));
+  if (const std::string why = MakeRoom(peer); why.empty()) {
+    AddLocal(Descriptor(fd.release()), std::move(peer));
+  } else {
+    TellFull(fd.get(), why);
+    CloseAccepted(fd.release());
+  }
   return true;
 }
 

@@ -7,13 +7,12 @@
 #include <cerrno>
 #include <cstring>
 
+#include "platform/os/foreign_descriptor.h"
 #include "wire/json/json.h"
 
 namespace divvy {
 namespace {
 
-/// Room for more than a request may bring, so that too many are seen as such; the kernel closes what does not fit.
-constexpr std::size_t kFdsPerRead = 16;
 /// Read from a TLS connection before others have their turn; each is 16 KiB at most.
 constexpr int kTlsPiecesAtOnce = 16;
 /// An output buffer that grew larger is given back once it is sent.
@@ -21,27 +20,12 @@ constexpr std::size_t kKeptOutput = 64u << 10;
 
 /// recv that collects descriptors.
 ssize_t Receive(int fd, std::string& into, PassedFds& fds) {
-  iovec piece{into.data(), into.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kFdsPerRead)];
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
+  std::vector<int> passed;
   ssize_t n = 0;
   do {
-    n = ::recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    n = ReceiveForeign(fd, into.data(), into.size(), MSG_DONTWAIT, &passed);
   } while (n < 0 && errno == EINTR);
-  if (n < 0) return n;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int passed;
-      std::memcpy(&passed, CMSG_DATA(header) + i * sizeof(int), sizeof passed);
-      fds.Add(passed);
-    }
-  }
+  for (const int one : passed) fds.Add(one);
   return n;
 }
 
@@ -89,15 +73,17 @@ void HttpConnection::Detach() {
   slots_.clear();
   fds_.clear();
   static_cast<void>(LoseTaken());
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
+  const int fd = std::exchange(fd_, -1);
+  if (fd < 0) return;
+  if (is_remote()) ::close(fd);
+  else CloseAccepted(fd);
 }
 
 // ---- Bytes in -------------------------------------------------------------------------------------------------------
 
 void HttpConnection::OnReadable() {
   if (tls_) return ReadTls();
-  PassedFds fds;
+  PassedFds fds(&CloseForeign);
   std::string& scratch = owner_.scratch();
   ssize_t n = Receive(fd_, scratch, fds);
   if (n < 0) {
@@ -221,6 +207,7 @@ void HttpConnection::Dispatch(HttpRequest&& request) {
 }
 
 void HttpConnection::AttachFds(HttpRequest& request) {
+  request.fds = PassedFds(&CloseForeign);
   std::size_t used = 0;
   while (used < fds_.size() && fds_[used].end <= reader_.consumed()) {
     for (int fd : fds_[used].fds.Take()) request.fds.Add(fd);

@@ -19,6 +19,7 @@
 #include "node/job_environment.h"
 #include "platform/gpu/use_probe.h"
 #include "platform/isolation/isolation.h"
+#include "platform/os/foreign_descriptor.h"
 #include "platform/supervisor/launch.h"
 #include "platform/supervisor/root_errand.h"
 #include "platform/supervisor/supervisor_adoption.h"
@@ -59,7 +60,7 @@ struct GangFile;
 struct ContainerRemoval;
 
 /// The streams of a foreground job's caller, until its process has them. Closed when dropped.
-using Streams = std::array<Descriptor, 3>;
+using Streams = std::array<ForeignDescriptor, 3>;
 
 class Node final : public OrderPort {
  public:
@@ -120,7 +121,7 @@ class Node final : public OrderPort {
   }
   /// Their outputs are to be held by its supervisor as well, from the start (LaunchRequest::held). Before KeepStreams.
   struct Held {
-    Descriptor output, error, life;
+    ForeignDescriptor output, error, life;
   };
   void HoldOutputs(JobId job, Held held) { held_[job] = std::move(held); }
 

@@ -28,12 +28,8 @@ bool IsLater(int error) { return error == EAGAIN || error == EWOULDBLOCK || erro
 
 }  // namespace
 
-ChannelJoint::ChannelJoint(asio::io_context& loop, Descriptor from, Descriptor into)
-    : from_(loop),
-      into_(loop),
-      from_is_socket_(IsSocket(from.get())),
-      into_is_socket_(IsSocket(into.get())),
-      timer_(loop) {
+ChannelJoint::ChannelJoint(asio::io_context& loop, ForeignDescriptor from, ForeignDescriptor into, bool is_foreign)
+    : from_(loop), into_(loop), is_foreign_(is_foreign), into_is_socket_(IsSocket(into.get())), timer_(loop) {
   boost::system::error_code refused;  // By epoll: of a plain file, say, which is no stream.
   for (auto [stream, fd] : {std::pair(&from_, &from), std::pair(&into_, &into)}) {
     if (!fd->is_open()) continue;
@@ -43,12 +39,29 @@ ChannelJoint::ChannelJoint(asio::io_context& loop, Descriptor from, Descriptor i
   }
 }
 
+ChannelJoint::~ChannelJoint() {
+  Close(from_);
+  Close(into_);
+}
+
 std::shared_ptr<ChannelJoint> ChannelJoint::Make(asio::io_context& loop, Descriptor from, Descriptor into) {
-  return std::make_shared<ChannelJoint>(loop, std::move(from), std::move(into));
+  return std::make_shared<ChannelJoint>(loop, ForeignDescriptor(from.Release()), ForeignDescriptor(into.Release()),
+                                        false);
+}
+
+std::shared_ptr<ChannelJoint> ChannelJoint::Make(asio::io_context& loop, ForeignDescriptor from,
+                                                 ForeignDescriptor into) {
+  return std::make_shared<ChannelJoint>(loop, std::move(from), std::move(into), true);
 }
 
 Result<std::shared_ptr<ChannelJoint>> ChannelJoint::OfSocket(asio::io_context& loop, Descriptor socket) {
-  Descriptor other(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 3));
+  DIVVY_TRY(auto joint, OfSocket(loop, ForeignDescriptor(socket.Release())));
+  joint->is_foreign_ = false;
+  return joint;
+}
+
+Result<std::shared_ptr<ChannelJoint>> ChannelJoint::OfSocket(asio::io_context& loop, ForeignDescriptor socket) {
+  ForeignDescriptor other(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 3));
   if (!other.is_open()) return LimitExceeded("this process has no file descriptor left");
   auto joint = Make(loop, std::move(socket), std::move(other));
   // Who reads no more may have said something before, which is still to be read; the end comes behind it.
@@ -57,8 +70,10 @@ Result<std::shared_ptr<ChannelJoint>> ChannelJoint::OfSocket(asio::io_context& l
 }
 
 void ChannelJoint::Close(Stream& stream) {
-  boost::system::error_code ignored;
-  if (stream.is_open()) stream.close(ignored);
+  if (!stream.is_open()) return;
+  const int fd = stream.release();
+  if (is_foreign_) CloseForeign(fd);
+  else ::close(fd);
 }
 
 Channels::Listener ChannelJoint::MakeListener() {
@@ -170,7 +185,7 @@ void ChannelJoint::Read() {
   const std::size_t most = std::min(buffer.size(), channels_->room(number_));
   if (most == 0) return;  // Others have taken the room meanwhile; on_room follows.
   const int fd = from_.native_handle();
-  const ssize_t got = from_is_socket_ ? ::recv(fd, buffer.data(), most, MSG_DONTWAIT) : ::read(fd, buffer.data(), most);
+  const ssize_t got = ReceiveForeign(fd, buffer.data(), most, MSG_DONTWAIT);
   if (got > 0) {
     Send({buffer.data(), static_cast<std::size_t>(got)});
     return ReadLater();

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "platform/os/foreign_descriptor.h"
 #include "platform/os/launch_descriptor.h"
 #include "wire/http/channels.h"
 
@@ -27,9 +28,16 @@ class ChannelJoint : public std::enable_shared_from_this<ChannelJoint> {
   /// theirs. Either may be none; the two may be of one socket. They are used without ever waiting for them, whatever
   /// others do with theirs.
   static std::shared_ptr<ChannelJoint> Make(boost::asio::io_context& loop, Descriptor from, Descriptor into);
+  /// The same with what a user has passed.
+  static std::shared_ptr<ChannelJoint> Make(boost::asio::io_context& loop, ForeignDescriptor from,
+                                            ForeignDescriptor into);
   /// Both directions of one socket.
   static Result<std::shared_ptr<ChannelJoint>> OfSocket(boost::asio::io_context& loop, Descriptor socket);
-  ChannelJoint(boost::asio::io_context& loop, Descriptor from, Descriptor into);
+  static Result<std::shared_ptr<ChannelJoint>> OfSocket(boost::asio::io_context& loop, ForeignDescriptor socket);
+  ChannelJoint(boost::asio::io_context& loop, ForeignDescriptor from, ForeignDescriptor into, bool is_foreign);
+  ~ChannelJoint();
+  ChannelJoint(const ChannelJoint&) = delete;
+  ChannelJoint& operator=(const ChannelJoint&) = delete;
 
   /// Once the channel is over. `why`: empty where both ends had ended it.
   void OnOver(std::function<void(const std::string& why)> on_over) { on_over_ = std::move(on_over); }
@@ -75,11 +83,11 @@ class ChannelJoint : public std::enable_shared_from_this<ChannelJoint> {
   void Write();
   void OnBytes(std::string_view bytes);
   void OnClosed(const std::string& why);
-  static void Close(Stream& stream);
+  void Close(Stream& stream);
 
   Stream from_;
   Stream into_;
-  bool from_is_socket_ = false;
+  bool is_foreign_ = false;
   bool into_is_socket_ = false;
   bool drops_unread_ = false;
   bool is_reading_ = false;  // The loop will call Read.

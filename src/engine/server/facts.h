@@ -19,8 +19,8 @@ struct GpuAvailability {
   bool is_restricted = false;
   std::string fault;      // Fenced: "XID 79 (fallen off the bus)".
   std::string unmanaged;  // Used by a process that divvy did not start: "pid 4711 of ada, 1.2 GiB, for 3 h".
+  std::string stuck;      // Has what divvy cannot take away: "the MIG instance of job 5 cannot be unmade: ...".
   bool is_kept_by_found_runs = false;  // `unmanaged` names only runs that the store does not know.
-  std::string stuck;  // Has what divvy cannot take away: "the MIG instance of job 5 cannot be unmade: ...".
 
   bool is_usable() const { return !is_restricted && fault.empty() && unmanaged.empty() && stuck.empty(); }
   friend bool operator==(const GpuAvailability&, const GpuAvailability&) = default;

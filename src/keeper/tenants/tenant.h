@@ -20,6 +20,7 @@
 #include "keeper/tenants/page_map.h"
 #include "keeper/tenants/residual.h"
 #include "platform/gpu/tenant_link.h"
+#include "platform/os/foreign_descriptor.h"
 #include "platform/os/launch_descriptor.h"
 #include "sharing/share.h"
 
@@ -38,7 +39,7 @@ enum Depth : int {
 /// A process of a tenant, from its hello to its end or the end of its connection. One that lives on without its
 /// connection keeps its slot, and what it has counts until it has ended.
 struct TenantProcess {
-  Descriptor link;
+  ForeignDescriptor link;
   Descriptor life;  // pidfd.
   std::int64_t pid = 0;
   std::uint64_t start_ticks = 0;

@@ -33,7 +33,7 @@ int OpenPidfd(std::int64_t pid) { return static_cast<int>(::syscall(SYS_pidfd_op
 
 struct Tenant::Caller {
   std::uint64_t number = 0;
-  Descriptor link;
+  ForeignDescriptor link;
   Peer peer;
   EventLoop::TimerId alarm;
 };
@@ -68,7 +68,7 @@ void Tenant::Listen(TenantEvents events) {
 
 void Tenant::AcceptAll() {
   for (int i = 0; i < kCallersAtOnce; ++i) {
-    Descriptor link(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    ForeignDescriptor link(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!link.is_open()) return;
     Peer peer = PeerOf(link.get());
     // The link is of the job's own user; another one may reach it where the folder was opened to all.
@@ -98,7 +98,7 @@ void Tenant::HangUp(const Caller& caller) {
 
 void Tenant::OnCaller(const std::shared_ptr<Caller>& caller) {
   share::Message hello{};
-  const ssize_t size = ::recv(caller->link.get(), &hello, sizeof hello, MSG_DONTWAIT | MSG_TRUNC);
+  const ssize_t size = ReceiveForeign(caller->link.get(), &hello, sizeof hello, MSG_DONTWAIT | MSG_TRUNC);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
   HangUp(*caller);
   callers_.erase(caller->number);
@@ -184,7 +184,7 @@ void Tenant::OnLink(Slot slot) {
     const auto found = processes_.find(slot);
     if (found == processes_.end()) return;
     share::Message message{};
-    const ssize_t size = ::recv(found->second.link.get(), &message, sizeof message, MSG_DONTWAIT | MSG_TRUNC);
+    const ssize_t size = ReceiveForeign(found->second.link.get(), &message, sizeof message, MSG_DONTWAIT | MSG_TRUNC);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (size != sizeof message) return Drop(slot);  // The end, an error, or what is no message.
     message.text[sizeof message.text - 1] = '\0';

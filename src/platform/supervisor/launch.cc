@@ -200,7 +200,7 @@ void ProcessLauncher::RemoveRecord(const RunRecord& record) {
 Status ProcessLauncher::Launch(const LaunchRequest& request) {
   auto frame = std::make_shared<LaunchFrame>();
   VisitDescriptors(request, [&](int stream) { frame->streams.emplace_back(::fcntl(stream, F_DUPFD_CLOEXEC, 0)); });
-  if (!std::ranges::all_of(frame->streams, &Descriptor::is_open))
+  if (!std::ranges::all_of(frame->streams, &ForeignDescriptor::is_open))
     return LaunchError("keep a stream of job", ToString(request.job));
   frame->bytes = EncodeLaunch(request);
   // The launcher ends at a frame that is larger, and this one would be sent to the next launcher again.
@@ -276,7 +276,7 @@ void ProcessLauncher::RepeatLost() {
 }
 
 void ProcessLauncher::Flush() {
-  static const std::vector<Descriptor> kNone;
+  static const std::vector<ForeignDescriptor> kNone;
   while (!to_send_.empty()) {
     const LaunchFrame& frame = *to_send_.front();
     const std::string_view rest = std::string_view(frame.bytes).substr(sent_of_first_);

@@ -190,7 +190,7 @@ std::string EncodeLaunch(const LaunchRequest& request) {
   return frame;
 }
 
-Result<LaunchRequest> DecodeLaunch(std::string_view body, const std::vector<Descriptor>& streams) {
+Result<LaunchRequest> DecodeLaunch(std::string_view body, const std::vector<ForeignDescriptor>& streams) {
   LaunchRequest request;
   Reader reader(body);
   Visit(reader, request);
@@ -210,15 +210,15 @@ Result<LaunchRequest> DecodeLaunch(std::string_view body, const std::vector<Desc
   return request;
 }
 
-ssize_t SendFramePart(int socket, std::string_view bytes, const std::vector<Descriptor>& streams, int flags) {
+ssize_t SendFramePart(int socket, std::string_view bytes, const std::vector<ForeignDescriptor>& streams, int flags) {
   DIVVY_ASSERT(streams.size() <= kMostLaunchStreams);
   std::array<int, kMostLaunchStreams> fds = {};
-  std::ranges::transform(streams, fds.begin(), &Descriptor::get);
+  std::ranges::transform(streams, fds.begin(), &ForeignDescriptor::get);
   return SendWithDescriptors(socket, bytes, std::span(fds).first(streams.size()), flags);
 }
 
 bool SendFrame(int socket, const LaunchFrame& frame) {
-  static const std::vector<Descriptor> kNone;
+  static const std::vector<ForeignDescriptor> kNone;
   for (std::size_t sent = 0; sent < frame.bytes.size();) {
     const std::string_view rest = std::string_view(frame.bytes).substr(sent);
     const ssize_t size = SendFramePart(socket, rest, sent == 0 ? frame.streams : kNone, 0);

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "platform/os/foreign_descriptor.h"
 #include "platform/supervisor/launch.h"
 #include "platform/users/user_right.h"
 
@@ -60,18 +61,18 @@ std::string EncodeLaunch(const LaunchRequest& request);
 
 /// Reads a body. `streams`: the frame's descriptors, as VisitDescriptors() has them; the request names the same numbers
 /// and does not own them. kInvalidArgument: that is no body of such a frame.
-Result<LaunchRequest> DecodeLaunch(std::string_view body, const std::vector<Descriptor>& streams);
+Result<LaunchRequest> DecodeLaunch(std::string_view body, const std::vector<ForeignDescriptor>& streams);
 
 struct LaunchFrame {
   std::string bytes;  // Header and body.
-  std::vector<Descriptor> streams;
+  std::vector<ForeignDescriptor> streams;
 
   LaunchFrameHeader header() const;
   std::string_view body() const { return std::string_view(bytes).substr(sizeof(LaunchFrameHeader)); }
 };
 
 /// Sends what fits of `bytes`; the streams go with the first of them. As sendmsg(): -1 and errno on failure.
-ssize_t SendFramePart(int socket, std::string_view bytes, const std::vector<Descriptor>& streams, int flags);
+ssize_t SendFramePart(int socket, std::string_view bytes, const std::vector<ForeignDescriptor>& streams, int flags);
 /// All of it, waiting for room. False: nobody reads any more.
 bool SendFrame(int socket, const LaunchFrame& frame);
 
@@ -90,10 +91,10 @@ class LaunchFrameReader {
  private:
   int socket_;
   std::string buffer_;
-  std::size_t filled_ = 0;          // Bytes of the buffer that were read,
-  std::size_t taken_ = 0;           // and how many of them were given out.
-  std::deque<Descriptor> streams_;  // Of frames not yet given out, in order.
-  bool is_broken_ = false;          // Something came that is no frame.
+  std::size_t filled_ = 0;                 // Bytes of the buffer that were read,
+  std::size_t taken_ = 0;                  // and how many of them were given out.
+  std::deque<ForeignDescriptor> streams_;  // Of frames not yet given out, in order.
+  bool is_broken_ = false;                 // Something came that is no frame.
 };
 
 }  // namespace divvy

@@ -50,9 +50,16 @@ Result<Descriptor> ListenErrands(const std::string& path) {
   std::ranges::copy(path, address.sun_path);
   ::unlink(path.c_str());
   if (!socket.is_open() || ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      ::chmod(path.c_str(), 0666) != 0 || ::listen(socket.get(), 16) != 0)
+      ::chmod(path.c_str(), 0600) != 0 || ::listen(socket.get(), 16) != 0)
     return ServiceError("listen at", path);
   return socket;
+}
+
+/// Lets the group connect as well.
+Status OpenTo(const std::string& path, std::int64_t gid) {
+  if (::chown(path.c_str(), static_cast<uid_t>(-1), static_cast<gid_t>(gid)) == 0 && ::chmod(path.c_str(), 0660) == 0)
+    return {};
+  return ServiceError("open to the daemon", path);
 }
 
 }  // namespace
@@ -63,8 +70,11 @@ Result<std::unique_ptr<LauncherService>> LauncherService::Open(LauncherServiceOp
   std::unique_ptr<LauncherService> service(new LauncherService(std::move(options), std::move(issuer)));
   const LauncherPlaces& places = service->options_.places;
   // First, because it says whether somebody serves there.
-  DIVVY_TRY(service->launches_, ListenUnix(places.launches, 0666));
+  DIVVY_TRY(service->launches_, ListenUnix(places.launches, 0600));
   DIVVY_TRY(service->errands_, ListenErrands(places.errands));
+  // Nobody else may connect: what a stranger sends with a connection can keep its close(2) waiting.
+  for (const std::string& path : {places.launches, places.errands})
+    DIVVY_CHECK(OpenTo(path, service->options_.errands.daemon_gid));
   DIVVY_TRY(const int reports, BindReportSocket(service->options_.errands.run_directory));
   service->reports_.Reset(reports);
   if (!places.public_key.empty())

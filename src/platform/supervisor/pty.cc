@@ -53,7 +53,7 @@ void Pty::Resize(WindowSize window) {
   ::ioctl(master_.get(), TIOCSWINSZ, &size);
 }
 
-void Pty::Attach(std::uint64_t attachment, Descriptor in, Descriptor out) {
+void Pty::Attach(std::uint64_t attachment, ForeignDescriptor in, ForeignDescriptor out) {
   Client client;
   client.attachment = attachment;
   client.in = std::move(in);
@@ -114,7 +114,7 @@ bool Pty::ReadOutput() {
 
 void Pty::ReadInput(Client& client) {
   char block[4096];
-  const ssize_t size = ::read(client.in.get(), block, sizeof block);
+  const ssize_t size = ReceiveForeign(client.in.get(), block, sizeof block, 0);
   if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (size <= 0) {
     client.is_gone = true;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "platform/os/foreign_descriptor.h"
 #include "platform/os/launch_descriptor.h"
 #include "platform/supervisor/supervisor_control.h"
 
@@ -32,7 +33,7 @@ class Pty {
   /// Starts with the last 64 KiB of output. Ctrl-P Ctrl-Q in `in` detaches, and so do the end of `in` and an error on
   /// `out`: a client that is lost has left and ends nobody's input. One whose input ends, and which stays, types the
   /// end-of-file character (kEndOfFile).
-  void Attach(std::uint64_t attachment, Descriptor in, Descriptor out);
+  void Attach(std::uint64_t attachment, ForeignDescriptor in, ForeignDescriptor out);
 
   void Watch(std::vector<pollfd>& polled) const;
   /// `polled` as Watch() filled it, with the answers.
@@ -48,8 +49,8 @@ class Pty {
  private:
   struct Client {
     std::uint64_t attachment = 0;
-    Descriptor in;
-    Descriptor out;
+    ForeignDescriptor in;
+    ForeignDescriptor out;
     std::string unread;       // Output that `out` has not taken yet.
     bool saw_prefix = false;  // The last byte typed was Ctrl-P.
     bool is_gone = false;

@@ -185,7 +185,7 @@ TEST(LaunchMessage, BytesThatAreNoLaunchAreRefused) {
   LaunchRequest cut;
   cut.script_name = std::string("a\0b", 3);
   EXPECT_FALSE(DecodeLaunch(std::string_view(EncodeLaunch(cut)).substr(sizeof(LaunchFrameHeader)), {}));
-  std::vector<Descriptor> one_too_many;
+  std::vector<ForeignDescriptor> one_too_many;
   one_too_many.emplace_back(::dup(1));
   EXPECT_FALSE(DecodeLaunch(body, one_too_many));
 }

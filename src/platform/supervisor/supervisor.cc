@@ -68,7 +68,9 @@ void Supervisor::Run() {
   }
   // Without a record it can still report why there is no job.
   if (claim) record_file_ = *std::move(claim);
-  const bool has_started = claim ? Start() : Fail(claim.error().message, kMachineCannot);
+  const Status admits = AdmitCommands(station_.control.get(), record_.secret);
+  const bool has_started =
+      claim && admits ? Start() : Fail((claim ? admits.error() : claim.error()).message, kMachineCannot);
   if (has_started) Watch();
   Finish();
 }
@@ -261,7 +263,7 @@ void Supervisor::WriteAbout() {
 // A terminal's streams are its first client; else the job alone holds them now, so that their readers see its end.
 void Supervisor::PassStreams() {
   if (pty_ && streams_[1].is_open()) pty_->Attach(0, std::move(streams_[0]), std::move(streams_[1]));
-  for (Descriptor& stream : streams_) stream.Reset();
+  for (ForeignDescriptor& stream : streams_) stream.Reset();
   request_.streams.fill(-1);
   HoldOutputs();
 }
@@ -451,8 +453,8 @@ void Supervisor::CallStep(int socket, bool stops_only) {
 
 // What a terminal shows is kept by its keeper, and ends for a client that nobody reads for.
 void Supervisor::HoldOutputs() {
-  std::array<Descriptor, 3> ends = std::move(read_ends_);
-  if (pty_ || !std::ranges::all_of(ends, &Descriptor::is_open)) return;
+  std::array<ForeignDescriptor, 3> ends = std::move(read_ends_);
+  if (pty_ || !std::ranges::all_of(ends, &ForeignDescriptor::is_open)) return;
   if (!CheckReadStream(ends[0].get(), "output") || !CheckReadStream(ends[1].get(), "error")) return;
   held_.Hold(std::move(ends[0]), std::move(ends[1]), std::move(ends[2]), [this] {
     LaunchRequest request;
@@ -475,7 +477,7 @@ Status Supervisor::CheckTerminalStreams(int in, int out) const {
   return CheckPassedStream(out, StreamUse::kWritten, 0, "standard output");
 }
 
-void Supervisor::Attach(std::uint64_t attachment, std::vector<Descriptor>& descriptors) {
+void Supervisor::Attach(std::uint64_t attachment, std::vector<ForeignDescriptor>& descriptors) {
   if (pty_ && descriptors.size() == 2 && CheckTerminalStreams(descriptors[0].get(), descriptors[1].get())) {
     pty_->Attach(attachment, std::move(descriptors[0]), std::move(descriptors[1]));
     for (const std::uint64_t gone : pty_->TakeDetached()) Report("detached", gone);

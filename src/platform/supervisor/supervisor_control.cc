@@ -1,6 +1,7 @@
 #include "platform/supervisor/supervisor_control.h"
 
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -41,7 +42,7 @@ std::optional<Address> MakeAddress(std::string_view text) {
 
 struct Datagram {
   std::string text;
-  std::vector<Descriptor> descriptors;
+  std::vector<ForeignDescriptor> descriptors;
   uid_t sender = static_cast<uid_t>(-1);
 };
 
@@ -97,6 +98,9 @@ ssize_t SendTo(int socket, const Address& address, std::string_view text, std::s
   return ::sendmsg(socket, &message, flags | MSG_NOSIGNAL);
 }
 
+/// First in each command, where the socket's filter looks for it.
+std::string SecretLine(std::string_view secret) { return "secret=" + std::string(secret) + "\n"; }
+
 CommandRelay& RootRelay() {
   static CommandRelay relay;
   return relay;
@@ -109,9 +113,9 @@ Status SendCommand(const RunRecord& record, std::string_view command, RecordWrit
   fields.Add("command", command);
   fields.Add("job", ToString(record.job));
   fields.Add("attempt", record.attempt);
-  fields.Add("secret", record.secret);
-  if (RootRelay() && record.commander < 0 && !record.control.empty()) return RootRelay()(record, fields.text(), fds);
-  return SendCommandText(record, fields.text(), fds);
+  const std::string text = SecretLine(record.secret) + fields.text();
+  if (RootRelay() && record.commander < 0 && !record.control.empty()) return RootRelay()(record, text, fds);
+  return SendCommandText(record, text, fds);
 }
 
 }  // namespace
@@ -263,7 +267,29 @@ Result<std::pair<Descriptor, std::string>> OpenControlSocket() {
   if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&name), &size) != 0) return failed();
   std::string address(name.sun_path, size - offsetof(sockaddr_un, sun_path));
   address.front() = '@';
+  DIVVY_CHECK(AdmitCommands(socket.get(), ""));
   return std::pair(std::move(socket), std::move(address));
+}
+
+Status AdmitCommands(int control_socket, const std::string& secret) {
+  const std::string first = SecretLine(secret);
+  std::vector<sock_filter> program;
+  if (!secret.empty()) {
+    // What differs is gathered, so that the time does not depend on how much of it is right.
+    program = {BPF_STMT(BPF_LD | BPF_IMM, 0), BPF_STMT(BPF_ST, 0)};
+    for (std::size_t at = 0; at + 4 <= first.size(); at += 4) {
+      std::uint32_t word = 0;
+      for (const char byte : std::string_view(first).substr(at, 4)) word = word << 8 | static_cast<unsigned char>(byte);
+      program.insert(program.end(), {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(at)),
+                                     BPF_STMT(BPF_ALU | BPF_XOR | BPF_K, word), BPF_STMT(BPF_LDX | BPF_MEM, 0),
+                                     BPF_STMT(BPF_ALU | BPF_OR | BPF_X, 0), BPF_STMT(BPF_ST, 0)});
+    }
+    program.insert(program.end(), {BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1), BPF_STMT(BPF_RET | BPF_K, ~0U)});
+  }
+  program.push_back(BPF_STMT(BPF_RET | BPF_K, 0));
+  const sock_fprog filter = {.len = static_cast<unsigned short>(program.size()), .filter = program.data()};
+  if (::setsockopt(control_socket, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0) return {};
+  return Internal(std::string("cannot set the filter of a control socket: ") + std::strerror(errno));
 }
 
 std::optional<SupervisorCommand> ReceiveCommand(int control_socket, uid_t uid) {

@@ -17,6 +17,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "platform/os/foreign_descriptor.h"
 #include "platform/os/launch_descriptor.h"
 #include "platform/supervisor/run_record.h"
 
@@ -92,7 +93,7 @@ Status SendPing(const RunRecord& record);
 
 struct SupervisorCommand {
   std::string text;
-  std::vector<Descriptor> descriptors;
+  std::vector<ForeignDescriptor> descriptors;
 };
 
 /// 256 random bits as hexadecimal digits, for RunRecord::secret.
@@ -102,7 +103,11 @@ std::string DrawControlSecret();
 bool IsCommandFor(const RecordFields& command, const RunRecord& record);
 
 /// A datagram socket on an address of the kernel's choice (abstract, so that nothing is left behind), and that address.
+/// It takes nothing before AdmitCommands.
 Result<std::pair<Descriptor, std::string>> OpenControlSocket();
+/// From now on it takes what begins with this secret of DrawControlSecret and nothing else; empty: nothing. The kernel
+/// drops all else while it is being sent, so that no stranger's descriptor gets here.
+Status AdmitCommands(int control_socket, const std::string& secret);
 /// Takes one datagram: a command from root or `uid`, or nothing when it was a stranger's or there was none. One only,
 /// so that a stranger who floods the socket cannot keep a supervisor from its job.
 std::optional<SupervisorCommand> ReceiveCommand(int control_socket, uid_t uid);

@@ -92,6 +92,7 @@ void Supervisor::TakeOver(const ProcessIdentity& supervisor) {
   record_.guard = {};
   record_.control = station_.address;
   record_.commander = station_.setup.daemon_uid;
+  while (!AdmitCommands(station_.control.get(), record_.secret)) ::poll(nullptr, 0, 100);
   RecordWriter lines;
   AddWatch(record_, lines);
   static_cast<void>(!::write(record_file_.get(), lines.text().data(), lines.text().size()));
@@ -138,7 +139,7 @@ void RunSupervisor(int channel, SupervisorSetup setup) {
     const LaunchFrameHeader header = frame->header();
     // The launcher has looked at the header, and at nothing else.
     if (request->uid != header.uid || request->gid != header.gid) ::_exit(1);
-    for (Descriptor& stream : frame->streams) stream.Release();  // The request's now.
+    for (ForeignDescriptor& stream : frame->streams) stream.Release();  // The request's now.
     Wipe(frame->bytes);
     Supervisor(*std::move(request), station).Run();
     if (station.guard.pid != 0 && ::getppid() != station.guard.pid) ::_exit(0);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kPiece = std::size_t{16} << 10;
 
-void NeverWait(const Descriptor& descriptor) {
+void NeverWait(const ForeignDescriptor& descriptor) {
   ::fcntl(descriptor.get(), F_SETFL, ::fcntl(descriptor.get(), F_GETFL) | O_NONBLOCK);
 }
 
@@ -29,30 +29,30 @@ void WriteAll(int fd, std::string_view text) {
 
 }  // namespace
 
-void HeldOutputs::Hold(Descriptor output, Descriptor error, Descriptor life,
+void HeldOutputs::Hold(ForeignDescriptor output, ForeignDescriptor error, ForeignDescriptor life,
                        std::function<Result<Descriptor>()> open_log) {
   outputs_ = {std::move(output), std::move(error)};
   life_ = std::move(life);
   log_.Reset();
   open_log_ = std::move(open_log);
-  for (const Descriptor* one : {&outputs_[0], &outputs_[1], &life_}) NeverWait(*one);
+  for (const ForeignDescriptor* one : {&outputs_[0], &outputs_[1], &life_}) NeverWait(*one);
 }
 
 void HeldOutputs::Watch(std::vector<pollfd>& polled) const {
   if (life_.is_open()) polled.push_back({life_.get(), POLLIN, 0});
   if (!log_.is_open()) return;
-  for (const Descriptor& output : outputs_) {
+  for (const ForeignDescriptor& output : outputs_) {
     if (output.is_open()) polled.push_back({output.get(), POLLIN, 0});
   }
 }
 
 void HeldOutputs::OnPolled(std::span<const pollfd> polled) {
-  const auto is_ready = [&](const Descriptor& one) {
+  const auto is_ready = [&](const ForeignDescriptor& one) {
     return one.is_open() && std::ranges::any_of(polled, [&](const pollfd& entry) {
              return entry.fd == one.get() && entry.revents != 0;
            });
   };
-  for (Descriptor& output : outputs_) {
+  for (ForeignDescriptor& output : outputs_) {
     if (log_.is_open() && is_ready(output)) Copy(output);
   }
   if (is_ready(life_)) Hear();
@@ -73,16 +73,16 @@ void HeldOutputs::Hear() {
 }
 
 void HeldOutputs::BeginLog() {
-  if (std::ranges::none_of(outputs_, &Descriptor::is_open)) return;
+  if (std::ranges::none_of(outputs_, &ForeignDescriptor::is_open)) return;
   auto log = open_log_();
   if (log) {
     log_ = *std::move(log);
   } else {
-    for (Descriptor& output : outputs_) output.Reset();
+    for (ForeignDescriptor& output : outputs_) output.Reset();
   }
 }
 
-bool HeldOutputs::Copy(Descriptor& output) {
+bool HeldOutputs::Copy(ForeignDescriptor& output) {
   std::array<char, kPiece> buffer;
   const ssize_t got = ::read(output.get(), buffer.data(), buffer.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
@@ -97,7 +97,7 @@ void HeldOutputs::Finish() {
     if (::poll(&one, 1, 0) <= 0) break;
     Hear();
   }
-  for (Descriptor& output : outputs_) {
+  for (ForeignDescriptor& output : outputs_) {
     while (log_.is_open() && output.is_open() && Copy(output)) {
     }
     output.Reset();

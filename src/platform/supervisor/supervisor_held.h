@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "platform/os/foreign_descriptor.h"
 #include "platform/os/launch_descriptor.h"
 
 namespace divvy {
@@ -22,7 +23,8 @@ class HeldOutputs {
 
   /// `outputs`: the ends that are read. `life`: closed at its other end with the agent, which speaks over it before.
   /// `open_log`: called when it has gone, at most once; where that fails nobody reads the outputs any more.
-  void Hold(Descriptor output, Descriptor error, Descriptor life, std::function<Result<Descriptor>()> open_log);
+  void Hold(ForeignDescriptor output, ForeignDescriptor error, ForeignDescriptor life,
+            std::function<Result<Descriptor>()> open_log);
 
   // As Pty's, in the supervisor's loop.
   void Watch(std::vector<pollfd>& polled) const;
@@ -34,10 +36,10 @@ class HeldOutputs {
   void Hear();
   void BeginLog();
   /// False when there is nothing now.
-  bool Copy(Descriptor& output);
+  bool Copy(ForeignDescriptor& output);
 
-  std::array<Descriptor, 2> outputs_;
-  Descriptor life_;
+  std::array<ForeignDescriptor, 2> outputs_;
+  ForeignDescriptor life_;
   Descriptor log_;  // Open: the agent is gone.
   std::function<Result<Descriptor>()> open_log_;
 };

@@ -27,7 +27,7 @@ class Held : public testing::Test {
     }
     auto [ours, theirs] = MakeSocketPair();
     agents_life_ = std::move(ours);
-    held_.Hold(Copy(agents_[0]), Copy(agents_[1]), std::move(theirs), [this]() -> Result<Descriptor> {
+    held_.Hold(Copy(agents_[0]), Copy(agents_[1]), ForeignDescriptor(theirs.Release()), [this]() -> Result<Descriptor> {
       if (!has_log_) return Internal("no room");
       int ends[2];
       EXPECT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
@@ -35,7 +35,9 @@ class Held : public testing::Test {
       return Descriptor(ends[1]);
     });
   }
-  static Descriptor Copy(const Descriptor& one) { return Descriptor(::fcntl(one.get(), F_DUPFD_CLOEXEC, 3)); }
+  static ForeignDescriptor Copy(const Descriptor& one) {
+    return ForeignDescriptor(::fcntl(one.get(), F_DUPFD_CLOEXEC, 3));
+  }
   bool Writes(std::size_t output, const std::string& text) {
     return ::write(jobs_[output].get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
   }

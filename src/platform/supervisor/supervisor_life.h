@@ -13,6 +13,7 @@
 #include "model/lease_note.h"
 #include "platform/isolation/job_cgroup.h"
 #include "platform/isolation/job_mounts.h"
+#include "platform/os/foreign_descriptor.h"
 #include "platform/supervisor/launch.h"
 #include "platform/supervisor/pty.h"
 #include "platform/supervisor/run_record.h"
@@ -99,7 +100,7 @@ class Supervisor {
   void OnCommand(SupervisorCommand& command);
   void BeginStop(int signal, Duration grace);
   void SetTimeLimit(Duration limit);
-  void Attach(std::uint64_t attachment, std::vector<Descriptor>& descriptors);
+  void Attach(std::uint64_t attachment, std::vector<ForeignDescriptor>& descriptors);
   void HoldOutputs();
   void CallStep(int socket, bool stops_only);
   void Report(std::string_view kind, std::uint64_t attachment = 0);
@@ -112,8 +113,8 @@ class Supervisor {
   void SayIdle();
 
   LaunchRequest request_;
-  std::array<Descriptor, 3> streams_;    // request_.streams, until the job has them.
-  std::array<Descriptor, 3> read_ends_;  // request_.held, until `held_` has them.
+  std::array<ForeignDescriptor, 3> streams_;    // request_.streams, until the job has them.
+  std::array<ForeignDescriptor, 3> read_ends_;  // request_.held, until `held_` has them.
   Station& station_;
   SupervisorWatch& watch_;
   bool changes_user_;

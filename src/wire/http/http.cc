@@ -76,7 +76,10 @@ HttpError Explain(const ErrorCodeOf& ec, const HttpLimits& limits) {
 }  // namespace
 
 PassedFds::~PassedFds() {
-  for (int fd : fds_) ::close(fd);
+  for (const int fd : fds_) {
+    if (close_ != nullptr) close_(fd);
+    else ::close(fd);
+  }
 }
 
 template <typename Message>

@@ -27,10 +27,13 @@ struct HttpLimits {
 /// File descriptors that came with a request, in the order in which they were sent; closed unless taken.
 class PassedFds {
  public:
+  using Close = void (*)(int fd);
   PassedFds() = default;
-  PassedFds(PassedFds&& other) noexcept : fds_(std::exchange(other.fds_, {})) {}
+  explicit PassedFds(Close close) : close_(close) {}
+  PassedFds(PassedFds&& other) noexcept : fds_(std::exchange(other.fds_, {})), close_(other.close_) {}
   PassedFds& operator=(PassedFds&& other) noexcept {
     fds_.swap(other.fds_);
+    std::swap(close_, other.close_);
     return *this;
   }
   ~PassedFds();
@@ -44,6 +47,7 @@ class PassedFds {
 
  private:
   std::vector<int> fds_;
+  Close close_ = nullptr;  // Null: close(2).
 };
 
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;

@@ -22,7 +22,7 @@ link.settimeout(10)
 try:
     link.connect("/run/divvy-launcher/" + sys.argv[1])
     sys.exit(0 if link.recv(100) == b"" else 1)
-except ConnectionResetError:
+except (ConnectionResetError, PermissionError):
     sys.exit(0)
 P
 }

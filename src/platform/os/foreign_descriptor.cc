@@ -1,0 +1,191 @@
+#include "platform/os/foreign_descriptor.h"
+
+#include <linux/sched.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+
+namespace divvy {
+namespace {
+
+constexpr std::size_t kMostInMessage = 253;  // The kernel's SCM_MAX_FD.
+
+/// File systems of the kernel that wait for disks alone: ext, xfs, btrfs, tmpfs, f2fs, zfs (statfs(2)).
+constexpr std::array<long, 6> kLocal = {0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0xF2F52010, 0x2FC12FC1};
+
+bool ClosesAtOnce(int fd) {
+  struct stat about = {};
+  if (::fstat(fd, &about) != 0 || S_ISFIFO(about.st_mode)) return true;
+  if (S_ISCHR(about.st_mode)) {
+    const unsigned kind = major(about.st_rdev);
+    return kind == 1 || kind == 5 || (kind >= 136 && kind <= 143);  // /dev/null, /dev/tty, pseudo-terminals.
+  }
+  struct statfs lies_on = {};
+  return (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode)) && ::fstatfs(fd, &lies_on) == 0 &&
+         std::find(kLocal.begin(), kLocal.end(), lies_on.f_type) != kLocal.end();
+}
+
+/// As a fork, of nobody's child that we wait for. In the child: 0, and only what signal-safety(7) allows may be called.
+pid_t ForkAside() {
+  // Who waits for all its children, as a job's supervisor does, is not to wait for this one.
+  const long pid = ::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+  // The first process of a PID namespace may not.
+  return static_cast<pid_t>(
+      pid < 0 && errno == EINVAL ? ::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr) : pid);
+}
+
+/// Takes what has been sent, and tells its parent by the end of `told` that it has.
+[[noreturn]] void TakeAndEnd(int link, int told) {
+  char byte = 0;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostInMessage * sizeof(int))> control;
+  iovec part = {&byte, 1};
+  for (;;) {
+    msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    // What there is no room for in the table of descriptors is closed here, and may wait: then nobody waits but us.
+    if (::recvmsg(link, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0) break;
+  }
+  ::close(told);
+  ::_exit(0);  // The sockets of a process that ends do not linger.
+}
+
+[[noreturn]] void RunCloser(int link) {
+  ::prctl(PR_SET_NAME, "divvy-closer");
+  ::dup2(link, 3);
+  ::syscall(SYS_close_range, 4U, ~0U, 0U);
+  for (int fd = 0; fd < 3; ++fd) ::close(fd);
+  struct sigaction ignore = {};
+  ignore.sa_handler = SIG_IGN;  // The kernel reaps our children.
+  ::sigaction(SIGCHLD, &ignore, nullptr);
+  for (;;) {
+    pollfd polled = {3, POLLIN, 0};
+    if (::poll(&polled, 1, -1) < 0) continue;
+    if ((polled.revents & POLLIN) == 0) ::_exit(0);
+    char byte = 0;
+    if (::recv(3, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) ::_exit(0);  // Whose closer we are has gone.
+    int told[2] = {-1, -1};
+    const bool has_pipe = ::pipe(told) == 0;
+    const long child = has_pipe ? ::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr) : -1;
+    if (child == 0) TakeAndEnd(3, told[1]);
+    if (has_pipe) ::close(told[1]);
+    if (child > 0) {
+      while (::read(told[0], &byte, 1) < 0 && errno == EINTR) {
+      }
+    } else {
+      ::poll(nullptr, 0, 100);  // No process to be had: until there is one.
+    }
+    if (has_pipe) ::close(told[0]);
+  }
+}
+
+/// What could not be handed to the closer yet is kept open.
+class Closer {
+ public:
+  void Take(int fd) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    kept_.push_back(fd);
+    for (int attempt = 0; attempt < 2 && !kept_.empty(); ++attempt) {
+      if (link_ < 0) Start();
+      while (!kept_.empty() && Send()) {
+      }
+      if (kept_.empty() || errno == EAGAIN || link_ < 0) return;
+      ::close(std::exchange(link_, -1));  // It was killed.
+    }
+  }
+
+ private:
+  void Start() {
+    int ends[2] = {-1, -1};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
+    const pid_t pid = ForkAside();
+    if (pid == 0) RunCloser(ends[1]);
+    ::close(ends[1]);
+    if (pid > 0) link_ = ends[0];
+    else ::close(ends[0]);
+  }
+
+  bool Send() {
+    const int fd = kept_.back();
+    char byte = 0;
+    iovec part = {&byte, 1};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control = {};
+    msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* const head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(head), &fd, sizeof fd);
+    if (link_ < 0 || ::sendmsg(link_, &message, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) return false;
+    kept_.pop_back();
+    ::close(fd);
+    return true;
+  }
+
+  std::mutex mutex_;
+  int link_ = -1;
+  std::vector<int> kept_;
+};
+
+}  // namespace
+
+void CloseForeign(int fd) {
+  static Closer closer;
+  if (fd < 0) return;
+  if (ClosesAtOnce(fd)) ::close(fd);
+  else closer.Take(fd);
+}
+
+void CloseAccepted(int fd) {
+  // Nothing comes after the shutdown. In a stream, descriptors come with a byte at least.
+  char byte = 0;
+  int type = 0;
+  socklen_t size = sizeof type;
+  ::shutdown(fd, SHUT_RD);
+  const bool is_stream = ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+  if (is_stream && ::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0) ::close(fd);
+  else CloseForeign(fd);
+}
+
+ssize_t ReceiveForeign(int fd, void* into, std::size_t size, int flags, std::vector<int>* fds) {
+  iovec part = {into, size};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostInMessage * sizeof(int)) + 64> control;
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t got = ::recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC);
+  if (got < 0 && errno == ENOTSOCK) return ::read(fd, into, size);
+  if (got < 0) return got;
+  for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
+    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= head->cmsg_len; at += sizeof(int)) {
+      int passed = -1;
+      std::memcpy(&passed, reinterpret_cast<const char*>(head) + at, sizeof passed);
+      if (fds != nullptr) fds->push_back(passed);
+      else CloseForeign(passed);
+    }
+  }
+  return got;
+}
+
+}  // namespace divvy
