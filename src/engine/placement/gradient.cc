@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <utility>
 
 namespace divvy::placement {
@@ -68,15 +69,16 @@ Gradient::Pick Gradient::Best(const NodeState& node, std::int64_t worth, const S
 
   std::array<std::int64_t, kMaxGpus> useful;
   std::int64_t sum = 0;
-  for (std::size_t gpu = 0; gpu < node.gpus; ++gpu)
-    sum += useful[gpu] = fragmentation_.ForGpu(row, node.free_parts[gpu]);
+  const std::span<const GpuRoom> rooms = node.rooms();
+  for (std::size_t gpu = 0; gpu < rooms.size(); ++gpu)
+    sum += useful[gpu] = fragmentation_.ForGpu(row, rooms[gpu].free_parts);
   const std::int64_t with_whole = fragmentation_.ForWhole(row, node.whole);
   const std::int64_t less_one = node.whole > 0 ? fragmentation_.ForWhole(row, node.whole - 1) : 0;
   Pick pick;
   std::int64_t most = std::numeric_limits<std::int64_t>::min();
   int tried = -1;
-  for (std::size_t gpu = 0; gpu < node.gpus; ++gpu) {
-    const int free = node.free_parts[gpu];
+  for (std::size_t gpu = 0; gpu < rooms.size(); ++gpu) {
+    const int free = rooms[gpu].free_parts;
     if (free == tried || !FitsGpu(node, static_cast<int>(gpu), shape)) continue;
     tried = free;
     const std::int64_t loss = prices_.waste_parts == 0 ? 0
@@ -95,9 +97,9 @@ Score Gradient::Rate(const NodeState& node, std::int64_t worth, const Shape& sha
   return Fits(node, shape) ? Best(node, worth, shape).score : kNoRoom;
 }
 
-GpuMask Gradient::Choose(const NodeState& node, std::int64_t worth, const Shape& shape) const {
+GpuPlace Gradient::Choose(const NodeState& node, std::int64_t worth, const Shape& shape) const {
   if (!shape.is_share()) return shape.is_whole() ? FirstGpus(node, shape) : TightestGpus(node, shape);
-  return static_cast<GpuMask>(1u << Best(node, worth, shape).gpu);
+  return {GpuSet::Only(Best(node, worth, shape).gpu)};
 }
 
 }  // namespace divvy::placement

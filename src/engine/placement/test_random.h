@@ -8,6 +8,9 @@
 
 namespace divvy::placement {
 
+/// On these GPUs; bit g: GPU g.
+inline GpuPlace AtGpus(std::uint64_t bits, std::uint8_t slices = 0) { return {GpuSet::FromBits(bits), slices}; }
+
 class TestRandom {
  public:
   explicit TestRandom(std::uint64_t seed) : state_(seed * 2 + 1) {}
@@ -48,7 +51,7 @@ class TestRandom {
     for (const Shape& shape : shapes) {
       if (Below(3) == 0 && Fits(node, shape))
         Take(node, shape,
-             shape.gpus == 0 ? GpuMask{0} : (Below(2) == 0 ? RoomiestGpus(node, shape) : FirstGpus(node, shape)));
+             shape.gpus == 0 ? GpuPlace() : (Below(2) == 0 ? RoomiestGpus(node, shape) : FirstGpus(node, shape)));
     }
     return node;
   }

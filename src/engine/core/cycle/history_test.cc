@@ -33,7 +33,7 @@ struct Kind {
 
 std::string TextOf(const std::vector<Piece>& pieces) {
   std::ostringstream out;
-  for (const Piece& piece : pieces) out << " " << piece.node << "/" << std::hex << piece.gpus << std::dec;
+  for (const Piece& piece : pieces) out << " " << piece.node << "/" << std::hex << piece.place.gpus.bits() << std::dec;
   return out.str();
 }
 
@@ -179,7 +179,7 @@ class History {
     if (kind_.is_calm) return;
     if (draws_.Below(20) == 0) {
       const bool is_open = draws_.Below(3) != 0;
-      const auto usable = static_cast<GpuMask>(draws_.Next());
+      const auto usable = GpuSet::FromBits(draws_.Next());
       cluster_.SetUsable(static_cast<NodeIndex>(draws_.Below(nodes_)), usable, is_open);
     }
     if (draws_.Below(15) == 0 && !ends_.empty()) {
@@ -327,7 +327,7 @@ class History {
       if (booking.from > At(now_) || booking.until <= At(now_)) continue;
       for (const Piece& piece : booking.pieces) {
         for (const RunPiece& one : state.nodes[piece.node].pieces) {
-          if ((one.gpus & piece.gpus) == 0) continue;
+          if ((one.place.gpus & piece.place.gpus).empty()) continue;
           const ClassKey& key = state.classes[state.running.at(one.job).job_class].key;
           const bool is_theirs = booking.user ? *booking.user == key.user : booking.team == key.team;
           const bool came_later = one.started >= booking.from;
@@ -367,7 +367,7 @@ class History {
 
   // Nothing else arrives: whoever can run does.
   std::string RunOut() {
-    for (NodeIndex node = 0; node < cluster_.node_count(); ++node) cluster_.SetUsable(node, GpuMask(0xffff), true);
+    for (NodeIndex node = 0; node < cluster_.node_count(); ++node) cluster_.SetUsable(node, GpuSet::FirstN(GpuSet::kCapacity), true);
     promised_.clear();
     kind_.is_calm = false;
     for (int step = 0; step < 4000; ++step) {

@@ -18,7 +18,7 @@ struct Placed {
   int priority = 0;
   std::int64_t started = 0;
   TeamIndex team = kRootTeam;
-  GpuMask mask = 0;
+  GpuPlace place;
 };
 
 struct Problem {
@@ -53,11 +53,11 @@ Problem Draw(Draws& draws, bool has_teams) {
     auto& room = free[job.node];
     for (std::size_t gpu = 0; gpu < room.size() && left > 0; ++gpu) {
       if (room[gpu] < job.parts) continue;
-      job.mask = static_cast<GpuMask>(job.mask | (1u << gpu));
+      job.place.gpus.Insert(static_cast<int>(gpu));
       --left;
     }
     if (left > 0) continue;
-    for (std::size_t gpu = 0; gpu < room.size(); ++gpu) room[gpu] -= ((job.mask >> gpu) & 1) != 0 ? job.parts : 0;
+    for (std::size_t gpu = 0; gpu < room.size(); ++gpu) room[gpu] -= job.place.gpus.Contains(static_cast<int>(gpu)) ? job.parts : 0;
     problem.jobs.push_back(job);
   }
   problem.taker_tasks = draws.Below(3) == 0 ? 2 : 1;
@@ -73,7 +73,7 @@ bool Fits(const Problem& problem, std::uint32_t taken) {
     for (std::size_t i = 0; i < problem.jobs.size(); ++i) {
       const Placed& job = problem.jobs[i];
       if (((taken >> i) & 1) != 0 || job.node != static_cast<NodeIndex>(node)) continue;
-      for (std::size_t gpu = 0; gpu < free.size(); ++gpu) free[gpu] -= ((job.mask >> gpu) & 1) != 0 ? job.parts : 0;
+      for (std::size_t gpu = 0; gpu < free.size(); ++gpu) free[gpu] -= job.place.gpus.Contains(static_cast<int>(gpu)) ? job.parts : 0;
     }
     if (problem.taker_parts < placement::kGpuParts) {
       for (const int one : free) room += one / problem.taker_parts;
@@ -117,7 +117,7 @@ TEST_P(Oracle, PreemptsTheSetThatCostsLeast) {
     for (const Placed& job : problem.jobs) {
       Ask ask = GpuAsk(job.gpus);
       ask.groups.front().alternatives.front().parts = static_cast<std::int16_t>(job.parts);
-      world.Run(world.Make(job.id, ask, job.priority), {{job.node, job.mask, 0, 0}}, job.started);
+      world.Run(world.Make(job.id, ask, job.priority), {{job.node, job.place, 0, 0}}, job.started);
     }
     Ask ask = GpuAsk(problem.taker_gpus, problem.taker_tasks);
     ask.groups.front().alternatives.front().parts = static_cast<std::int16_t>(problem.taker_parts);
@@ -169,7 +169,7 @@ TEST_P(Oracle, AllThatIsTakenBetweenTeamsComesToRest) {
     for (const Placed& job : problem.jobs) {
       Ask ask = GpuAsk(job.gpus);
       ask.groups.front().alternatives.front().parts = static_cast<std::int16_t>(job.parts);
-      world.Run(world.Make(job.id, ask, job.priority, kind(), job.team), {{job.node, job.mask, 0, 0}}, job.started);
+      world.Run(world.Make(job.id, ask, job.priority, kind(), job.team), {{job.node, job.place, 0, 0}}, job.started);
     }
     for (std::uint64_t id = kTaker; id < kTaker + 6; ++id) {
       const int gpus = 1 + draws.Below(problem.gpus);

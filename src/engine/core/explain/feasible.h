@@ -28,7 +28,7 @@ struct NodeKinds {
 
   struct Kind {
     NodeState idle;
-    GpuMask gpus = 0;  // That count.
+    GpuSet gpus;      // That count.
     NodeFacts facts;   // Of one of them; they differ in name and place alone.
     std::int64_t nodes = 0;
   };
