@@ -241,7 +241,7 @@ class Engine : public EngineDecider {
     const auto index = static_cast<JobIndex>(start.entry.value() - 1);
     jobs_.at(index).started = now + kShift;
     Started started{index, {}, 1};
-    for (const core::Piece& piece : start.pieces) started.gpus.push_back({piece.node, __builtin_popcount(piece.gpus)});
+    for (const core::Piece& piece : start.pieces) started.gpus.push_back({piece.node, piece.place.gpus.size()});
     return started;
   }
 

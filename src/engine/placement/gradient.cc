@@ -61,9 +61,13 @@ Gradient::Pick Gradient::Best(const NodeState& node, std::int64_t worth, const S
 
   const std::int64_t scarcity = prices_.model_per_mille[node.model] * asked * total / 1000;
   const std::int64_t fixed = asked * total - worth - scarcity - cores;
+  if (shape.is_whole()) {
+    const std::int64_t useful = fragmentation_.UsefulWith(node, row, node.whole - shape.gpus);
+    return {ScoreOf(fixed + useful - shape.gpus * fragmentation_.ForGpu(row, kGpuParts)), -1};
+  }
   if (!shape.is_share()) {
     NodeState after = node;
-    Take(after, shape, shape.is_whole() ? FirstGpus(node, shape) : TightestGpus(node, shape));
+    Take(after, shape, TightestGpus(node, shape));
     return {ScoreOf(fixed + fragmentation_.UsefulWith(after, row, after.whole)), -1};
   }
 
@@ -79,7 +83,7 @@ Gradient::Pick Gradient::Best(const NodeState& node, std::int64_t worth, const S
   int tried = -1;
   for (std::size_t gpu = 0; gpu < rooms.size(); ++gpu) {
     const int free = rooms[gpu].free_parts;
-    if (free == tried || !FitsGpu(node, static_cast<int>(gpu), shape)) continue;
+    if (free == tried || free < shape.parts || rooms[gpu].memory_free < shape.gpu_memory_mib) continue;
     tried = free;
     const std::int64_t loss = prices_.waste_parts == 0 ? 0
                                                        : waste_.Loss(free, shape.parts) * prices_.waste_parts / 1000 *
@@ -98,7 +102,7 @@ Score Gradient::Rate(const NodeState& node, std::int64_t worth, const Shape& sha
 }
 
 GpuPlace Gradient::Choose(const NodeState& node, std::int64_t worth, const Shape& shape) const {
-  if (!shape.is_share()) return shape.is_whole() ? FirstGpus(node, shape) : TightestGpus(node, shape);
+  if (!shape.is_share()) return TightestGpus(node, shape);
   return {GpuSet::Only(Best(node, worth, shape).gpu)};
 }
 

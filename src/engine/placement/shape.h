@@ -84,7 +84,7 @@ struct GpuRoom {
 /// with instances on it nothing is free for others than instances. Copies are frequent: a node of up to kFewGpus GPUs
 /// allocates nothing.
 struct NodeState {
-  static constexpr int kFewGpus = 16;
+  static constexpr int kFewGpus = 8;
 
   std::int32_t cpu_free = 0;
   std::int32_t memory_free = 0;
