@@ -71,7 +71,7 @@ Gradient::Pick Gradient::Best(const NodeState& node, std::int64_t worth, const S
     return {ScoreOf(fixed + fragmentation_.UsefulWith(after, row, after.whole)), -1};
   }
 
-  std::array<std::int64_t, kMaxGpus> useful;
+  std::array<std::int64_t, GpuSet::kCapacity> useful;
   std::int64_t sum = 0;
   const std::span<const GpuRoom> rooms = node.rooms();
   for (std::size_t gpu = 0; gpu < rooms.size(); ++gpu)

@@ -108,7 +108,7 @@ int KindOf(const Shape& shape) {
 }
 
 NodeState MakeNode(std::int32_t cpu_milli, std::int32_t memory_mib, int gpus, int model) {
-  DIVVY_ASSERT(gpus >= 0 && gpus <= kMaxGpus && model >= 0 && model < kMaxModels);
+  DIVVY_ASSERT(gpus >= 0 && gpus <= GpuSet::kCapacity && model >= 0 && model < kMaxModels);
   NodeState node;
   node.cpu_free = cpu_milli;
   node.memory_free = memory_mib;

@@ -17,8 +17,6 @@
 
 namespace divvy::placement {
 
-/// GPUs of one node.
-inline constexpr int kMaxGpus = GpuSet::kCapacity;
 inline constexpr int kGpuParts = 10'000;
 /// GPU models that one fleet may mix: they are kept as bits.
 inline constexpr int kMaxModels = 64;

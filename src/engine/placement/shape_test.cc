@@ -70,6 +70,20 @@ TEST(GpuChoice, TightestRoomiestAndFirstTakeTheLowerIndexOfEquals) {
   EXPECT_EQ(TightestGpus(node, Gpus(3, 5000)), AtGpus(0b1011));
 }
 
+TEST(GpuChoice, ReachesEveryGpuOfALargeNode) {
+  NodeState node = MakeNode(8000, 4096, 64, 0);
+  EXPECT_EQ(FirstGpus(node, Gpus(64)), AtGpus(~std::uint64_t{0}));
+  Take(node, Gpus(63), {GpuSet::FirstN(63)});
+  EXPECT_EQ(node.whole, 1);
+  EXPECT_EQ(TightestGpus(node, Gpus(1, 5000)), AtGpus(std::uint64_t{1} << 63));
+  const NodeState copy = node;
+  Take(node, Gpus(1, 5000), {GpuSet::Only(63)});
+  EXPECT_EQ(copy.gpu_free, kGpuParts);
+  EXPECT_NE(copy, node);
+  Release(node, Gpus(1, 5000), {GpuSet::Only(63)});
+  EXPECT_EQ(copy, node);
+}
+
 TEST(Kind, SharesAndCountsAreKindsOfTheirOwn) {
   EXPECT_EQ(KindOf(Gpus(0, 0)), 0);
   EXPECT_EQ(KindOf(Gpus(1, 9990)), 1);

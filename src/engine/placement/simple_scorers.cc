@@ -17,7 +17,7 @@ constexpr Score RoomScore(std::int32_t gpu_free) {
   const std::int32_t fine = std::min(gpu_free, kFine);
   return static_cast<Score>(fine / (kGpuParts / 1000) + (gpu_free - fine) / (kGpuParts / 100));
 }
-static_assert(RoomScore(kMaxGpus * kGpuParts) == 16'000 + 48 * 100);
+static_assert(RoomScore(GpuSet::kCapacity * kGpuParts) == 16'000 + 48 * 100);
 
 /// A published score, which may be below 0 on a node that is larger than the reference.
 Score AtLeast0(double score) { return static_cast<Score>(std::max(score, 0.0)); }
@@ -25,7 +25,7 @@ Score AtLeast0(double score) { return static_cast<Score>(std::max(score, 0.0)); 
 class Pack : public Scorer {
  public:
   Score Rate(const NodeState& node, std::int64_t, const Shape& shape) const override {
-    return Fits(node, shape) ? static_cast<Score>(RoomScore(kMaxGpus * kGpuParts) - RoomScore(node.gpu_free)) : kNoRoom;
+    return Fits(node, shape) ? static_cast<Score>(RoomScore(GpuSet::kCapacity * kGpuParts) - RoomScore(node.gpu_free)) : kNoRoom;
   }
 };
 

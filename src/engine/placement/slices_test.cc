@@ -1,6 +1,8 @@
 // MIG instances and GPU memory beside shares and whole GPUs, on one node.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <map>
 
@@ -118,11 +120,24 @@ TEST(Overlapping, IsAboutTheSameSlicesOfTheSameGpu) {
   EXPECT_TRUE(Overlap(low, AtGpus(0b11))) << "a whole GPU has all its slices";
 }
 
+TEST(Slices, LieOnTheLastGpuOfALargeNode) {
+  NodeState node = MakeSliceable(64, 80);
+  Take(node, Share(kGpuParts, 0, 63), {GpuSet::FirstN(63)});
+  EXPECT_EQ(Cut(node, k3g), AtGpus(std::uint64_t{1} << 63, 0b1111'0000));
+  EXPECT_EQ(Cut(node, k4g), AtGpus(std::uint64_t{1} << 63, 0b0000'1111));
+  EXPECT_EQ(node.carved, GpuSet::Only(63));
+  EXPECT_FALSE(Fits(node, SliceShape(k1g)));
+  Release(node, Share(kGpuParts, 0, 63), {GpuSet::FirstN(63)});
+  EXPECT_EQ(node.whole, 63);
+  EXPECT_EQ(Cut(node, k1g), AtGpus(1, 0b0100'0000));
+}
+
 // Takes and releases in any order leave what the pieces that are there leave, and no two have anything in common.
 TEST(Slices, AreExactWhateverComesAndGoes) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     TestRandom random(seed);
-    NodeState node = MakeSliceable(1 + random.Below(3), 80);
+    NodeState node = MakeSliceable(std::array{1, 2, 3, 9, 64}[seed % 5], 80);
+    Block(node, GpuSet::FirstN(std::max(0, node.gpus - 3)));  // The last ones have it all.
     const NodeState empty = node;
     std::vector<std::pair<Shape, GpuPlace>> pieces;
     for (int step = 0; step < 120; ++step) {

@@ -30,14 +30,14 @@ class TestRandom {
       shape.gpus = 1;
       shape.parts = static_cast<std::int16_t>(500 + 500 * Below(19));
     } else if (kind < 9) {
-      shape.gpus = static_cast<std::int16_t>(1 << Below(3));
+      shape.gpus = static_cast<std::int16_t>(1 << Below(6));
       shape.parts = kGpuParts;
     }
     if (shape.gpus > 0 && Below(4) == 0) shape.models = static_cast<ModelSet>(1 + Below(7));
     return shape;
   }
 
-  NodeState AnyNode(int models) { return MakeNode(8000 * (1 + Below(6)), 65536, 1 << Below(4), Below(models)); }
+  NodeState AnyNode(int models) { return MakeNode(8000 * (1 + Below(6)), 65536, 1 << Below(7), Below(models)); }
 
   std::vector<Shape> Shapes(int count) {
     std::vector<Shape> shapes;

@@ -121,7 +121,7 @@ std::optional<NodeIndex> Server::FindNode(std::string_view name) const {
 }
 
 void Server::SetNode(NodeIndex node, NodeWords words, NodeCapacity capacity) {
-  DIVVY_ASSERT(capacity.gpus.size() <= kMostGpus && node <= book_.nodes().size());
+  DIVVY_ASSERT(node <= book_.nodes().size());
   const bool is_new = node == book_.nodes().size();
   const bool is_same = !is_new && book_.node(node).capacity == capacity && book_.node(node).words == words;
   if (is_same && core_.node_count() > node) return;

@@ -149,7 +149,7 @@ bool Kinds::Change(NodeIndex node, const BookNode& now) {
 }
 
 core::NodeFacts Kinds::FactsOf(NodeIndex node, const NodeCapacity& capacity) const {
-  DIVVY_ASSERT(capacity.gpus.size() <= static_cast<std::size_t>(placement::kMaxGpus));
+  DIVVY_ASSERT(capacity.gpus.size() <= static_cast<std::size_t>(GpuSet::kCapacity));
   core::NodeFacts facts;
   facts.cpu_milli = CpuMilli(capacity.cpus) + (has_exclusive() && capacity.cpus > 0 ? kSpareMilli : 0);
   facts.memory_mib = MebibytesDown(capacity.memory);

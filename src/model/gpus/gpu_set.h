@@ -55,6 +55,14 @@ class GpuSet {
   constexpr void Erase(int gpu) { bits_ &= ~(std::uint64_t{1} << gpu); }
   /// The lowest member. Requires: not empty.
   constexpr int First() const { return std::countr_zero(bits_); }
+  /// The `count` lowest members, or all where there are fewer.
+  constexpr GpuSet Lowest(int count) const {
+    GpuSet lowest;
+    for (std::uint64_t rest = bits_; rest != 0 && count > 0; rest &= rest - 1, --count) {
+      lowest.bits_ |= rest & (~rest + 1);
+    }
+    return lowest;
+  }
   constexpr Iterator begin() const { return Iterator(bits_); }
   constexpr Iterator end() const { return Iterator(0); }
   /// The members, ascending.

@@ -36,7 +36,7 @@ struct Choice {
   int asked = 0;
   int jobs = 0;
   // Negative: so many from the one that grew last, from the next ...
-  std::array<std::int8_t, placement::kMaxGpus> kept{};
+  std::array<std::int8_t, GpuSet::kCapacity> kept{};
   int worst_pair = 0;  // Negative, as the sum is: more is better.
   int sum_of_pairs = 0;
   GpuSet gpus;
@@ -50,7 +50,7 @@ class Asker {
     std::stable_sort(surplus_.begin(), surplus_.end(), [](const Surplus& a, const Surplus& b) {
       return std::tuple(b.grown, a.job) < std::tuple(a.grown, b.job);
     });
-    if (surplus_.size() > placement::kMaxGpus) surplus_.resize(placement::kMaxGpus);
+    if (surplus_.size() > GpuSet::kCapacity) surplus_.resize(GpuSet::kCapacity);
   }
 
   std::vector<GiveBack> Run() {
@@ -155,7 +155,7 @@ class Asker {
     const Node& node = state_.nodes[index];
     const Shape& shape = ShapeOf(head);
     const Ask& ask = state_.asks[state_.classes[head.job_class].key.ask];
-    std::array<GpuSet, placement::kMaxGpus> own{};
+    std::array<GpuSet, GpuSet::kCapacity> own{};
     GpuSet pool;
     for (std::size_t i = 0; i < surplus_.size(); ++i) {
       own[i] = Own(surplus_[i], index) - node.blocked;
@@ -197,7 +197,7 @@ class Asker {
 
   /// Leaves kSearched of `usable` at most, around the last that is needed where free GPUs come first and then those of
   /// the jobs that have most to give. Returns those before them, which every set has.
-  GpuSet Narrow(GpuSet& usable, GpuSet pool, const std::array<GpuSet, placement::kMaxGpus>& own, int count) const {
+  GpuSet Narrow(GpuSet& usable, GpuSet pool, const std::array<GpuSet, GpuSet::kCapacity>& own, int count) const {
     std::vector<int> order = (usable - pool).ToVector();
     // At least one is to be asked for.
     if (order.size() >= static_cast<std::size_t>(count)) order.resize(static_cast<std::size_t>(count) - 1);
