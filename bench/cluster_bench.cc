@@ -1,9 +1,9 @@
-// What a decision costs on a large cluster: 10,000 nodes of 8 GPUs (or what --nodes and --gpus say), a million queued jobs of
-// 5,000 shapes, arrivals and ends in balance. Each event is followed by a decision; the time from the event to the
-// plan is what is shown. "from nothing" is one decision over the whole queue on an empty cluster.
+// What a decision costs on a large cluster: 10,000 nodes of 8 GPUs (or what --nodes and --gpus say), a million queued
+// jobs of 5,000 shapes, arrivals and ends in balance. Each event is followed by a decision; the time from the event to
+// the plan is what is shown. "from nothing" is one decision over the whole queue on an empty cluster.
 //
-//   cluster_bench [--nodes N] [--gpus N] [--jobs N] [--shapes N] [--events N] [--order small-first|fifo|fair|shortest] [--curve]
-//   cluster_bench --arrays       memory of a thousand arrays of 10,000 equal jobs that wait
+//   cluster_bench [--nodes N] [--gpus N] [--jobs N] [--shapes N] [--events N] [--order small-first|fifo|fair|shortest]
+//   [--curve] cluster_bench --arrays       memory of a thousand arrays of 10,000 equal jobs that wait
 #include <time.h>
 
 #include <algorithm>

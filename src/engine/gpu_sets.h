@@ -43,9 +43,9 @@ class GpuTopology {
   int numa_node(int gpu) const { return numa_[static_cast<std::size_t>(gpu)]; }
 
   /// The best `count` of `idle`, or nothing if no set satisfies `need`. Requires: idle holds GPUs of this node only.
-  /// Cost: at most 12,870 look-ups on a node of up to kExact GPUs. On a larger one sets are grown from one GPU at a time
-  /// by the GPU that reaches the set best, and the best of these sets by points 1 to 3 and 5 is returned: for 64 GPUs at
-  /// most 262,144 steps.
+  /// Cost: at most 12,870 look-ups on a node of up to kExact GPUs. On a larger one sets are grown from one GPU at a
+  /// time by the GPU that reaches the set best, and the best of these sets by points 1 to 3 and 5 is returned: for 64
+  /// GPUs at most 262,144 steps.
   std::optional<GpuSet> Pick(GpuSet idle, int count, const SizeDemand& demand,
                              TopologyNeed need = TopologyNeed::kAny) const;
 

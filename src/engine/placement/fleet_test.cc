@@ -119,7 +119,8 @@ TEST(Fleet, AnywhereReachesEveryNodeAndGpuWithRoomAndNoOther) {
 }
 
 /// FGD's score of one candidate, from the definition and with the library's own sigmoid.
-int PublishedScore(const NodeState& node, const Shape& shape, const GpuPlace& place, const Fragmentation& fragmentation) {
+int PublishedScore(const NodeState& node, const Shape& shape, const GpuPlace& place,
+                   const Fragmentation& fragmentation) {
   NodeState after = node;
   Take(after, shape, place);
   const double gain = static_cast<double>(fragmentation.Fragment(node) - fragmentation.Fragment(after)) /

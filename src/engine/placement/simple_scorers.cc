@@ -25,7 +25,8 @@ Score AtLeast0(double score) { return static_cast<Score>(std::max(score, 0.0)); 
 class Pack : public Scorer {
  public:
   Score Rate(const NodeState& node, std::int64_t, const Shape& shape) const override {
-    return Fits(node, shape) ? static_cast<Score>(RoomScore(GpuSet::kCapacity * kGpuParts) - RoomScore(node.gpu_free)) : kNoRoom;
+    return Fits(node, shape) ? static_cast<Score>(RoomScore(GpuSet::kCapacity * kGpuParts) - RoomScore(node.gpu_free))
+                             : kNoRoom;
   }
 };
 

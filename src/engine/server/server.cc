@@ -82,9 +82,7 @@ void Server::ForgetOldClasses() {
   Rebuild(TakeTeams());
 }
 
-void Server::ShowUsable(NodeIndex node) {
-  core_.SetUsable(node, book_.node(node).usable, book_.node(node).takes_work);
-}
+void Server::ShowUsable(NodeIndex node) { core_.SetUsable(node, book_.node(node).usable, book_.node(node).takes_work); }
 
 core::NodeFacts Server::FactsOf(NodeIndex index) {
   const BookNode& node = book_.node(index);

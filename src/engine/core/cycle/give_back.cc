@@ -243,8 +243,8 @@ class Asker {
       piece.place.gpus -= part.gpus;
       shape.gpus = static_cast<std::int16_t>(piece.place.gpus.size());
       trial.Add(part.job, piece, shape);
-      losses.push_back({state_.classes[run.job_class].key.team,
-                        std::int64_t{placement::kGpuParts} * part.gpus.size(), run.priority});
+      losses.push_back({state_.classes[run.job_class].key.team, std::int64_t{placement::kGpuParts} * part.gpus.size(),
+                        run.priority});
       cap_losses.push_back({run.job_class, losses.back().parts});
     }
     if (!FitsItsCaps(state_, head.job_class, cap_losses)) return std::nullopt;

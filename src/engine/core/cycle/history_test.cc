@@ -56,10 +56,11 @@ std::string TextOf(const std::vector<Promise>& promises, Time now, int first_gpu
 std::string TextOf(const Plan& plan, Time now, int first_gpu) {
   std::ostringstream out;
   for (const Start& start : plan.starts) {
-    out << "start " << start.job.value() << " of " << start.entry.value() << TextOf(start.pieces, first_gpu) << " passes "
-        << start.passed.value() << "\n";
+    out << "start " << start.job.value() << " of " << start.entry.value() << TextOf(start.pieces, first_gpu)
+        << " passes " << start.passed.value() << "\n";
   }
-  for (const Growth& growth : plan.growths) out << "growth " << growth.job.value() << TextOf(growth.pieces, first_gpu) << "\n";
+  for (const Growth& growth : plan.growths)
+    out << "growth " << growth.job.value() << TextOf(growth.pieces, first_gpu) << "\n";
   if (plan.next_wakeup == kNever) out << "sleeps\n";
   else out << "wakes " << (plan.next_wakeup - now).count() << "\n";
   return out.str();
@@ -226,7 +227,8 @@ class History {
     else booking.user = static_cast<UserIndex>(draws_.Below(3));
     booking.from = At(now_ + draws_.Below(2000));
     booking.until = booking.from + minutes(5 + draws_.Below(60));
-    if (const auto booked = cluster_.Book(booking, At(now_))) dump_ += "booked" + TextOf(booked->pieces, kind_.first_gpu) + "\n";
+    if (const auto booked = cluster_.Book(booking, At(now_)))
+      dump_ += "booked" + TextOf(booked->pieces, kind_.first_gpu) + "\n";
   }
 
   void EndDue() {
@@ -261,7 +263,8 @@ class History {
     const Plan again = cluster_.Decide(now);
     if (!again.starts.empty()) return "a second decision:\n" + TextOf(again, now, kind_.first_gpu) + trail_;
     if (TextOf(cluster_.promises(), now, kind_.first_gpu) != before) {
-      return "a second decision moves promises:\n" + before + "---\n" + TextOf(cluster_.promises(), now, kind_.first_gpu);
+      return "a second decision moves promises:\n" + before + "---\n" +
+             TextOf(cluster_.promises(), now, kind_.first_gpu);
     }
     Cluster copy = cluster_.Copy();
     const Plan anew = copy.DecideAnew(now);
@@ -390,7 +393,8 @@ class History {
     }
     if (!ends_.empty() || wakeup_ != kNever) {
       return "it does not come to an end: " + std::to_string(ends_.size()) + " run, wakes " +
-             std::to_string((wakeup_ - At(now_)).count()) + "\n" + TextOf(cluster_.promises(), At(now_), kind_.first_gpu);
+             std::to_string((wakeup_ - At(now_)).count()) + "\n" +
+             TextOf(cluster_.promises(), At(now_), kind_.first_gpu);
     }
     const Cluster::State& state = cluster_.state();
     for (const auto& [id, entry] : state.waiting) {

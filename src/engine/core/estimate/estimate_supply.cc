@@ -186,7 +186,8 @@ std::vector<JobId> Supply::GoneBy(Outcome outcome, std::size_t node, Time moment
   std::vector<JobId> jobs;
   const std::vector<RunPiece>& pieces = state_.nodes[nodes_[node]].pieces;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (at(outcome)[first_[node] + i] <= moment && (!counts_gpus_ || !pieces[i].place.gpus.empty())) Note(jobs, pieces[i].job);
+    if (at(outcome)[first_[node] + i] <= moment && (!counts_gpus_ || !pieces[i].place.gpus.empty()))
+      Note(jobs, pieces[i].job);
   }
   return jobs;
 }

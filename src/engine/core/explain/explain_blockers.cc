@@ -533,8 +533,7 @@ class BlockerFinder {
       const auto [at, is_new] = known.try_emplace({node.facts.topology.get(), idle}, seen.whole);
       if (is_new && node.facts.topology != nullptr) {
         const GpuTopology& topology = *node.facts.topology;
-        while (at->second > 1 && !topology.Pick(idle, at->second, kUsual, ask_.topology))
-          at->second -= 1;
+        while (at->second > 1 && !topology.Pick(idle, at->second, kUsual, ask_.topology)) at->second -= 1;
       }
       most = std::max(most, at->second);
     }

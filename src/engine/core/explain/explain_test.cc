@@ -282,8 +282,8 @@ TEST(Explain, AsksForLessThanARequiredTopology) {
   Cluster cluster{Rules()};
   cluster.AddNode(facts);
   for (const int gpu : {0, 2}) {
-    cluster.Adopt(MakeJob(cluster, static_cast<std::uint64_t>(10 + gpu), GpuAsk(1), At(0)), {{0, {GpuSet::Only(gpu)}, 0, 0}}, At(0),
-                  At(0));
+    cluster.Adopt(MakeJob(cluster, static_cast<std::uint64_t>(10 + gpu), GpuAsk(1), At(0)),
+                  {{0, {GpuSet::Only(gpu)}, 0, 0}}, At(0), At(0));
   }
   Ask ask = GpuAsk(2);
   ask.topology = TopologyNeed::kNvlink;

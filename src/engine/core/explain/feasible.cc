@@ -454,8 +454,7 @@ NodeKinds::NodeKinds(const Cluster::State& state, Of given) : which(given), node
     const GpuSet blocked = which == Of::kUsable ? node.blocked : GpuSet();
     const auto [at, is_new] = known.try_emplace(
         Facts{facts.cpu_milli, facts.memory_mib, facts.gpus, facts.kind, facts.gpu_model, facts.topology.get(), blocked,
-              facts.sliceable, facts.only_sliced, facts.gpu_memory_mib, facts.gpu_kinds,
-              facts.gpu_models},
+              facts.sliceable, facts.only_sliced, facts.gpu_memory_mib, facts.gpu_kinds, facts.gpu_models},
         static_cast<std::uint32_t>(kinds.size()));
     if (is_new) {
       Kind kind;

@@ -51,7 +51,7 @@ void Cluster::State::TakePiece(JobId job, const Run& run, const Piece& piece) {
   const Shape& shape = ShapeOf(ask_of(run), piece);
   node.pieces.push_back({job, shape, piece.place, run.started, run.end, run.predicted_end});
   const GpuSet gpus = piece.place.gpus;
-  for (const int gpu : shape.slice ? gpus - node.carved : gpus & node.carved) {
+  for (const int gpu : shape.slice ? gpus - node.carved : gpus& node.carved) {
     carvings.push_back({piece.node, gpu, !shape.slice, job});
   }
   node.carved = shape.slice ? node.carved | gpus : node.carved - gpus;

@@ -217,7 +217,7 @@ class Drain {
   // Of the first few that will do, in that order; where they must be joined, of the joined sets the one that waits
   // least.
   std::optional<GpuPlace> Choose(const Node& node, const Shape& shape, const NodeState& unpromised,
-                                const std::vector<std::tuple<bool, Time, int>>& gpus) const {
+                                 const std::vector<std::tuple<bool, Time, int>>& gpus) const {
     if (ask_.requires_topology && node.facts.topology != nullptr) return Joined(node, shape, unpromised, gpus);
     NodeState few = unpromised;
     placement::Block(few, GpuSet::FirstN(node.facts.gpus));
@@ -229,7 +229,7 @@ class Drain {
   }
 
   std::optional<GpuPlace> Joined(const Node& node, const Shape& shape, const NodeState& unpromised,
-                                const std::vector<std::tuple<bool, Time, int>>& gpus) const {
+                                 const std::vector<std::tuple<bool, Time, int>>& gpus) const {
     const NodeState seen = SeenBy(node, unpromised, shape);
     std::vector<std::tuple<bool, Time, int>> suitable;
     std::vector<int> order;

@@ -69,7 +69,7 @@ const Ask* AskOf(const Cluster::State& cluster, const Hold& hold) {
 }  // namespace
 
 std::optional<GpuPlace> ChooseGpus(const Cluster::State& cluster, const Ask& ask, const Shape& shape, const Node& node,
-                                  const NodeState& state, std::uint64_t draw) {
+                                   const NodeState& state, std::uint64_t draw) {
   if (shape.gpus == 0) return Fits(state, shape) ? std::optional(GpuPlace()) : std::nullopt;
   const NodeState seen = SeenBy(node, state, shape);
   if (!Fits(seen, shape)) return std::nullopt;
@@ -87,7 +87,7 @@ std::optional<GpuPlace> ChooseGpus(const Cluster::State& cluster, const Ask& ask
 }
 
 std::optional<GpuPlace> ServedOn(const Cluster::State& cluster, const Node& node, const Hold& hold,
-                                const NodeState& state) {
+                                 const NodeState& state) {
   if (FitsOn(state, hold.shape, hold.place)) return hold.place;
   const Ask* ask = AskOf(cluster, hold);
   NodeState seen = SeenBy(node, state, hold.shape);
@@ -239,7 +239,7 @@ bool Placing::IsOpen(const Hold& hold) const {
 }
 
 std::optional<GpuPlace> Placing::Choose(const Ask& ask, const Shape& shape, NodeIndex node,
-                                       const NodeState& state) const {
+                                        const NodeState& state) const {
   return ChooseGpus(state_, ask, shape, state_.nodes[node], state, draw_);
 }
 

@@ -105,7 +105,8 @@ class Placing {
   void Offer(const Ask& ask, const Shape& shape, NodeIndex node, std::optional<int> gpu_model,
              std::optional<Spot>& best);
   std::optional<GpuPlace> On(const Ask& ask, const Shape& shape, NodeIndex node, const NodeState& state);
-  bool HoldsStand(NodeIndex node, const Shape& shape, const GpuPlace& place, std::vector<Shift>* shifts = nullptr) const;
+  bool HoldsStand(NodeIndex node, const Shape& shape, const GpuPlace& place,
+                  std::vector<Shift>* shifts = nullptr) const;
   Left LeftAt(NodeIndex node, Time moment, const std::vector<Hold>& placed) const;
   bool ClaimsStand(NodeIndex node, const Shape& shape, const GpuPlace& place) const;
   bool Binds(const Hold& hold) const;
@@ -163,10 +164,10 @@ NodeState SeenBy(const Node& node, const NodeState& state, const Shape& shape);
 bool FitsNode(const Node& node, const NodeState& state, const Shape& shape);
 /// GPUs for one task of `ask` on `node` as it is in `state`; nothing where it does not fit, or not as `ask` requires.
 std::optional<GpuPlace> ChooseGpus(const Cluster::State& cluster, const Ask& ask, const Shape& shape, const Node& node,
-                                  const NodeState& state, std::uint64_t draw);
+                                   const NodeState& state, std::uint64_t draw);
 /// Where a hold can be served: on the GPUs that it names, else on others of the node; nothing: not at all.
 std::optional<GpuPlace> ServedOn(const Cluster::State& cluster, const Node& node, const Hold& hold,
-                                const NodeState& state);
+                                 const NodeState& state);
 
 /// A hold is deducted (never below nothing) because it may get what it keeps from jobs that end.
 using placement::Deduct;

@@ -77,8 +77,8 @@ bool Placing::HoldsStand(NodeIndex index, const Shape& shape, const GpuPlace& pl
         room.Meet(then);
       }
       const std::optional<GpuPlace> served = FitsOn(room.left, rest.shape, rest.place)
-                                                ? rest.place
-                                                : ServedOn(state_, node, rest, Undrained(node, room.left));
+                                                 ? rest.place
+                                                 : ServedOn(state_, node, rest, Undrained(node, room.left));
       if (!served) {
         // It cannot be served whoever starts: an owner stays longer than was known, or the node has lost GPUs.
         const bool is_lost = !ServedOn(state_, node, rest, LeftAt(index, from, before).left);
@@ -111,7 +111,8 @@ Placing::Left Placing::LeftAt(NodeIndex index, Time moment, const std::vector<Ho
 }
 
 // The new task, and those placed before it, if they are there at `moment`.
-bool Placing::Left::Add(const Placing& placing, NodeIndex index, const Shape& shape, const GpuPlace& place, Time moment) {
+bool Placing::Left::Add(const Placing& placing, NodeIndex index, const Shape& shape, const GpuPlace& place,
+                        Time moment) {
   const auto take = [&](const Shape& one, const GpuPlace& at) {
     if (!FitsOn(left, one, at)) return false;
     placement::Take(left, one, at);

@@ -24,7 +24,7 @@ std::string Cluster::CheckInvariants() const {
         return OnNode(node, "holds a piece of job " + ToString(piece.job) + ", which does not run");
       cpu += piece.shape.cpu_milli;
       memory += piece.shape.memory_mib;
-      for (const int gpu : piece.place.gpus & GpuSet::FirstN(node.facts.gpus)) {
+      for (const int gpu : piece.place.gpus& GpuSet::FirstN(node.facts.gpus)) {
         used[static_cast<std::size_t>(gpu)] += piece.shape.parts;
       }
     }

@@ -58,7 +58,7 @@ std::vector<int> ModelsOf(const Cluster::State& state, const std::vector<Piece>&
   std::set<int> models;
   for (const Piece& piece : pieces) {
     const NodeFacts& facts = state.nodes[piece.node].facts;
-    for (const int gpu : piece.place.gpus & GpuSet::FirstN(facts.gpus)) models.insert(ModelOf(facts, gpu));
+    for (const int gpu : piece.place.gpus& GpuSet::FirstN(facts.gpus)) models.insert(ModelOf(facts, gpu));
   }
   return {models.begin(), models.end()};
 }

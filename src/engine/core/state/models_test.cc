@@ -55,7 +55,8 @@ Ask DrawnAsk(Draws& draws, const Cluster& cluster) {
 std::string WrongPlace(const Cluster& cluster, const Ask& ask, const std::vector<Piece>& pieces) {
   for (const Piece& piece : pieces) {
     const NodeFacts& facts = cluster.node(piece.node);
-    if (!(NotOfKind(facts, ShapeOf(ask, piece)) & piece.place.gpus).empty()) return "a GPU of a kind that it does not accept";
+    if (!(NotOfKind(facts, ShapeOf(ask, piece)) & piece.place.gpus).empty())
+      return "a GPU of a kind that it does not accept";
     const auto domain_of = [&](NodeIndex node) { return DomainOf(cluster.node(node), node, WidestOf(ask)); };
     if (pieces.size() > 1 && domain_of(piece.node) != domain_of(pieces.front().node)) return "too far apart";
   }

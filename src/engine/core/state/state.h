@@ -94,9 +94,9 @@ struct Hold {
 
 struct Node {
   NodeFacts facts;
-  NodeState state;      // What is left: unusable GPUs count as taken.
-  GpuSet blocked;       // Take no new work.
-  GpuSet carved;        // Given over to MIG instances. `state` may say otherwise while something is only tried.
+  NodeState state;  // What is left: unusable GPUs count as taken.
+  GpuSet blocked;   // Take no new work.
+  GpuSet carved;    // Given over to MIG instances. `state` may say otherwise while something is only tried.
   bool accepts = true;
   bool has_grown = false;  // Since the last decision.
   std::vector<RunPiece> pieces;
