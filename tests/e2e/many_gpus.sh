@@ -57,6 +57,7 @@ wait_for "GPU 63 to be whole again" mig_is 63 off
 # An elastic job takes all that is idle and gives back what another waits for.
 rm done
 cat >train.sh <<'SH'
+trap : USR1
 until [ -e done ]; do
   code=0
   new=$(divvy checkpoint) || code=$?

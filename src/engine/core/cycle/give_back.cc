@@ -28,8 +28,8 @@ struct Head {
   static bool Later(const Head& a, const Head& b) { return b.key < a.key; }
 };
 
-/// All sets of so many GPUs are looked at; with more, the least wanted and the most wanted of them are decided before.
-constexpr int kSearched = 16;
+/// All sets of so many GPUs are looked at; with more, which of them are is decided before (Asker::Narrow).
+constexpr std::size_t kSearched = 16;
 
 /// GPUs that one taker could have.
 struct Choice {
@@ -150,36 +150,44 @@ class Asker {
     return GpusOf(run) - AskedOf(run);
   }
 
+  /// GPUs of a node among which sets for a taker are looked for.
+  struct Searched {
+    std::array<GpuSet, GpuSet::kCapacity> own{};  // By surplus_: what that job has of the node.
+    GpuSet pool;                                  // All of these.
+    GpuSet open;                                  // May be taken: free ones and those of `pool`, of the right kind.
+    GpuSet fixed;                                 // Are taken in any case.
+  };
+
   // Every set of GPUs that are free or surplus, with at least one that is to be asked for.
   std::vector<Choice> ChoicesOn(NodeIndex index, const Head& head) const {
     const Node& node = state_.nodes[index];
     const Shape& shape = ShapeOf(head);
     const Ask& ask = state_.asks[state_.classes[head.job_class].key.ask];
-    std::array<GpuSet, GpuSet::kCapacity> own{};
-    GpuSet pool;
+    Searched searched;
     for (std::size_t i = 0; i < surplus_.size(); ++i) {
-      own[i] = Own(surplus_[i], index) - node.blocked;
-      pool |= own[i];
+      searched.own[i] = Own(surplus_[i], index) - node.blocked;
+      searched.pool |= searched.own[i];
     }
-    GpuSet usable = pool;
+    searched.open = searched.pool;
     for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
-      if (placement::RoomOfGpu(node.state, gpu).free_parts >= placement::kGpuParts) usable.Insert(gpu);
+      if (placement::RoomOfGpu(node.state, gpu).free_parts >= placement::kGpuParts) searched.open.Insert(gpu);
       const int kind = node.is_mixed() ? node.facts.gpu_kinds[static_cast<std::size_t>(gpu)] : node.facts.kind;
-      if (((shape.models >> kind) & 1) == 0) usable.Erase(gpu);
+      if (((shape.models >> kind) & 1) == 0) searched.open.Erase(gpu);
     }
     std::vector<Choice> choices;
-    if (usable.size() < shape.gpus) return choices;
-    const GpuSet fixed = usable.size() > kSearched ? Narrow(usable, pool, own, shape.gpus) : GpuSet();
+    if (searched.open.size() < shape.gpus) return choices;
+    if (static_cast<std::size_t>(searched.open.size()) > kSearched) searched = Narrow(searched, node, ask);
     const GpuTopology* topology = node.facts.topology.get();
     const bool is_picky = topology != nullptr && !topology->is_uniform();
-    for (std::uint64_t set = usable.bits(); set != 0; set = (set - 1) & usable.bits()) {
-      const GpuSet gpus = GpuSet::FromBits(set) | fixed;
-      if (gpus.size() != shape.gpus || (gpus & pool).empty()) continue;
+    const std::uint64_t open = searched.open.bits();
+    for (std::uint64_t set = open; set != 0; set = (set - 1) & open) {
+      const GpuSet gpus = GpuSet::FromBits(set) | searched.fixed;
+      if (gpus.size() != shape.gpus || (gpus & searched.pool).empty()) continue;
       Choice choice;
       choice.gpus = gpus;
       bool is_allowed = true;
       for (std::size_t i = 0; i < surplus_.size() && is_allowed; ++i) {
-        const int count = (gpus & own[i]).size();
+        const int count = (gpus & searched.own[i]).size();
         choice.asked += count;
         choice.jobs += count > 0 ? 1 : 0;
         choice.kept[i] = static_cast<std::int8_t>(-count);
@@ -195,27 +203,35 @@ class Asker {
     return choices;
   }
 
-  /// Leaves kSearched of `usable` at most, around the last that is needed where free GPUs come first and then those of
-  /// the jobs that have most to give. Returns those before them, which every set has.
-  GpuSet Narrow(GpuSet& usable, GpuSet pool, const std::array<GpuSet, GpuSet::kCapacity>& own, int count) const {
-    std::vector<int> order = (usable - pool).ToVector();
-    // At least one is to be asked for.
-    if (order.size() >= static_cast<std::size_t>(count)) order.resize(static_cast<std::size_t>(count) - 1);
-    std::vector<std::size_t> jobs(surplus_.size());
-    std::iota(jobs.begin(), jobs.end(), std::size_t{0});
-    const auto gives = [&](std::size_t i) { return std::min(surplus_[i].most, (own[i] & usable).size()); };
-    std::ranges::stable_sort(jobs, std::greater<>(), gives);
-    for (const std::size_t i : jobs) {
-      const std::vector<int> gpus = (own[i] & usable).ToVector();
-      order.insert(order.end(), gpus.begin(), gpus.begin() + gives(i));
+  /// What is searched where more than kSearched GPUs are usable: a window around the last GPU that is needed, where
+  /// free ones come first and then those of the jobs that have most to give. Where the GPUs have to be joined, one such
+  /// set.
+  Searched Narrow(const Searched& all, const Node& node, const Ask& ask) const {
+    const std::size_t count = static_cast<std::size_t>(ask.groups.front().alternatives.front().gpus);
+    std::vector<int> order;
+    if (ask.requires_topology && node.facts.topology != nullptr) {
+      static const SizeDemand kUsual = UsualSizeDemand();
+      order = node.facts.topology->Pick(all.open, static_cast<int>(count), kUsual, ask.topology)
+                  .value_or(GpuSet())
+                  .ToVector();
+    } else {
+      order = (all.open - all.pool).ToVector();
+      if (order.size() >= count) order.resize(count - 1);  // At least one is to be asked for.
+      std::vector<std::size_t> jobs(surplus_.size());
+      std::iota(jobs.begin(), jobs.end(), std::size_t{0});
+      const auto gives = [&](std::size_t i) { return (all.own[i] & all.open).Lowest(surplus_[i].most); };
+      std::ranges::stable_sort(jobs, std::greater<>(), [&](std::size_t i) { return gives(i).size(); });
+      for (const std::size_t i : jobs) {
+        for (const int gpu : gives(i)) order.push_back(gpu);
+      }
     }
-    const int first = std::max(0, count - kSearched / 2);
-    GpuSet fixed;
-    usable = {};
-    for (int i = 0; i < static_cast<int>(order.size()) && i < first + kSearched; ++i) {
-      (i < first ? fixed : usable).Insert(order[static_cast<std::size_t>(i)]);
+    Searched narrow = all;
+    narrow.open = {};
+    const std::size_t first = count > kSearched / 2 ? count - kSearched / 2 : 0;
+    for (std::size_t i = 0; i < std::min(order.size(), first + kSearched); ++i) {
+      (i < first ? narrow.fixed : narrow.open).Insert(order[i]);
     }
-    return fixed;
+    return narrow;
   }
 
   std::vector<GiveBack::Part> PartsOf(NodeIndex node, GpuSet gpus) const {
