@@ -1,9 +1,9 @@
-// What a decision costs on a large cluster: 10,000 nodes of 8 GPUs (or what --nodes says), a million queued jobs of
-// 5,000 shapes, arrivals and ends in balance. Each event is followed by a decision; the time from the event to the
-// plan is what is shown. "from nothing" is one decision over the whole queue on an empty cluster.
+// What a decision costs on a large cluster: 10,000 nodes of 8 GPUs (or what --nodes and --gpus say), a million queued
+// jobs of 5,000 shapes, arrivals and ends in balance. Each event is followed by a decision; the time from the event to
+// the plan is what is shown. "from nothing" is one decision over the whole queue on an empty cluster.
 //
-//   cluster_bench [--nodes N] [--jobs N] [--shapes N] [--events N] [--order small-first|fifo|fair|shortest] [--curve]
-//   cluster_bench --arrays       memory of a thousand arrays of 10,000 equal jobs that wait
+//   cluster_bench [--nodes N] [--gpus N] [--jobs N] [--shapes N] [--events N] [--order small-first|fifo|fair|shortest]
+//   [--curve] cluster_bench --arrays       memory of a thousand arrays of 10,000 equal jobs that wait
 #include <time.h>
 
 #include <algorithm>
@@ -55,6 +55,7 @@ double ResidentMib() {
 
 struct Options {
   int nodes = 10'000;
+  int gpus = 8;  // Of each node.
   int jobs = 1'000'000;
   int shapes = 5'000;
   int events = 20'000;
@@ -98,9 +99,9 @@ Figures Measure(const Options& options) {
   for (int i = 0; i < options.nodes; ++i) {
     NodeFacts facts;
     facts.name = "n" + std::to_string(i);
-    facts.cpu_milli = 128'000;
-    facts.memory_mib = 2 << 20;
-    facts.gpus = 8;
+    facts.cpu_milli = 16'000 * options.gpus;
+    facts.memory_mib = (1 << 18) * options.gpus;
+    facts.gpus = options.gpus;
     facts.kind = facts.gpu_model = i % 4;
     facts.rack = static_cast<std::uint32_t>(i / 16);
     cluster.AddNode(std::move(facts));
@@ -219,6 +220,7 @@ int main(int argc, char** argv) {
     const std::string name = argv[i];
     const auto number = [&] { return i + 1 < argc ? std::atoi(argv[++i]) : 0; };
     if (name == "--nodes") options.nodes = number();
+    else if (name == "--gpus") options.gpus = number();
     else if (name == "--jobs") options.jobs = number();
     else if (name == "--shapes") options.shapes = number();
     else if (name == "--events") options.events = number();

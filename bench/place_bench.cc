@@ -20,7 +20,6 @@ namespace divvy {
 namespace {
 
 using placement::Fleet;
-using placement::GpuMask;
 using placement::NodeState;
 using placement::Shape;
 using placement::ShapeIndex;

@@ -10,7 +10,6 @@ namespace {
 
 using core::Piece;
 using core::Shape;
-using placement::GpuMask;
 
 constexpr std::size_t kNoGroup = std::numeric_limits<std::size_t>::max();
 constexpr int kFirmFrom = 100;  // Priorities from here on are not preemptible.
@@ -237,7 +236,7 @@ Piece PeerWorld::Fix(std::size_t index, const PeerTask& task, std::size_t group)
   const core::NodeState& state = cluster_.state_of(piece.node);
   Shape any = shape;
   any.models = placement::kAnyModel;
-  const auto free = [&](int gpu) { return state.free_parts[static_cast<std::size_t>(gpu)]; };
+  const auto free = [&](int gpu) { return placement::RoomOfGpu(state, gpu).free_parts; };
   if (IsFraction(shape) && task.gpu_groups.size() == static_cast<std::size_t>(shape.gpus)) {
     for (const std::string& name : task.gpu_groups) {
       const auto known = gpu_of_group_.find({task.node, name});
@@ -250,7 +249,7 @@ Piece PeerWorld::Fix(std::size_t index, const PeerTask& task, std::size_t group)
         obstacle_ = "more than the nodes have is in use at the start";
         return piece;
       }
-      piece.gpus = static_cast<GpuMask>(piece.gpus | (1u << gpu));
+      piece.place.gpus.Insert(gpu);
     }
   } else if (shape.gpus > 0) {
     if (!placement::Fits(state, any)) {
@@ -260,7 +259,7 @@ Piece PeerWorld::Fix(std::size_t index, const PeerTask& task, std::size_t group)
     // From the end: named groups take the first.
     for (int gpu = state.gpus - 1, left = shape.gpus; gpu >= 0 && left > 0; --gpu) {
       if (free(gpu) < shape.parts) continue;
-      piece.gpus = static_cast<GpuMask>(piece.gpus | (1u << gpu));
+      piece.place.gpus.Insert(gpu);
       --left;
     }
   }

@@ -78,7 +78,7 @@ void PeerWorld::AddNodes() {
     return std::uint32_t{0};
   };
   const auto add = [&](const PeerNode& node, double gpus) {
-    if (gpus > placement::kMaxGpus || node_names_.size() >= placement::kMaxModels) {
+    if (gpus > GpuSet::kCapacity || node_names_.size() >= placement::kMaxModels) {
       obstacle_ = "more GPUs in a node, or nodes in a case, than a case here has";
       return;
     }

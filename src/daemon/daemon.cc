@@ -406,10 +406,6 @@ About Daemon::MakeAbout() {
   about.isolation = host_.node().isolation().text;
   about.gpu_isolation = host_.node().isolation().gpus;
   about.warnings = controller_->team_warnings();
-  if (host_.gpus().gpus.size() > Server::kMostGpus) {
-    about.warnings.push_back("this server has " + std::to_string(host_.gpus().gpus.size()) +
-                             " GPUs, of which the first " + std::to_string(Server::kMostGpus) + " are given to jobs");
-  }
   return about;
 }
 

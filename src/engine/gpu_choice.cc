@@ -17,13 +17,6 @@ std::uint64_t Mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-GpuSet Lowest(GpuSet candidates, int count) {
-  GpuSet picked;
-  std::uint64_t rest = candidates.bits();
-  for (int i = 0; i < count; ++i, rest &= rest - 1) picked.Insert(static_cast<GpuIndex>(__builtin_ctzll(rest)));
-  return picked;
-}
-
 GpuSet ByDraw(GpuSet candidates, int count, const GpuChoice& choice) {
   std::vector<int> order = candidates.ToVector();
   std::sort(order.begin(), order.end(), [&](int a, int b) {
@@ -110,7 +103,7 @@ std::optional<GpuSet> PickGpus(GpuSet candidates, int count, const GpuChoice& ch
   }
   if (choice.placement == PlacementStrategy::kRandom) return ByDraw(candidates, count, choice);
   if (choice.placement == PlacementStrategy::kSpread) return Spread(candidates, count, *choice.node);
-  return Lowest(candidates, count);
+  return candidates.Lowest(count);
 }
 
 bool Suits(GpuSet gpus, const GpuChoice& choice) {

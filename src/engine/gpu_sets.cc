@@ -164,9 +164,8 @@ int GpuTopology::NumaNodes(GpuSet set) const {
 
 bool GpuTopology::Satisfies(GpuSet set, TopologyNeed need) const {
   if (need == TopologyNeed::kAny) return true;
-  const std::vector<GpuSet>& partners = need == TopologyNeed::kNuma ? on_its_numa_node_ : joined_by_nvlink_;
-  for (std::uint64_t rest = set.bits(); rest != 0; rest &= rest - 1) {
-    if (!(set - partners[static_cast<std::size_t>(__builtin_ctzll(rest))]).empty()) return false;
+  for (const int gpu : set) {
+    if (!(set - PartnersOf(gpu, need)).empty()) return false;
   }
   return true;
 }
@@ -188,46 +187,57 @@ std::uint64_t GpuTopology::ValueOf(GpuSet left, const SizeDemand& demand) const 
   return value;
 }
 
-// Grown from the pair that reaches each other best, one best neighbour after another.
-GpuSet GpuTopology::BestConnected(GpuSet idle) const {
-  GpuSet chosen;
-  while (chosen.size() < kExact && !(idle - chosen).empty()) {
-    int best = -1;
-    int best_sum = -1;
-    for (int candidate : (idle - chosen).ToVector()) {
-      int sum = 0;
-      for (int other : (chosen.empty() ? idle : chosen).ToVector()) {
-        if (other != candidate) sum += bandwidth(candidate, other);
-      }
-      if (sum > best_sum) {
-        best = candidate;
-        best_sum = sum;
-      }
+// `count` GPUs with `seed` among them, or fewer where no more satisfy `need`.
+GpuSet GpuTopology::Grown(int seed, GpuSet idle, int count, TopologyNeed need) const {
+  struct Reach {
+    int worst = kAlone;
+    int sum = 0;
+    auto operator<=>(const Reach&) const = default;
+  };
+  std::array<Reach, GpuSet::kCapacity> reach{};  // Of each GPU to the set.
+  GpuSet set;
+  for (int next = seed; next >= 0;) {
+    set.Insert(next);
+    idle.Erase(next);
+    if (set.size() == count) break;
+    if (need != TopologyNeed::kAny) idle = idle & PartnersOf(next, need);
+    const int added = next;
+    Reach best{-1, 0};
+    next = -1;
+    for (const int gpu : idle) {
+      Reach& to = reach[static_cast<std::size_t>(gpu)];
+      const int link = std::min(bandwidth(gpu, added), bandwidth(added, gpu));
+      to = {std::min(to.worst, link), to.sum + link};
+      if (to <= best) continue;
+      best = to;
+      next = gpu;
     }
-    chosen.Insert(static_cast<GpuIndex>(best));
   }
-  return chosen;
+  return set;
 }
 
 std::optional<GpuSet> GpuTopology::Pick(GpuSet idle, int count, const SizeDemand& demand, TopologyNeed need) const {
   if (count > idle.size()) return std::nullopt;
-  const auto lowest = [](GpuSet from, int n) {
-    GpuSet set;
-    for (int gpu : from.ToVector()) {
-      if (set.size() < n) set.Insert(static_cast<GpuIndex>(gpu));
-    }
-    return set;
-  };
   if (count == 0) return GpuSet();
+  if (is_uniform_) {
+    const GpuSet set = idle.Lowest(count);
+    return Satisfies(set, need) ? std::optional(set) : std::nullopt;
+  }
   if (!tables_) {
-    GpuSet set = lowest(idle, count);
-    if (!is_uniform_) {
-      const GpuSet connected = BestConnected(idle);
-      set = lowest(connected, count);
-      if (set.size() < count) set = set | lowest(idle - set, count - set.size());
+    std::optional<GpuSet> best;
+    std::uint64_t most = 0;
+    GpuSet tried;  // From a GPU of a set that was found, about the same set grows again.
+    for (const int seed : idle) {
+      if (tried.Contains(seed)) continue;
+      const GpuSet set = Grown(seed, idle, count, need);
+      if (set.size() < count) continue;
+      tried |= set;
+      const std::uint64_t rank = Rank(WorstPair(set), SumOfPairs(set), NumaNodes(set));
+      if (best && rank <= most) continue;
+      best = set;
+      most = rank;
     }
-    if (!Satisfies(set, need)) return std::nullopt;
-    return set;
+    return best;
   }
   const auto all = static_cast<std::uint32_t>(idle.bits());
   const std::uint64_t* rank = tables_->rank.data();

@@ -29,7 +29,7 @@ SizeDemand UsualSizeDemand();
 
 class GpuTopology {
  public:
-  /// More GPUs than this are searched group by group (see Pick).
+  /// The search is exact on nodes of up to so many GPUs (see Pick).
   static constexpr int kExact = 16;
 
   /// From the links as NVML names them. Links that are not known count as the slowest kind, the same for all.
@@ -43,8 +43,9 @@ class GpuTopology {
   int numa_node(int gpu) const { return numa_[static_cast<std::size_t>(gpu)]; }
 
   /// The best `count` of `idle`, or nothing if no set satisfies `need`. Requires: idle holds GPUs of this node only.
-  /// Cost: at most 12,870 look-ups for 16 GPUs. With more than kExact GPUs idle the search is exact over the kExact of
-  /// them that reach each other best, the rest is added in index order.
+  /// Cost: at most 12,870 look-ups on a node of up to kExact GPUs. On a larger one sets are grown from one GPU at a
+  /// time by the GPU that reaches the set best, and the best of these sets by points 1 to 3 and 5 is returned: for 64
+  /// GPUs at most 262,144 steps.
   std::optional<GpuSet> Pick(GpuSet idle, int count, const SizeDemand& demand,
                              TopologyNeed need = TopologyNeed::kAny) const;
 
@@ -61,12 +62,16 @@ class GpuTopology {
   struct Tables;
   std::size_t Index(int a, int b) const { return static_cast<std::size_t>(a * size_ + b); }
   std::uint64_t TableValue(std::uint32_t left, const SizeDemand& demand) const;
-  GpuSet BestConnected(GpuSet idle) const;
+  /// Those that it may share a set with that satisfies `need`, itself included. Requires: `need` is not kAny.
+  GpuSet PartnersOf(int gpu, TopologyNeed need) const {
+    return (need == TopologyNeed::kNuma ? on_its_numa_node_ : joined_by_nvlink_)[static_cast<std::size_t>(gpu)];
+  }
+  GpuSet Grown(int seed, GpuSet idle, int count, TopologyNeed need) const;
 
   int size_ = 0;
   std::vector<int> bandwidth_;
   std::vector<int> numa_;
-  // By GPU: those that it may share a set with, itself included.
+  // By GPU: see PartnersOf.
   std::vector<GpuSet> joined_by_nvlink_;
   std::vector<GpuSet> on_its_numa_node_;
   bool is_uniform_ = true;

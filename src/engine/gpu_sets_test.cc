@@ -141,12 +141,29 @@ TEST(GpuSets, AgreesWithLookingAtEverySubsetOnRandomNodes) {
   }
 }
 
-TEST(GpuSets, MoreThanSixteenGpusStillGetAGoodSet) {
-  const GpuTopology topology(Bridges(32));
-  const auto set = topology.Pick(GpuSet::FirstN(32), 2, UsualSizeDemand());
-  ASSERT_TRUE(set.has_value());
-  EXPECT_EQ(set->size(), 2);
-  EXPECT_EQ(topology.Pick(GpuSet::FirstN(32), 20, UsualSizeDemand())->size(), 20);
+TEST(GpuSets, ALargeNodeIsSearchedFromEveryGpu) {
+  const GpuTopology topology(Bridges(64));
+  const GpuSet all = GpuSet::FirstN(64);
+  EXPECT_EQ(topology.Pick(all, 2, UsualSizeDemand()), GpuSet::FirstN(2));
+  EXPECT_EQ(topology.Pick(all, 20, UsualSizeDemand())->size(), 20);
+  EXPECT_EQ(topology.Pick(all, 64, UsualSizeDemand()), all);
+  // Of the pairs only the last is whole.
+  GpuSet odd = GpuSet::Of({62, 63});
+  for (int gpu = 1; gpu < 62; gpu += 2) odd.Insert(gpu);
+  EXPECT_EQ(topology.Pick(odd, 2, UsualSizeDemand(), TopologyNeed::kNvlink), GpuSet::Of({62, 63}));
+  EXPECT_EQ(topology.Pick(odd, 3, UsualSizeDemand(), TopologyNeed::kNvlink), std::nullopt);
+}
+
+// Eight islands of eight that are joined by NVLink, each on a NUMA node of its own.
+TEST(GpuSets, ALargeNodeGivesAWholeIsland) {
+  const GpuTopology topology(Node(
+      64, [](int a, int b) { return std::string(a / 8 == b / 8 ? "NV18" : "SYS"); }, [](int a) { return a / 8; }));
+  const GpuSet busy = GpuSet::Of({1, 9, 17, 25, 33, 49, 57});
+  const GpuSet island = GpuSet::FirstN(48) - GpuSet::FirstN(40);
+  for (const auto need : {TopologyNeed::kAny, TopologyNeed::kNuma, TopologyNeed::kNvlink}) {
+    EXPECT_EQ(topology.Pick(GpuSet::FirstN(64) - busy, 8, UsualSizeDemand(), need), island);
+  }
+  EXPECT_EQ(topology.Pick(GpuSet::FirstN(64) - busy, 9, UsualSizeDemand(), TopologyNeed::kNvlink), std::nullopt);
 }
 
 }  // namespace gpu_sets_test

@@ -120,6 +120,7 @@ void Keeper::OnAdd(std::uint64_t id, const wire::KeeperAdd& add) {
     kept->pending.push_back({id, Goal::kPlaced, {}});
     return;
   }
+  static_assert(share::kMaxDevices == kMostPortionedGpus);
   if (add.paper.empty() || add.paper.size() > share::kMaxDevices)
     return refuse(InvalidArgument("a job has shares of 1 to " + std::to_string(share::kMaxDevices) + " GPUs"));
   if (!add.uses_mps && !mechanisms_.has_interposer)

@@ -52,9 +52,9 @@ class Engine : public EngineDecider {
   Status Build(const TraceCluster& cluster) {
     std::map<std::string, std::uint32_t> racks;
     for (const NodeGroup& group : cluster.groups) {
-      if (group.gpus > placement::kMaxGpus)
+      if (group.gpus > GpuSet::kCapacity)
         return InvalidArgument("a node has " + std::to_string(group.gpus) + " GPUs; at most " +
-                               std::to_string(placement::kMaxGpus) + " are possible");
+                               std::to_string(GpuSet::kCapacity) + " are possible");
       // CPUs that only some nodes tell of could not be compared.
       knows_cpus_ = knows_cpus_ && group.cpus > 0;
       knows_memory_ = knows_memory_ && group.memory.count() > 0;
@@ -241,7 +241,7 @@ class Engine : public EngineDecider {
     const auto index = static_cast<JobIndex>(start.entry.value() - 1);
     jobs_.at(index).started = now + kShift;
     Started started{index, {}, 1};
-    for (const core::Piece& piece : start.pieces) started.gpus.push_back({piece.node, __builtin_popcount(piece.gpus)});
+    for (const core::Piece& piece : start.pieces) started.gpus.push_back({piece.node, piece.place.gpus.size()});
     return started;
   }
 

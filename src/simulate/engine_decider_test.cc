@@ -181,7 +181,7 @@ TEST(EngineDecider, TheSameTraceGivesTheSameRun) {
 }
 
 TEST(EngineDecider, RefusesWhatTheSchedulerCannotTellApart) {
-  EXPECT_NE(MakeEngineDecider(ParseCluster("1x64").value(), {}).error().message.find("at most 16"), std::string::npos);
+  EXPECT_NE(MakeEngineDecider(ParseCluster("1x65").value(), {}).error().message.find("at most 64"), std::string::npos);
   TraceCluster cluster;
   for (int i = 0; i < 65; ++i) {
     cluster.groups.push_back(ParseCluster("1x8").value().groups.front());

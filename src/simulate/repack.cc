@@ -8,7 +8,6 @@ namespace divvy::simulate {
 namespace {
 
 using placement::Fits;
-using placement::GpuMask;
 using placement::NodeIndex;
 using placement::NodeState;
 using placement::Shape;
@@ -28,17 +27,17 @@ std::optional<Repacker::Candidate> Repacker::WhoMustLeave(NodeIndex index, const
   // The one whose leaving costs the least and helps: it is on the GPUs that are nearest to being free enough.
   while (!Fits(node, shape)) {
     if (static_cast<int>(candidate.leaving.size()) == most_) return std::nullopt;
-    const GpuMask wanted = [&] {
+    const GpuSet wanted = [&] {
       Shape any = shape;
       any.parts = 0;
-      return shape.gpus == 0 ? GpuMask{0} : placement::RoomiestGpus(node, any);
+      return placement::RoomiestGpus(node, any).gpus;
     }();
     const bool lacks_gpus = shape.gpus > 0 && placement::CountFitting(node, shape) < shape.gpus;
     std::size_t best = residents.size();
     for (std::size_t i = 0; i < residents.size(); ++i) {
       if (std::ranges::find(candidate.leaving, i) != candidate.leaving.end()) continue;
       const Shape& one = fleet_.shape(residents[i].shape);
-      if (lacks_gpus ? (residents[i].gpus & wanted) == 0 : one.cpu_milli + one.memory_mib == 0) continue;
+      if (lacks_gpus ? (residents[i].place.gpus & wanted).empty() : one.cpu_milli + one.memory_mib == 0) continue;
       // The same request again would gain nothing.
       if (one == shape) continue;
       const auto smaller = [](const Shape& a, const Shape& b) {
@@ -48,7 +47,7 @@ std::optional<Repacker::Candidate> Repacker::WhoMustLeave(NodeIndex index, const
     }
     if (best == residents.size()) return std::nullopt;
     const Shape& leaver = fleet_.shape(residents[best].shape);
-    placement::Release(node, leaver, residents[best].gpus);
+    placement::Release(node, leaver, residents[best].place);
     candidate.leaving.push_back(best);
     candidate.parts += leaver.gpu_parts();
   }
@@ -71,10 +70,9 @@ bool Repacker::Try(const Candidate& candidate, ShapeIndex shape) {
   const NodeIndex node = candidate.node;
   std::vector<Resident> leavers;
   for (const std::size_t i : candidate.leaving) leavers.push_back(residents_[node][i]);
-  for (const Resident& leaver : leavers) fleet_.Release(leaver.shape, {node, leaver.gpus});
-  const GpuMask gpus =
-      fleet_.shape(shape).gpus == 0 ? GpuMask{0} : placement::TightestGpus(fleet_.nodes()[node], fleet_.shape(shape));
-  fleet_.Take(shape, {node, gpus});
+  for (const Resident& leaver : leavers) fleet_.Release(leaver.shape, {node, leaver.place});
+  const Spot here{node, placement::TightestGpus(fleet_.nodes()[node], fleet_.shape(shape))};
+  fleet_.Take(shape, here);
 
   // The largest first: it has the fewest places to go.
   std::vector<std::pair<Resident, Spot>> moved;
@@ -88,13 +86,13 @@ bool Repacker::Try(const Candidate& candidate, ShapeIndex shape) {
   }
   if (moved.size() < leavers.size()) {
     for (const auto& [leaver, spot] : moved) fleet_.Release(leaver.shape, spot);
-    fleet_.Release(shape, {node, gpus});
-    for (const Resident& leaver : leavers) fleet_.Take(leaver.shape, {node, leaver.gpus});
+    fleet_.Release(shape, here);
+    for (const Resident& leaver : leavers) fleet_.Take(leaver.shape, {node, leaver.place});
     return false;
   }
   for (auto i = candidate.leaving.rbegin(); i != candidate.leaving.rend(); ++i)
     residents_[node].erase(residents_[node].begin() + static_cast<std::ptrdiff_t>(*i));
-  Started(shape, {node, gpus});
+  Started(shape, here);
   for (const auto& [leaver, spot] : moved) Started(leaver.shape, spot);
   moves_ += static_cast<std::int64_t>(moved.size());
   return true;

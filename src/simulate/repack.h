@@ -18,7 +18,7 @@ class Repacker {
 
   /// Every start has to be told, so that it is known who is where.
   void Started(placement::ShapeIndex shape, const placement::Spot& spot) {
-    residents_[spot.node].push_back({shape, spot.gpus});
+    residents_[spot.node].push_back({shape, spot.place});
   }
   /// Moves others and starts `shape`; false: nothing has changed.
   bool StartByMoves(placement::ShapeIndex shape);
@@ -28,7 +28,7 @@ class Repacker {
  private:
   struct Resident {
     placement::ShapeIndex shape = 0;
-    placement::GpuMask gpus = 0;
+    placement::GpuPlace place;
   };
   struct Candidate {
     placement::NodeIndex node = 0;

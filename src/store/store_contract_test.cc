@@ -57,7 +57,7 @@ JobRecord RecordWithEverything() {
   record.takes_resizes = true;
   record.gpus_asked_back = GpuSet::Of({1});
   record.asked_back_at = Time(77ns);
-  record.gpus_used = GpuSet::Of({0, 1});
+  record.gpus_used = GpuSet::Of({0, 63});
   record.gpus_since = Time(78ns);
   record.grown_at = Time(79ns);
   Component component;

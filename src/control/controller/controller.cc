@@ -67,7 +67,6 @@ Controller::Controller(Policy policy, Limits limits, std::uint64_t seed)
 }
 
 void Controller::SetCapacity(NodeCapacity capacity) {
-  if (capacity.gpus.size() > Server::kMostGpus) capacity.gpus.resize(Server::kMostGpus);
   KnowModels(capacity);
   cluster_.SetCapacity(std::move(capacity));
   RefreshAvailability();

@@ -87,7 +87,6 @@ void Controller::OnNodeRow(const NodeRow& row) {
 // Once it is idle it is what it says it is.
 void Controller::SetFacts(NodeIndex node, const NodeRow& row) {
   NodeCapacity capacity{row.facts.gpus, row.facts.cpus, row.facts.memory};
-  if (capacity.gpus.size() > Server::kMostGpus) capacity.gpus.resize(Server::kMostGpus);
   Machine& machine = MachineOf(node);
   machine.gone.clear();
   const bool is_known = node < cluster_.nodes().size();

@@ -22,7 +22,6 @@
 #include "base/text.h"
 #include "daemon/auth/accounts.h"
 #include "dialect/config/config.h"
-#include "engine/server/server.h"
 #include "platform/emulation/emulation.h"
 #include "platform/net/tls.h"
 #include "platform/os/process_tree.h"
@@ -229,12 +228,6 @@ std::string LastEmulationPath(const Places& places) { return places.state + "/em
 Result<std::string> PrepareEmulation(const std::string& emulate, const std::string& machine,
                                      const std::string& folder) {
   DIVVY_TRY(std::vector<GpuFacts> described, LoadGpuDescription(emulate));
-  if (described.size() > Server::kMostGpus) {
-    const std::string most = std::to_string(Server::kMostGpus);
-    return InvalidArgument("--emulate " + emulate + " makes " + std::to_string(described.size()) +
-                           " GPUs, and jobs are given " + most + " of a machine at most; write " + most +
-                           " or fewer, and let other machines join for more (divvy agent --emulate)");
-  }
   // A file may name them itself.
   if (!machine.empty() && ::access(emulate.c_str(), F_OK) != 0) MakeOwn(described, machine);
   return WriteEmulation(described, folder);

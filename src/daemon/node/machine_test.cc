@@ -53,16 +53,17 @@ TEST(LockFile, IsRefusedWhileItsOwnerLivesAndHadOnceThatIsKilled) {
   ::rmdir(folder.c_str());
 }
 
-TEST(EmulatedGpus, AreNoMoreThanJobsAreGivenOfAMachine) {
+TEST(EmulatedGpus, AreNoMoreThanAMachineMayHave) {
   std::string folder = ::testing::TempDir() + "gpus-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   Places places;
   places.state = folder;
-  const auto refused = OpenGpus({"64xH100-80GB", {}, folder}, places);
+  const auto refused = OpenGpus({"65xH100-80GB", {}, folder}, places);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message,
-            "--emulate 64xH100-80GB makes 64 GPUs, and jobs are given 16 of a machine at most; write 16 or fewer, and "
-            "let other machines join for more (divvy agent --emulate)");
+  EXPECT_EQ(
+      refused.error().message,
+      "GPU description \"65xH100-80GB\", at character 1: that makes 65 GPUs; a machine has 64 at most: write 64 or "
+      "fewer, and let other machines join for more (divvy agent --emulate)");
   ::rmdir(folder.c_str());
 }
 

@@ -316,6 +316,12 @@ Status CheckPortion(const JobSpec& spec) {
     return {};
   }
   DIVVY_CHECK(CheckAlone(request));
+  if (request.gpus > kMostPortionedGpus) {
+    const std::string most = std::to_string(kMostPortionedGpus);
+    return InvalidArgument("--gpus " + GpuCountText(request) + ": a job has parts of " + most +
+                           " GPUs at most; ask for parts of " + most + " or fewer, or for whole GPUs: --gpus " +
+                           std::to_string(request.gpus));
+  }
   if (request.is_elastic())
     return InvalidArgument("--gpus " + std::to_string(request.gpus) + ".." + std::to_string(request.gpus_most) +
                            " is of whole GPUs; name one number to take parts of them: --gpus " +

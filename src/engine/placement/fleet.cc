@@ -26,7 +26,7 @@ std::uint64_t Hash(const Shape& shape) {
   return hash;
 }
 
-bool IsFull(const NodeState& node) { return node.most_free == 0 && node.sliceable == 0; }
+bool IsFull(const NodeState& node) { return node.most_free == 0 && node.sliceable.empty(); }
 
 }  // namespace
 
@@ -120,7 +120,7 @@ std::optional<Spot> Fleet::Find(ShapeIndex shape) {
   if (scores == nullptr) return std::nullopt;
   const std::size_t node = scores->First();
   return Spot{static_cast<NodeIndex>(node),
-              known.shape.gpus == 0 ? GpuMask{0} : ChooseOn(*scorer_, nodes_[node], worth_[node], known.shape)};
+              known.shape.gpus == 0 ? GpuPlace{} : ChooseOn(*scorer_, nodes_[node], worth_[node], known.shape)};
 }
 
 std::optional<Spot> Fleet::FindAnywhere(ShapeIndex shape, std::uint64_t node_draw, std::uint64_t gpu_draw) {
@@ -135,28 +135,29 @@ std::optional<Spot> Fleet::FindAnywhere(ShapeIndex shape, std::uint64_t node_dra
 
   const NodeState& node = nodes_[chosen];
   if (known.shape.slice) return Spot{static_cast<NodeIndex>(chosen), ChooseSlice(node, *known.shape.slice)};
-  Spot spot{static_cast<NodeIndex>(chosen), 0};
+  Spot spot{static_cast<NodeIndex>(chosen), {}};
+  GpuSet& gpus = spot.place.gpus;
   for (int left = known.shape.gpus; left > 0; --left) {
     std::uint64_t free = 0;
-    const auto is_open = [&](int gpu) { return ((spot.gpus >> gpu) & 1) == 0 && FitsGpu(node, gpu, known.shape); };
+    const auto is_open = [&](int gpu) { return !gpus.Contains(gpu) && FitsGpu(node, gpu, known.shape); };
     for (int gpu = 0; gpu < node.gpus; ++gpu) free += is_open(gpu);
     skip = gpu_draw % free;
     gpu_draw /= free;
     int gpu = 0;
     while (!is_open(gpu) || skip-- > 0) ++gpu;
-    spot.gpus = static_cast<GpuMask>(spot.gpus | (1u << gpu));
+    gpus.Insert(gpu);
   }
   return spot;
 }
 
 void Fleet::Take(ShapeIndex shape, const Spot& spot) {
   DIVVY_ASSERT(Fits(nodes_[spot.node], shapes_[shape].shape));
-  placement::Take(nodes_[spot.node], shapes_[shape].shape, spot.gpus);
+  placement::Take(nodes_[spot.node], shapes_[shape].shape, spot.place);
   Note(spot.node);
 }
 
 void Fleet::Release(ShapeIndex shape, const Spot& spot) {
-  placement::Release(nodes_[spot.node], shapes_[shape].shape, spot.gpus);
+  placement::Release(nodes_[spot.node], shapes_[shape].shape, spot.place);
   Note(spot.node);
 }
 

@@ -24,7 +24,7 @@ using ShapeIndex = std::uint32_t;
 /// Where a request goes.
 struct Spot {
   NodeIndex node = 0;
-  GpuMask gpus = 0;
+  GpuPlace place;
   friend bool operator==(const Spot&, const Spot&) = default;
 };
 

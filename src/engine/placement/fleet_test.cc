@@ -57,7 +57,7 @@ class BothWays {
       const Score score = scorer_->Rate(node, scorer_->Worth(node), shape);
       if (score <= best) continue;
       best = score;
-      spot = {i, shape.gpus == 0 ? GpuMask{0} : scorer_->Choose(node, scorer_->Worth(node), shape)};
+      spot = {i, shape.gpus == 0 ? GpuPlace() : scorer_->Choose(node, scorer_->Worth(node), shape)};
     }
     if (best == kNoRoom) return std::nullopt;
     return spot;
@@ -104,24 +104,25 @@ TEST(Fleet, AnywhereReachesEveryNodeAndGpuWithRoomAndNoOther) {
   shape.gpus = 1;
   shape.parts = 6000;
   const ShapeIndex index = fleet.Know(shape);
-  fleet.Take(index, {1, 0b01});
-  fleet.Take(index, {3, 0b01});
-  fleet.Take(index, {3, 0b10});
+  fleet.Take(index, {1, AtGpus(0b01)});
+  fleet.Take(index, {3, AtGpus(0b01)});
+  fleet.Take(index, {3, AtGpus(0b10)});
   std::vector<int> seen(10, 0);
   for (std::uint64_t node = 0; node < 4; ++node) {
     for (std::uint64_t gpu = 0; gpu < 2; ++gpu) {
       const auto spot = fleet.FindAnywhere(index, node, gpu);
       ASSERT_TRUE(spot);
-      ++seen[spot->node * 2 + (spot->gpus == 0b10)];
+      ++seen[spot->node * 2 + (spot->place == AtGpus(0b10))];
     }
   }
   EXPECT_EQ(seen, (std::vector<int>{1, 1, 0, 2, 1, 1, 0, 0, 1, 1}));
 }
 
 /// FGD's score of one candidate, from the definition and with the library's own sigmoid.
-int PublishedScore(const NodeState& node, const Shape& shape, GpuMask gpus, const Fragmentation& fragmentation) {
+int PublishedScore(const NodeState& node, const Shape& shape, const GpuPlace& place,
+                   const Fragmentation& fragmentation) {
   NodeState after = node;
-  Take(after, shape, gpus);
+  Take(after, shape, place);
   const double gain = static_cast<double>(fragmentation.Fragment(node) - fragmentation.Fragment(after)) /
                       static_cast<double>(fragmentation.total_weight());
   return static_cast<int>(100 / (1 + std::exp(-gain / kGpuParts)));
@@ -142,21 +143,21 @@ TEST(Gradient, IsThePublishedScoreWithoutPrices) {
         continue;
       }
       int best = -1;
-      GpuMask gpus = 0;
+      GpuPlace place;
       if (shape.is_share()) {
         for (int gpu = 0; gpu < node.gpus; ++gpu) {
-          if (node.free_parts[static_cast<std::size_t>(gpu)] < shape.parts) continue;
-          const auto mask = static_cast<GpuMask>(1u << gpu);
-          const int score = PublishedScore(node, shape, mask, fragmentation);
-          if (score > best) best = score, gpus = mask;
+          if (RoomOfGpu(node, gpu).free_parts < shape.parts) continue;
+          const GpuPlace one = {GpuSet::Only(gpu)};
+          const int score = PublishedScore(node, shape, one, fragmentation);
+          if (score > best) best = score, place = one;
         }
       } else {
-        gpus = shape.gpus == 0 ? GpuMask{0} : FirstGpus(node, shape);
-        best = PublishedScore(node, shape, gpus, fragmentation);
+        place = shape.gpus == 0 ? GpuPlace() : FirstGpus(node, shape);
+        best = PublishedScore(node, shape, place, fragmentation);
       }
       ASSERT_EQ(gradient.Rate(node, worth, shape), best) << "seed " << seed << " case " << i;
-      const GpuMask chosen = shape.gpus > 0 ? gradient.Choose(node, worth, shape) : GpuMask{0};
-      ASSERT_EQ(chosen, gpus) << "seed " << seed << " case " << i;
+      const GpuPlace chosen = shape.gpus > 0 ? gradient.Choose(node, worth, shape) : GpuPlace();
+      ASSERT_EQ(chosen, place) << "seed " << seed << " case " << i;
     }
   }
 }
@@ -176,7 +177,7 @@ NodeIndex NodeFor(const std::string& policy, const Demand& demand, const std::ve
 TEST(DefaultPolicy, LeavesTheContestedModelToThoseWhoNeedIt) {
   // Half a GPU of model 0 is left, and a whole one of model 1. The gradient alone would use up the half.
   std::vector<NodeState> nodes = {MakeNode(64'000, 1024, 1, 0), MakeNode(64'000, 1024, 1, 1)};
-  Take(nodes[0], Request(1, 5000), 0b1);
+  Take(nodes[0], Request(1, 5000), AtGpus(0b1));
   const Demand demand = OneOf({Request(1, 5000, 0, 0b01), Request(1, kGpuParts)});
   EXPECT_EQ(NodeFor("fgd", demand, nodes, Request(1, 5000)), 0u);
   EXPECT_EQ(NodeFor("default", demand, nodes, Request(1, 5000)), 1u);
@@ -196,8 +197,8 @@ TEST(DefaultPolicy, KeepsHalvesForHalves) {
   // Both GPUs are lost to whole requests alike; but a third in a half leaves a sixth for nobody, and in two thirds a
   // third.
   std::vector<NodeState> nodes = {MakeNode(64'000, 1024, 1, 0), MakeNode(64'000, 1024, 1, 0)};
-  Take(nodes[0], Request(1, 5000), 0b1);
-  Take(nodes[1], Request(1, 3300), 0b1);
+  Take(nodes[0], Request(1, 5000), AtGpus(0b1));
+  Take(nodes[1], Request(1, 3300), AtGpus(0b1));
   const Demand demand = {{Request(1, 3300), 3}, {Request(1, 5000), 1}, {Request(1, kGpuParts), 97}};
   EXPECT_EQ(NodeFor("fgd", demand, nodes, Request(1, 3300)), 0u);
   EXPECT_EQ(NodeFor("default", demand, nodes, Request(1, 3300)), 1u);
@@ -206,8 +207,8 @@ TEST(DefaultPolicy, KeepsHalvesForHalves) {
 
 TEST(SimplePolicies, DifferAsTheirNamesSay) {
   std::vector<NodeState> nodes(3, MakeNode(64'000, 1024, 4, 0));
-  Take(nodes[1], Request(2, kGpuParts), 0b0011);
-  Take(nodes[2], Request(1, 5000), 0b0001);
+  Take(nodes[1], Request(2, kGpuParts), AtGpus(0b0011));
+  Take(nodes[2], Request(1, 5000), AtGpus(0b0001));
   const Shape whole = Request(1, kGpuParts);
   EXPECT_EQ(NodeFor("sequential", {}, nodes, whole), 0u);
   EXPECT_EQ(NodeFor("spread", {}, nodes, whole), 0u);

@@ -26,6 +26,7 @@ Fragmentation::Fragmentation(const Demand& typical, int models) {
     if (shape.gpus == 0) continue;
     cpu_steps_.push_back(shape.cpu_milli);
     if (shape.gpus == 1 && shape.parts > 0) sizes.push_back(shape.parts);
+    most_asked_ = std::max(most_asked_, static_cast<std::size_t>(shape.gpus));
   }
   total_ = std::max<std::int64_t>(total, 1);
   SortUnique(cpu_steps_);
@@ -39,7 +40,7 @@ Fragmentation::Fragmentation(const Demand& typical, int models) {
   }
   const std::size_t rows = static_cast<std::size_t>(models) * levels_;
   weights_.assign(rows * width_, 0);
-  several_.assign(rows * (kMaxGpus + 1), 0);
+  several_.assign(rows * (most_asked_ + 1), 0);
   for (const auto& [shape, weight] : typical) {
     if (shape.gpus == 0) continue;
     for (int model = 0; model < models; ++model) {
@@ -49,8 +50,8 @@ Fragmentation::Fragmentation(const Demand& typical, int models) {
           for (std::size_t size = class_of_[steps_.Of(PartsOf(shape))]; size < width_; ++size)
             weights_[row * width_ + size] += static_cast<std::int32_t>(weight);
         } else {
-          for (int whole = shape.gpus; whole <= kMaxGpus; ++whole)
-            several_[row * (kMaxGpus + 1) + static_cast<std::size_t>(whole)] += weight * whole * kGpuParts;
+          for (auto whole = static_cast<std::size_t>(shape.gpus); whole <= most_asked_; ++whole)
+            several_[row * (most_asked_ + 1) + whole] += weight;
         }
       }
     }
@@ -72,7 +73,7 @@ std::size_t Fragmentation::Row(int model, std::int32_t cpu_free) const {
 
 std::int64_t Fragmentation::UsefulWith(const NodeState& node, std::size_t row, int whole) const {
   std::int64_t useful = ForWhole(row, whole);
-  for (int gpu = 0; gpu < node.gpus; ++gpu) useful += ForGpu(row, node.free_parts[static_cast<std::size_t>(gpu)]);
+  for (const GpuRoom& room : node.rooms()) useful += ForGpu(row, room.free_parts);
   return useful;
 }
 

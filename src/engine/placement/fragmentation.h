@@ -12,6 +12,7 @@
 // Source: fragmentation gradient descent (Weng et al., USENIX ATC 2023).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -42,7 +43,8 @@ class Fragmentation {
   }
   /// What so many whole free GPUs add to Useful because requests of several could use them together.
   std::int64_t ForWhole(std::size_t row, int whole) const {
-    return several_[row * (kMaxGpus + 1) + static_cast<std::size_t>(whole)];
+    const std::size_t most = std::min(static_cast<std::size_t>(whole), most_asked_);
+    return several_[row * (most_asked_ + 1) + most] * whole * kGpuParts;
   }
   /// Sum of ForGpu over the node's GPUs, plus ForWhole.
   std::int64_t UsefulWith(const NodeState& node, std::size_t row, int whole) const;
@@ -55,7 +57,8 @@ class Fragmentation {
   SizeSteps steps_;
   std::vector<std::uint16_t> class_of_;  // By steps of free room: how many typical sizes fit.
   std::vector<std::int32_t> weights_;    // By row and size class: weight of the single-GPU requests that fit.
-  std::vector<std::int64_t> several_;    // By row and whole GPUs.
+  std::size_t most_asked_ = 0;           // GPUs of the typical request with most of them.
+  std::vector<std::int64_t> several_;    // By row and whole GPUs up to most_asked_: weight of the requests of several.
 };
 
 }  // namespace divvy::placement

@@ -18,7 +18,7 @@ std::int64_t FragmentByDefinition(const NodeState& node, const Demand& typical) 
       continue;
     }
     for (int gpu = 0; gpu < node.gpus; ++gpu) {
-      const std::int64_t free = node.free_parts[static_cast<std::size_t>(gpu)];
+      const std::int64_t free = RoomOfGpu(node, gpu).free_parts;
       if (free < fits.parts) sum += weight * free;
     }
   }

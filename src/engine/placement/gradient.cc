@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <utility>
 
 namespace divvy::placement {
@@ -60,24 +61,29 @@ Gradient::Pick Gradient::Best(const NodeState& node, std::int64_t worth, const S
 
   const std::int64_t scarcity = prices_.model_per_mille[node.model] * asked * total / 1000;
   const std::int64_t fixed = asked * total - worth - scarcity - cores;
+  if (shape.is_whole()) {
+    const std::int64_t useful = fragmentation_.UsefulWith(node, row, node.whole - shape.gpus);
+    return {ScoreOf(fixed + useful - shape.gpus * fragmentation_.ForGpu(row, kGpuParts)), -1};
+  }
   if (!shape.is_share()) {
     NodeState after = node;
-    Take(after, shape, shape.is_whole() ? FirstGpus(node, shape) : TightestGpus(node, shape));
+    Take(after, shape, TightestGpus(node, shape));
     return {ScoreOf(fixed + fragmentation_.UsefulWith(after, row, after.whole)), -1};
   }
 
-  std::array<std::int64_t, kMaxGpus> useful;
+  std::array<std::int64_t, GpuSet::kCapacity> useful;
   std::int64_t sum = 0;
-  for (std::size_t gpu = 0; gpu < node.gpus; ++gpu)
-    sum += useful[gpu] = fragmentation_.ForGpu(row, node.free_parts[gpu]);
+  const std::span<const GpuRoom> rooms = node.rooms();
+  for (std::size_t gpu = 0; gpu < rooms.size(); ++gpu)
+    sum += useful[gpu] = fragmentation_.ForGpu(row, rooms[gpu].free_parts);
   const std::int64_t with_whole = fragmentation_.ForWhole(row, node.whole);
   const std::int64_t less_one = node.whole > 0 ? fragmentation_.ForWhole(row, node.whole - 1) : 0;
   Pick pick;
   std::int64_t most = std::numeric_limits<std::int64_t>::min();
   int tried = -1;
-  for (std::size_t gpu = 0; gpu < node.gpus; ++gpu) {
-    const int free = node.free_parts[gpu];
-    if (free == tried || !FitsGpu(node, static_cast<int>(gpu), shape)) continue;
+  for (std::size_t gpu = 0; gpu < rooms.size(); ++gpu) {
+    const int free = rooms[gpu].free_parts;
+    if (free == tried || free < shape.parts || rooms[gpu].memory_free < shape.gpu_memory_mib) continue;
     tried = free;
     const std::int64_t loss = prices_.waste_parts == 0 ? 0
                                                        : waste_.Loss(free, shape.parts) * prices_.waste_parts / 1000 *
@@ -95,9 +101,9 @@ Score Gradient::Rate(const NodeState& node, std::int64_t worth, const Shape& sha
   return Fits(node, shape) ? Best(node, worth, shape).score : kNoRoom;
 }
 
-GpuMask Gradient::Choose(const NodeState& node, std::int64_t worth, const Shape& shape) const {
-  if (!shape.is_share()) return shape.is_whole() ? FirstGpus(node, shape) : TightestGpus(node, shape);
-  return static_cast<GpuMask>(1u << Best(node, worth, shape).gpu);
+GpuPlace Gradient::Choose(const NodeState& node, std::int64_t worth, const Shape& shape) const {
+  if (!shape.is_share()) return TightestGpus(node, shape);
+  return {GpuSet::Only(Best(node, worth, shape).gpu)};
 }
 
 }  // namespace divvy::placement

@@ -39,7 +39,7 @@ class Gradient : public Scorer {
 
   std::int64_t Worth(const NodeState& node) const override;
   Score Rate(const NodeState& node, std::int64_t worth, const Shape& shape) const override;
-  GpuMask Choose(const NodeState& node, std::int64_t worth, const Shape& shape) const override;
+  GpuPlace Choose(const NodeState& node, std::int64_t worth, const Shape& shape) const override;
 
   const Fragmentation& fragmentation() const { return fragmentation_; }
 

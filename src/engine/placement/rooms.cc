@@ -10,7 +10,7 @@ Rooms::Most Rooms::MostOf(std::span<const NodeState> nodes) {
   for (const NodeState& node : nodes) {
     most.whole = std::max(most.whole, node.whole);
     most.gpu_parts = std::max(most.gpu_parts, node.most_free);
-    most.is_sliceable = most.is_sliceable || node.sliceable != 0;
+    most.is_sliceable = most.is_sliceable || !node.sliceable.empty();
     most.cpu_milli = std::max(most.cpu_milli, node.cpu_free);
     most.memory_mib = std::max(most.memory_mib, node.memory_free);
     most.models |= ModelSet{1} << node.model;

@@ -48,7 +48,7 @@ TEST(Rooms, ABlockWithoutEnoughWholeGpusOnOneNodeIsPassedOver) {
   Shape one = shape;
   one.gpus = 1;
   for (std::size_t node = 0; node < nodes.size(); ++node) {
-    Take(nodes[node], one, 1);
+    Take(nodes[node], one, AtGpus(1));
     rooms.Changed(node);
   }
   EXPECT_FALSE(rooms.MayFit(0, nodes, shape));

@@ -21,13 +21,13 @@ class Scorer {
   /// 0 or more, higher is better; kNoRoom where it does not fit. `worth` is Worth(node).
   virtual Score Rate(const NodeState& node, std::int64_t worth, const Shape& shape) const = 0;
   /// Which GPUs of the chosen node. Requires: Fits(node, shape).
-  virtual GpuMask Choose(const NodeState& node, std::int64_t worth, const Shape& shape) const;
+  virtual GpuPlace Choose(const NodeState& node, std::int64_t worth, const Shape& shape) const;
 };
 
 /// What a scorer says of a node; of MIG instances, which scorers do not know, SliceScore.
 Score RateNode(const Scorer& scorer, const NodeState& node, std::int64_t worth, const Shape& shape);
 /// Likewise which GPUs. Requires: Fits.
-GpuMask ChooseOn(const Scorer& scorer, const NodeState& node, std::int64_t worth, const Shape& shape);
+GpuPlace ChooseOn(const Scorer& scorer, const NodeState& node, std::int64_t worth, const Shape& shape);
 
 /// The policies that look at the node and the request alone, for comparison and for those who want them:
 ///
@@ -43,7 +43,7 @@ class AnyRoom : public Scorer {
   Score Rate(const NodeState& node, std::int64_t, const Shape& shape) const override {
     return Fits(node, shape) ? 0 : kNoRoom;
   }
-  GpuMask Choose(const NodeState& node, std::int64_t, const Shape& shape) const override {
+  GpuPlace Choose(const NodeState& node, std::int64_t, const Shape& shape) const override {
     return FirstGpus(node, shape);
   }
 };

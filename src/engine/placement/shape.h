@@ -9,25 +9,30 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "engine/placement/mig.h"
+#include "model/gpus/gpu_set.h"
 
 namespace divvy::placement {
 
-inline constexpr int kMaxGpus = 16;
 inline constexpr int kGpuParts = 10'000;
 /// GPU models that one fleet may mix: they are kept as bits.
 inline constexpr int kMaxModels = 64;
 
-/// A place on a node. Bit g: GPU g. Of a MIG instance, which lies on one GPU, also bit kMaxGpus + s: memory slice s.
-using GpuMask = std::uint32_t;
-inline constexpr GpuMask kGpuBits = (GpuMask{1} << kMaxGpus) - 1;
-inline GpuMask GpusOf(GpuMask place) { return place & kGpuBits; }
-inline std::uint8_t SlicesOf(GpuMask place) { return static_cast<std::uint8_t>(place >> kMaxGpus); }
+/// Where a request lies on a node: its GPUs and, for a MIG instance, the memory slices that it has of its one GPU.
+struct GpuPlace {
+  GpuSet gpus;
+  std::uint8_t slices = 0;  // Bit s: memory slice s. 0 for everything except a MIG instance.
+
+  friend bool operator==(const GpuPlace&, const GpuPlace&) = default;
+};
+
 /// Whether two places have a GPU, or slices of one, in common.
-inline bool Overlap(GpuMask a, GpuMask b) {
-  const bool is_sliced = SlicesOf(a) != 0 && SlicesOf(b) != 0;
-  return GpusOf(a & b) != 0 && (!is_sliced || SlicesOf(a & b) != 0);
+inline bool Overlap(const GpuPlace& a, const GpuPlace& b) {
+  const bool are_slices = a.slices != 0 && b.slices != 0;
+  return !(a.gpus & b.gpus).empty() && (!are_slices || (a.slices & b.slices) != 0);
 }
 
 /// Bit m: GPU model m is allowed.
@@ -64,9 +69,21 @@ int KindOf(const Shape& shape);
 /// GPU memory of a node that does not say how much it has.
 inline constexpr std::int32_t kPlentyMib = std::numeric_limits<std::int32_t>::max() / 2;
 
-/// One node as it is now. Invariants: 0 <= free_parts[g] <= kGpuParts for g < gpus; gpu_free is their sum; of a GPU
-/// with instances on it nothing is free for others than instances.
+/// What is left of one GPU.
+struct GpuRoom {
+  std::int32_t memory_free = 0;  // MiB.
+  std::int16_t free_parts = 0;
+  MigCut cut;
+
+  friend bool operator==(const GpuRoom&, const GpuRoom&) = default;
+};
+
+/// One node as it is now. Invariants: 0 <= free_parts <= kGpuParts for each GPU; gpu_free is their sum; of a GPU
+/// with instances on it nothing is free for others than instances. Copies are frequent: a node of up to kFewGpus GPUs
+/// allocates nothing.
 struct NodeState {
+  static constexpr int kFewGpus = 8;
+
   std::int32_t cpu_free = 0;
   std::int32_t memory_free = 0;
   std::int32_t gpu_free = 0;   // Parts, of all GPUs.
@@ -74,13 +91,16 @@ struct NodeState {
   std::uint8_t gpus = 0;
   std::uint8_t whole = 0;  // GPUs that are wholly free.
   std::uint8_t model = 0;
-  std::uint16_t sliceable = 0;    // GPUs that can be cut into MIG instances.
-  std::uint16_t only_sliced = 0;  // Those of them that take nothing else.
-  std::uint16_t carved = 0;       // Those that are given over to instances now, whether there are any or not.
-  std::array<std::int16_t, kMaxGpus> free_parts{};
-  std::array<MigCut, kMaxGpus> cuts{};
-  std::array<std::int32_t, kMaxGpus> gpu_memory_free{};
   std::array<std::uint16_t, kKinds> held{};  // Requests on the node, by kind.
+  GpuSet sliceable;                          // GPUs that can be cut into MIG instances.
+  GpuSet only_sliced;                        // Those of them that take nothing else.
+  GpuSet carved;  // Those that are given over to instances now, whether there are any or not.
+  std::array<GpuRoom, kFewGpus> few_rooms{};  // Use rooms().
+  std::vector<GpuRoom> many_rooms;            // The same of a node with more GPUs.
+
+  /// One entry per GPU.
+  std::span<GpuRoom> rooms() { return {gpus <= kFewGpus ? few_rooms.data() : many_rooms.data(), gpus}; }
+  std::span<const GpuRoom> rooms() const { return {gpus <= kFewGpus ? few_rooms.data() : many_rooms.data(), gpus}; }
 
   friend bool operator==(const NodeState&, const NodeState&) = default;
 };
@@ -89,28 +109,31 @@ struct NodeState {
 NodeState MakeNode(std::int32_t cpu_milli, std::int32_t memory_mib, int gpus, int model);
 
 /// Of an idle node: which of its GPUs can be cut, and which of these take nothing else.
-void MakeSliceable(NodeState& node, GpuMask sliceable, GpuMask only_sliced);
+void MakeSliceable(NodeState& node, GpuSet sliceable, GpuSet only_sliced);
 
 /// What a GPU on which nothing runs has for others than instances.
-inline std::int16_t WhollyFree(const NodeState& node, std::size_t gpu) {
-  return ((node.only_sliced >> gpu) & 1) != 0 ? std::int16_t{0} : std::int16_t{kGpuParts};
+inline std::int16_t WhollyFree(const NodeState& node, int gpu) {
+  return node.only_sliced.Contains(gpu) ? std::int16_t{0} : std::int16_t{kGpuParts};
 }
+
+inline const GpuRoom& RoomOfGpu(const NodeState& node, int gpu) { return node.rooms()[static_cast<std::size_t>(gpu)]; }
 
 /// Instances may be cut out of this GPU: there are some already, or nothing else runs on it.
-inline bool IsOpen(const NodeState& node, std::size_t gpu) {
-  const bool has_others = node.cuts[gpu] == MigCut{} && node.free_parts[gpu] < WhollyFree(node, gpu);
-  return !has_others && ((node.sliceable >> gpu) & 1) != 0;
+inline bool IsOpen(const NodeState& node, int gpu) {
+  const GpuRoom& room = RoomOfGpu(node, gpu);
+  const bool has_others = room.cut == MigCut{} && room.free_parts < WhollyFree(node, gpu);
+  return !has_others && node.sliceable.Contains(gpu);
 }
 
-inline bool FitsSlice(const NodeState& node, std::size_t gpu, MigProfile profile) {
-  return IsOpen(node, gpu) && MigFits(node.cuts[gpu], profile);
+inline bool FitsSlice(const NodeState& node, int gpu, MigProfile profile) {
+  return IsOpen(node, gpu) && MigFits(RoomOfGpu(node, gpu).cut, profile);
 }
 
 /// What one GPU can give of `shape`; the rest of the node is not looked at.
 inline bool FitsGpu(const NodeState& node, int gpu, const Shape& shape) {
-  const auto at = static_cast<std::size_t>(gpu);
-  if (shape.slice) return FitsSlice(node, at, *shape.slice);
-  return node.free_parts[at] >= shape.parts && node.gpu_memory_free[at] >= shape.gpu_memory_mib;
+  if (shape.slice) return FitsSlice(node, gpu, *shape.slice);
+  const GpuRoom& room = RoomOfGpu(node, gpu);
+  return room.free_parts >= shape.parts && room.memory_free >= shape.gpu_memory_mib;
 }
 
 /// GPUs for which FitsGpu holds.
@@ -120,26 +143,26 @@ inline bool Fits(const NodeState& node, const Shape& shape) {
   if (shape.cpu_milli > node.cpu_free || shape.memory_mib > node.memory_free) return false;
   if (((shape.models >> node.model) & 1) == 0) return false;
   if (shape.gpus == 0) return true;
-  if (shape.slice) return node.sliceable != 0 && CountFitting(node, shape) > 0;
+  if (shape.slice) return !node.sliceable.empty() && CountFitting(node, shape) > 0;
   if (shape.parts > node.most_free) return false;
   if (shape.gpu_memory_mib > 0) return CountFitting(node, shape) >= shape.gpus;
   if (shape.gpus == 1) return true;
   return (shape.parts == kGpuParts ? node.whole : CountFitting(node, shape)) >= shape.gpus;
 }
 
-/// It fits on just these GPUs, of an instance just there. Requires: the place is one that such a request can have.
-bool FitsOn(const NodeState& node, const Shape& shape, GpuMask gpus);
+/// It fits at just this place. Requires: the place is one that such a request can have.
+bool FitsOn(const NodeState& node, const Shape& shape, const GpuPlace& place);
 
-/// Requires: Fits, and `gpus` has shape.gpus bits, each of a GPU with that much room; of an instance a legal place.
-void Take(NodeState& node, const Shape& shape, GpuMask gpus);
+/// Requires: Fits, and `place` has shape.gpus GPUs, each with that much room; of an instance a legal place.
+void Take(NodeState& node, const Shape& shape, const GpuPlace& place);
 /// Undoes Take.
-void Release(NodeState& node, const Shape& shape, GpuMask gpus);
+void Release(NodeState& node, const Shape& shape, const GpuPlace& place);
 
 /// As much less as there is: never below nothing. CPUs and memory stay.
-void Deduct(NodeState& node, const Shape& shape, GpuMask gpus);
+void Deduct(NodeState& node, const Shape& shape, const GpuPlace& place);
 
 /// Nothing is left on these GPUs, whatever was.
-void Block(NodeState& node, GpuMask gpus);
+void Block(NodeState& node, GpuSet gpus);
 
 /// What GPU `gpu` has left becomes what it has in `from`.
 void CopyGpu(NodeState& node, const NodeState& from, int gpu);
@@ -149,17 +172,17 @@ NodeState Less(const NodeState& a, const NodeState& b);
 
 /// Where to cut an instance: of GPUs that have some already where it costs the larger profiles least, else of those
 /// that are given over to instances, else of the others; of equals the lower index. Requires: Fits.
-GpuMask ChooseSlice(const NodeState& node, MigProfile profile);
+GpuPlace ChooseSlice(const NodeState& node, MigProfile profile);
 /// How good that is; higher is better. Requires: Fits.
 std::int32_t SliceScore(const NodeState& node, MigProfile profile);
 
 // The following choose for an instance as ChooseSlice does.
 
 /// The `shape.gpus` fitting GPUs with the least room; of equals the lower index.
-GpuMask TightestGpus(const NodeState& node, const Shape& shape);
+GpuPlace TightestGpus(const NodeState& node, const Shape& shape);
 /// The first `shape.gpus` fitting GPUs.
-GpuMask FirstGpus(const NodeState& node, const Shape& shape);
+GpuPlace FirstGpus(const NodeState& node, const Shape& shape);
 /// Those with the most room; of equals the lower index.
-GpuMask RoomiestGpus(const NodeState& node, const Shape& shape);
+GpuPlace RoomiestGpus(const NodeState& node, const Shape& shape);
 
 }  // namespace divvy::placement

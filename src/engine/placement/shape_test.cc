@@ -34,8 +34,8 @@ TEST(NodeState, FitsWhatEachResourceAllows) {
 
 TEST(NodeState, TwoHalvesOnDifferentGpusAreNoWholeOne) {
   NodeState node = MakeNode(8000, 4096, 2, 0);
-  Take(node, Gpus(1, 5000), 0b01);
-  Take(node, Gpus(1, 5000), 0b10);
+  Take(node, Gpus(1, 5000), AtGpus(0b01));
+  Take(node, Gpus(1, 5000), AtGpus(0b10));
   EXPECT_EQ(node.gpu_free, kGpuParts);
   EXPECT_FALSE(Fits(node, Gpus(1)));
   EXPECT_TRUE(Fits(node, Gpus(2, 5000)));
@@ -50,7 +50,7 @@ TEST(NodeState, ReleaseUndoesTake) {
     for (const Shape& shape : shapes) {
       if (!Fits(node, shape)) continue;
       const NodeState before = node;
-      const GpuMask gpus = shape.gpus == 0 ? GpuMask{0} : TightestGpus(node, shape);
+      const GpuPlace gpus = shape.gpus == 0 ? GpuPlace() : TightestGpus(node, shape);
       Take(node, shape, gpus);
       EXPECT_EQ(node.gpu_free, before.gpu_free - shape.gpu_parts());
       Release(node, shape, gpus);
@@ -61,13 +61,27 @@ TEST(NodeState, ReleaseUndoesTake) {
 
 TEST(GpuChoice, TightestRoomiestAndFirstTakeTheLowerIndexOfEquals) {
   NodeState node = MakeNode(8000, 4096, 4, 0);
-  Take(node, Gpus(1, 4000), 0b0010);
-  Take(node, Gpus(1, 4000), 0b1000);
-  EXPECT_EQ(TightestGpus(node, Gpus(1, 5000)), 0b0010);
-  EXPECT_EQ(TightestGpus(node, Gpus(1, 7000)), 0b0001);
-  EXPECT_EQ(RoomiestGpus(node, Gpus(1, 5000)), 0b0001);
-  EXPECT_EQ(FirstGpus(node, Gpus(2)), 0b0101);
-  EXPECT_EQ(TightestGpus(node, Gpus(3, 5000)), 0b1011);
+  Take(node, Gpus(1, 4000), AtGpus(0b0010));
+  Take(node, Gpus(1, 4000), AtGpus(0b1000));
+  EXPECT_EQ(TightestGpus(node, Gpus(1, 5000)), AtGpus(0b0010));
+  EXPECT_EQ(TightestGpus(node, Gpus(1, 7000)), AtGpus(0b0001));
+  EXPECT_EQ(RoomiestGpus(node, Gpus(1, 5000)), AtGpus(0b0001));
+  EXPECT_EQ(FirstGpus(node, Gpus(2)), AtGpus(0b0101));
+  EXPECT_EQ(TightestGpus(node, Gpus(3, 5000)), AtGpus(0b1011));
+}
+
+TEST(GpuChoice, ReachesEveryGpuOfALargeNode) {
+  NodeState node = MakeNode(8000, 4096, 64, 0);
+  EXPECT_EQ(FirstGpus(node, Gpus(64)), AtGpus(~std::uint64_t{0}));
+  Take(node, Gpus(63), {GpuSet::FirstN(63)});
+  EXPECT_EQ(node.whole, 1);
+  EXPECT_EQ(TightestGpus(node, Gpus(1, 5000)), AtGpus(std::uint64_t{1} << 63));
+  const NodeState copy = node;
+  Take(node, Gpus(1, 5000), {GpuSet::Only(63)});
+  EXPECT_EQ(copy.gpu_free, kGpuParts);
+  EXPECT_NE(copy, node);
+  Release(node, Gpus(1, 5000), {GpuSet::Only(63)});
+  EXPECT_EQ(copy, node);
 }
 
 TEST(Kind, SharesAndCountsAreKindsOfTheirOwn) {

@@ -10,22 +10,32 @@ namespace {
 // What the published policies measure against: the largest node of the openb cluster.
 constexpr double kReferenceCpu = 128'000;
 constexpr double kReferenceGpu = 8 * kGpuParts;
-// Free room as a score, which is small, is told in thousandths of a GPU.
-constexpr int kRoomStep = kGpuParts / 1000;
+
+/// Free room as a score, which is small: the first 16 GPUs in thousandths of a GPU, further ones in hundredths.
+constexpr Score RoomScore(std::int32_t gpu_free) {
+  constexpr std::int32_t kFine = 16 * kGpuParts;
+  const std::int32_t fine = std::min(gpu_free, kFine);
+  return static_cast<Score>(fine / (kGpuParts / 1000) + (gpu_free - fine) / (kGpuParts / 100));
+}
+static_assert(RoomScore(GpuSet::kCapacity * kGpuParts) == 16'000 + 48 * 100);
+
+/// A published score, which may be below 0 on a node that is larger than the reference.
+Score AtLeast0(double score) { return static_cast<Score>(std::max(score, 0.0)); }
 
 class Pack : public Scorer {
  public:
   Score Rate(const NodeState& node, std::int64_t, const Shape& shape) const override {
-    return Fits(node, shape) ? static_cast<Score>((kMaxGpus * kGpuParts - node.gpu_free) / kRoomStep) : kNoRoom;
+    return Fits(node, shape) ? static_cast<Score>(RoomScore(GpuSet::kCapacity * kGpuParts) - RoomScore(node.gpu_free))
+                             : kNoRoom;
   }
 };
 
 class Spread : public Scorer {
  public:
   Score Rate(const NodeState& node, std::int64_t, const Shape& shape) const override {
-    return Fits(node, shape) ? static_cast<Score>(node.gpu_free / kRoomStep) : kNoRoom;
+    return Fits(node, shape) ? RoomScore(node.gpu_free) : kNoRoom;
   }
-  GpuMask Choose(const NodeState& node, std::int64_t, const Shape& shape) const override {
+  GpuPlace Choose(const NodeState& node, std::int64_t, const Shape& shape) const override {
     return RoomiestGpus(node, shape);
   }
 };
@@ -36,7 +46,7 @@ class BestFit : public Scorer {
     if (!Fits(node, shape)) return kNoRoom;
     const double cpu_left = (node.cpu_free - shape.cpu_milli) / kReferenceCpu;
     const double gpu_left = (node.gpu_free - shape.gpu_parts()) / kReferenceGpu;
-    return static_cast<Score>(100 * (1 - 0.5 * cpu_left - 0.5 * gpu_left));
+    return AtLeast0(100 * (1 - 0.5 * cpu_left - 0.5 * gpu_left));
   }
 };
 
@@ -46,7 +56,7 @@ class DotProduct : public Scorer {
     if (!Fits(node, shape)) return kNoRoom;
     const double cpu = node.cpu_free / kReferenceCpu * (shape.cpu_milli / kReferenceCpu);
     const double gpu = node.gpu_free / kReferenceGpu * (shape.gpu_parts() / kReferenceGpu);
-    return static_cast<Score>(100 * (1 - 0.5 * (cpu + gpu)));
+    return AtLeast0(100 * (1 - 0.5 * (cpu + gpu)));
   }
 };
 
@@ -59,13 +69,12 @@ class Packing : public Scorer {
     if (shape.is_share()) {
       int tightest = kGpuParts;
       for (int gpu = 0; gpu < node.gpus; ++gpu) {
-        const int free = node.free_parts[static_cast<std::size_t>(gpu)];
-        if (FitsGpu(node, gpu, shape)) tightest = std::min(tightest, free);
+        if (FitsGpu(node, gpu, shape)) tightest = std::min<int>(tightest, RoomOfGpu(node, gpu).free_parts);
       }
       if (tightest < kGpuParts) return static_cast<Score>(std::max(50, 100 - tightest * 100 / kGpuParts));
     }
     if (node.whole < node.gpus) return static_cast<Score>(std::max(33, 50 - shape.gpus));
-    return static_cast<Score>(33 - node.whole);
+    return static_cast<Score>(std::max(0, 33 - node.whole));
   }
 };
 
@@ -81,7 +90,7 @@ class Clustering : public Scorer {
     others -= has_same;
     const int base = has_same ? (others == 0 ? 75 : 50) : (others == 0 ? 25 : 0);
     const double left = node.gpu_free - shape.gpu_parts();
-    return static_cast<Score>(base + 25 * (kReferenceGpu - left) / kReferenceGpu);
+    return AtLeast0(base + 25 * (kReferenceGpu - left) / kReferenceGpu);
   }
 };
 
@@ -92,11 +101,11 @@ Score RateNode(const Scorer& scorer, const NodeState& node, std::int64_t worth, 
   return Fits(node, shape) ? static_cast<Score>(SliceScore(node, *shape.slice)) : kNoRoom;
 }
 
-GpuMask ChooseOn(const Scorer& scorer, const NodeState& node, std::int64_t worth, const Shape& shape) {
+GpuPlace ChooseOn(const Scorer& scorer, const NodeState& node, std::int64_t worth, const Shape& shape) {
   return shape.slice ? ChooseSlice(node, *shape.slice) : scorer.Choose(node, worth, shape);
 }
 
-GpuMask Scorer::Choose(const NodeState& node, std::int64_t, const Shape& shape) const {
+GpuPlace Scorer::Choose(const NodeState& node, std::int64_t, const Shape& shape) const {
   return TightestGpus(node, shape);
 }
 

@@ -1,6 +1,8 @@
 // MIG instances and GPU memory beside shares and whole GPUs, on one node.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <map>
 
@@ -14,13 +16,13 @@ using enum MigProfile;
 
 NodeState MakeSliceable(int gpus, std::int32_t gpu_memory_mib = kPlentyMib) {
   NodeState node = MakeNode(64'000, 65'536, gpus, 0);
-  node.sliceable = static_cast<std::uint16_t>((1u << gpus) - 1);
-  for (std::size_t gpu = 0; gpu < node.gpus; ++gpu) node.gpu_memory_free[gpu] = gpu_memory_mib;
+  node.sliceable = GpuSet::FirstN(gpus);
+  for (GpuRoom& room : node.rooms()) room.memory_free = gpu_memory_mib;
   return node;
 }
 
-GpuMask Cut(NodeState& node, MigProfile profile) {
-  const GpuMask place = ChooseSlice(node, profile);
+GpuPlace Cut(NodeState& node, MigProfile profile) {
+  const GpuPlace place = ChooseSlice(node, profile);
   Take(node, SliceShape(profile), place);
   return place;
 }
@@ -35,13 +37,13 @@ Shape Share(int parts, std::int32_t gpu_memory_mib = 0, int gpus = 1) {
 
 TEST(Slices, ACutGpuServesInstancesAlone) {
   NodeState node = MakeSliceable(2);
-  const GpuMask place = Cut(node, k1g);
-  EXPECT_EQ(GpusOf(place), 0b01u);
+  const GpuPlace place = Cut(node, k1g);
+  EXPECT_EQ(place.gpus.bits(), 0b01u);
   EXPECT_EQ(node.whole, 1);
   EXPECT_EQ(node.gpu_free, kGpuParts);
   EXPECT_FALSE(Fits(node, Share(kGpuParts, 0, 2)));
-  EXPECT_FALSE(FitsOn(node, Share(1000), 0b01));
-  EXPECT_TRUE(FitsOn(node, Share(1000), 0b10));
+  EXPECT_FALSE(FitsOn(node, Share(1000), AtGpus(0b01)));
+  EXPECT_TRUE(FitsOn(node, Share(1000), AtGpus(0b10)));
   Release(node, SliceShape(k1g), place);
   EXPECT_EQ(node.whole, 2);
   EXPECT_TRUE(Fits(node, Share(kGpuParts, 0, 2)));
@@ -49,44 +51,44 @@ TEST(Slices, ACutGpuServesInstancesAlone) {
 
 TEST(Slices, AGpuInUseOtherwiseIsNotCut) {
   NodeState node = MakeSliceable(1);
-  Take(node, Share(1000), 0b1);
+  Take(node, Share(1000), AtGpus(0b1));
   EXPECT_FALSE(Fits(node, SliceShape(k1g)));
 }
 
 TEST(Slices, AGpuThatCannotBeCutIsNot) {
   NodeState node = MakeSliceable(2);
-  node.sliceable = 0b10;
-  EXPECT_EQ(GpusOf(Cut(node, k7g)), 0b10u);
+  node.sliceable = GpuSet::Only(1);
+  EXPECT_EQ(Cut(node, k7g).gpus.bits(), 0b10u);
   EXPECT_FALSE(Fits(node, SliceShape(k1g)));
 }
 
 TEST(Slices, SmallOnesShareAGpuAndLeaveRoomForALargeOne) {
   NodeState node = MakeSliceable(2);
-  EXPECT_EQ(GpusOf(Cut(node, k1g)), 0b01u);
-  EXPECT_EQ(GpusOf(Cut(node, k1g)), 0b01u);
-  EXPECT_EQ(GpusOf(Cut(node, k1g)), 0b01u);
-  EXPECT_EQ(GpusOf(Cut(node, k4g)), 0b01u) << "what was cut before lies so that a 4g still fits";
-  EXPECT_EQ(GpusOf(Cut(node, k7g)), 0b10u);
+  EXPECT_EQ(Cut(node, k1g).gpus.bits(), 0b01u);
+  EXPECT_EQ(Cut(node, k1g).gpus.bits(), 0b01u);
+  EXPECT_EQ(Cut(node, k1g).gpus.bits(), 0b01u);
+  EXPECT_EQ(Cut(node, k4g).gpus.bits(), 0b01u) << "what was cut before lies so that a 4g still fits";
+  EXPECT_EQ(Cut(node, k7g).gpus.bits(), 0b10u);
 }
 
 TEST(Slices, WhatWasGivenOverToInstancesIsCutFirst) {
   NodeState node = MakeSliceable(4);
-  node.carved = 0b0100;
-  EXPECT_EQ(GpusOf(Cut(node, k1g)), 0b0100u);
-  EXPECT_EQ(node.carved, 0b0100);
+  node.carved = GpuSet::Only(2);
+  EXPECT_EQ(Cut(node, k1g).gpus.bits(), 0b0100u);
+  EXPECT_EQ(node.carved.bits(), 0b0100u);
   Cut(node, k7g);
-  EXPECT_EQ(node.carved, 0b0101);
-  Take(node, Share(kGpuParts), 0b1000);
-  EXPECT_EQ(node.carved, 0b0101);
+  EXPECT_EQ(node.carved.bits(), 0b0101u);
+  Take(node, Share(kGpuParts), AtGpus(0b1000));
+  EXPECT_EQ(node.carved.bits(), 0b0101u);
 }
 
 TEST(Slices, AWholeGpuMergesWhatWasCarved) {
   NodeState node = MakeSliceable(1);
-  const GpuMask place = Cut(node, k1g);
+  const GpuPlace place = Cut(node, k1g);
   Release(node, SliceShape(k1g), place);
-  EXPECT_EQ(node.carved, 0b1) << "until somebody needs it otherwise";
-  Take(node, Share(kGpuParts), 0b1);
-  EXPECT_EQ(node.carved, 0);
+  EXPECT_EQ(node.carved.bits(), 0b1u) << "until somebody needs it otherwise";
+  Take(node, Share(kGpuParts), AtGpus(0b1));
+  EXPECT_TRUE(node.carved.empty());
 }
 
 TEST(Slices, TheyCountAsTheirShareOfMemory) {
@@ -99,32 +101,45 @@ TEST(Slices, TheyCountAsTheirShareOfMemory) {
 
 TEST(GpuMemory, IsSetApartBesideCompute) {
   NodeState node = MakeSliceable(2, 80);
-  Take(node, Share(2500, 60), 0b01);
-  EXPECT_FALSE(FitsOn(node, Share(2500, 40), 0b01)) << "compute is left, memory is not";
-  EXPECT_EQ(TightestGpus(node, Share(2500, 40)), 0b10u);
-  EXPECT_EQ(TightestGpus(node, Share(2500, 20)), 0b01u);
+  Take(node, Share(2500, 60), AtGpus(0b01));
+  EXPECT_FALSE(FitsOn(node, Share(2500, 40), AtGpus(0b01))) << "compute is left, memory is not";
+  EXPECT_EQ(TightestGpus(node, Share(2500, 40)), AtGpus(0b10));
+  EXPECT_EQ(TightestGpus(node, Share(2500, 20)), AtGpus(0b01));
   EXPECT_FALSE(Fits(node, Share(2500, 81)));
   EXPECT_FALSE(Fits(node, Share(1000, 40, 2)));
   EXPECT_TRUE(Fits(node, Share(1000, 20, 2)));
 }
 
 TEST(Overlapping, IsAboutTheSameSlicesOfTheSameGpu) {
-  const GpuMask low = 0b01u | (0b0001u << kMaxGpus);
-  const GpuMask high = 0b01u | (0b1110u << kMaxGpus);
-  const GpuMask other = 0b10u | (0b0001u << kMaxGpus);
+  const GpuPlace low = AtGpus(0b01, 0b0001);
+  const GpuPlace high = AtGpus(0b01, 0b1110);
+  const GpuPlace other = AtGpus(0b10, 0b0001);
   EXPECT_TRUE(Overlap(low, low));
   EXPECT_FALSE(Overlap(low, high));
   EXPECT_FALSE(Overlap(low, other));
-  EXPECT_TRUE(Overlap(low, 0b11u)) << "a whole GPU has all its slices";
+  EXPECT_TRUE(Overlap(low, AtGpus(0b11))) << "a whole GPU has all its slices";
+}
+
+TEST(Slices, LieOnTheLastGpuOfALargeNode) {
+  NodeState node = MakeSliceable(64, 80);
+  Take(node, Share(kGpuParts, 0, 63), {GpuSet::FirstN(63)});
+  EXPECT_EQ(Cut(node, k3g), AtGpus(std::uint64_t{1} << 63, 0b1111'0000));
+  EXPECT_EQ(Cut(node, k4g), AtGpus(std::uint64_t{1} << 63, 0b0000'1111));
+  EXPECT_EQ(node.carved, GpuSet::Only(63));
+  EXPECT_FALSE(Fits(node, SliceShape(k1g)));
+  Release(node, Share(kGpuParts, 0, 63), {GpuSet::FirstN(63)});
+  EXPECT_EQ(node.whole, 63);
+  EXPECT_EQ(Cut(node, k1g), AtGpus(1, 0b0100'0000));
 }
 
 // Takes and releases in any order leave what the pieces that are there leave, and no two have anything in common.
 TEST(Slices, AreExactWhateverComesAndGoes) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     TestRandom random(seed);
-    NodeState node = MakeSliceable(1 + random.Below(3), 80);
+    NodeState node = MakeSliceable(std::array{1, 2, 3, 9, 64}[seed % 5], 80);
+    Block(node, GpuSet::FirstN(std::max(0, node.gpus - 3)));  // The last ones have it all.
     const NodeState empty = node;
-    std::vector<std::pair<Shape, GpuMask>> pieces;
+    std::vector<std::pair<Shape, GpuPlace>> pieces;
     for (int step = 0; step < 120; ++step) {
       if (!pieces.empty() && random.Below(3) == 0) {
         const auto at = pieces.begin() + random.Below(static_cast<int>(pieces.size()));
@@ -136,13 +151,13 @@ TEST(Slices, AreExactWhateverComesAndGoes) {
                             : kind == 1 ? Share(1000 * (1 + random.Below(9)), 10 * random.Below(9))
                                         : Share(kGpuParts);
         if (!Fits(node, shape)) continue;
-        const GpuMask place = TightestGpus(node, shape);
+        const GpuPlace place = TightestGpus(node, shape);
         ASSERT_TRUE(FitsOn(node, shape, place));
-        const std::uint16_t carved = node.carved;
+        const GpuSet carved = node.carved;
         Take(node, shape, place);
         if (shape.slice) {
-          EXPECT_EQ(std::popcount(SlicesOf(place)), MemorySlices(*shape.slice));
-          EXPECT_EQ(node.carved, carved | GpusOf(place));
+          EXPECT_EQ(std::popcount(place.slices), MemorySlices(*shape.slice));
+          EXPECT_EQ(node.carved, carved | place.gpus);
         }
         pieces.emplace_back(shape, place);
       }
@@ -174,9 +189,9 @@ TEST(Slices, KeepTheLargestPossibleThatAnyPlaceWould) {
       if (!Fits(node, shape)) break;
       int best = -1;
       for (int start = 0; start < kMigMemorySlices; ++start) {
-        if (!MigFitsAt(node.cuts[0], profile, start)) continue;
+        if (!MigFitsAt(node.rooms()[0].cut, profile, start)) continue;
         NodeState other = node;
-        Take(other, shape, 0b1u | (GpuMask{MigSlices(profile, start)} << kMaxGpus));
+        Take(other, shape, AtGpus(1, MigSlices(profile, start)));
         best = std::max(best, largest(other));
       }
       Cut(node, profile);

@@ -8,6 +8,9 @@
 
 namespace divvy::placement {
 
+/// On these GPUs; bit g: GPU g.
+inline GpuPlace AtGpus(std::uint64_t bits, std::uint8_t slices = 0) { return {GpuSet::FromBits(bits), slices}; }
+
 class TestRandom {
  public:
   explicit TestRandom(std::uint64_t seed) : state_(seed * 2 + 1) {}
@@ -27,14 +30,14 @@ class TestRandom {
       shape.gpus = 1;
       shape.parts = static_cast<std::int16_t>(500 + 500 * Below(19));
     } else if (kind < 9) {
-      shape.gpus = static_cast<std::int16_t>(1 << Below(3));
+      shape.gpus = static_cast<std::int16_t>(1 << Below(6));
       shape.parts = kGpuParts;
     }
     if (shape.gpus > 0 && Below(4) == 0) shape.models = static_cast<ModelSet>(1 + Below(7));
     return shape;
   }
 
-  NodeState AnyNode(int models) { return MakeNode(8000 * (1 + Below(6)), 65536, 1 << Below(4), Below(models)); }
+  NodeState AnyNode(int models) { return MakeNode(8000 * (1 + Below(6)), 65536, 1 << Below(7), Below(models)); }
 
   std::vector<Shape> Shapes(int count) {
     std::vector<Shape> shapes;
@@ -48,7 +51,7 @@ class TestRandom {
     for (const Shape& shape : shapes) {
       if (Below(3) == 0 && Fits(node, shape))
         Take(node, shape,
-             shape.gpus == 0 ? GpuMask{0} : (Below(2) == 0 ? RoomiestGpus(node, shape) : FirstGpus(node, shape)));
+             shape.gpus == 0 ? GpuPlace() : (Below(2) == 0 ? RoomiestGpus(node, shape) : FirstGpus(node, shape)));
     }
     return node;
   }

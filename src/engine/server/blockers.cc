@@ -112,7 +112,7 @@ class Finder {
   static GpuSet GpusOn(const std::vector<core::Piece>& pieces, NodeIndex node) {
     GpuSet gpus;
     for (const core::Piece& piece : pieces) {
-      if (piece.node == node) gpus = gpus | GpuSet::FromBits(placement::GpusOf(piece.gpus));
+      if (piece.node == node) gpus |= piece.place.gpus;
     }
     return gpus;
   }
@@ -296,10 +296,11 @@ class Finder {
     for (const core::Promise& promise : server_.core().promises()) {
       if (promise.entry != entry_.id || !promise.is_claim) continue;
       for (const auto& [id, job] : server_.running_jobs()) {
-        std::uint64_t kept = 0;
-        for (const core::Piece& piece : promise.pieces)
-          kept |= piece.node == job.node ? placement::GpusOf(piece.gpus) : 0;
-        const GpuSet asked = job.asked_back & GpuSet::FromBits(kept);
+        GpuSet kept;
+        for (const core::Piece& piece : promise.pieces) {
+          if (piece.node == job.node) kept |= piece.place.gpus;
+        }
+        const GpuSet asked = job.asked_back & kept;
         if (asked.empty()) continue;
         Blocker& out = Add(BlockerKind::kGpus,
                            "job " + ToString(id) + " was asked " + DurationText(now_ - job.asked_at) +

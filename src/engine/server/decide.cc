@@ -18,9 +18,9 @@ namespace divvy {
 namespace {
 
 GpuSet GpusOf(const std::vector<core::Piece>& pieces) {
-  std::uint64_t bits = 0;
-  for (const core::Piece& piece : pieces) bits |= placement::GpusOf(piece.gpus);
-  return GpuSet::FromBits(bits);
+  GpuSet gpus;
+  for (const core::Piece& piece : pieces) gpus |= piece.place.gpus;
+  return gpus;
 }
 
 /// Rounds of giving back and growing in one decision; who gave back does not grow, so a few are enough.
@@ -224,16 +224,15 @@ bool Decision::KeepUnclaimed(const std::vector<const RunningJob*>& jobs) {
   std::map<NodeIndex, GpuSet> claimed;
   for (const core::Promise& promise : core_.promises()) {
     if (!promise.is_claim) continue;
-    for (const core::Piece& piece : promise.pieces)
-      claimed[piece.node] = claimed[piece.node] | GpuSet::FromBits(placement::GpusOf(piece.gpus));
+    for (const core::Piece& piece : promise.pieces) claimed[piece.node] |= piece.place.gpus;
   }
   bool has_changed = false;
   for (const RunningJob* job : jobs) {
     const core::Run& run = *core_.running(job->id);
-    const GpuSet asked = GpuSet::FromBits(core::AskedOf(run));
+    const GpuSet asked = core::AskedOf(run);
     const GpuSet still = asked & claimed[job->node];
     if (asked == still) continue;
-    Resize(job->id, GpuSet::FromBits(core::GpusOf(run)), still, "it may keep " + GpusText(asked - still));
+    Resize(job->id, core::GpusOf(run), still, "it may keep " + GpusText(asked - still));
     has_changed = true;
   }
   return has_changed;
@@ -243,7 +242,7 @@ bool Decision::AskBack(const std::vector<const RunningJob*>& jobs) {
   std::vector<core::Surplus> surplus;
   for (const RunningJob* job : jobs) {
     const core::Run& run = *core_.running(job->id);
-    const GpuSet stays = GpuSet::FromBits(core::GpusOf(run)) - GpuSet::FromBits(core::AskedOf(run));
+    const GpuSet stays = core::GpusOf(run) - core::AskedOf(run);
     surplus.push_back({job->id, stays.size() - job->request.gpus, std::max(job->grown_at, job->started)});
   }
   const std::vector<core::GiveBack> given = core::AskBack(core_, std::move(surplus), now_);
@@ -251,9 +250,9 @@ bool Decision::AskBack(const std::vector<const RunningJob*>& jobs) {
     for (const core::GiveBack::Part& part : one.parts) {
       const core::Run& run = *core_.running(part.job);
       Resizing& resizing = ResizingOf(part.job);
-      resizing.gpus = GpuSet::FromBits(core::GpusOf(run));
-      resizing.asked_back = GpuSet::FromBits(core::AskedOf(run));
-      resizing.reason = "job " + ToString(one.taker) + " waits for " + GpusText(GpuSet::FromBits(part.gpus));
+      resizing.gpus = core::GpusOf(run);
+      resizing.asked_back = core::AskedOf(run);
+      resizing.reason = "job " + ToString(one.taker) + " waits for " + GpusText(part.gpus);
     }
   }
   return !given.empty();
@@ -266,12 +265,12 @@ bool Decision::GrowRunning(const std::vector<const RunningJob*>& jobs) {
   while (!open.empty()) {
     std::erase_if(open, [&](const RunningJob* job) {
       const core::Run& run = *core_.running(job->id);
-      const GpuSet has = GpuSet::FromBits(core::GpusOf(run));
+      const GpuSet has = core::GpusOf(run);
       if (has.size() >= job->request.gpus_most) return true;
       const core::Ask& ask = core_.ask(core_.state().classes[run.job_class].key.ask);
       const placement::ModelSet models = core::ShapeOf(ask, run.pieces.front()).models;
       const core::Taste taste{models, OfGpus(job->request.topology), job->request.requires_topology};
-      const GpuSet more = GpuSet::FromBits(core::OneMore(core_, job->id, taste, now_));
+      const GpuSet more = core::OneMore(core_, job->id, taste, now_);
       if (more.empty()) return true;
       grown[job->id] = grown[job->id] | more;
       const GpuSet all = grown[job->id];
@@ -283,7 +282,7 @@ bool Decision::GrowRunning(const std::vector<const RunningJob*>& jobs) {
 }
 
 void Decision::Resize(JobId job, GpuSet gpus, GpuSet asked_back, Reason reason) {
-  core::Resize(core_, job, MaskOf(gpus), MaskOf(asked_back), now_);
+  core::Resize(core_, job, gpus, asked_back, now_);
   Resizing& resizing = ResizingOf(job);
   resizing.gpus = gpus;
   resizing.asked_back = asked_back;

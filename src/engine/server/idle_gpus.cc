@@ -13,7 +13,7 @@ IdleGpus::IdleGpus(const Server& server, Time now) {
     if (booking.from > now || booking.until <= now) continue;
     for (const core::Piece& piece : booking.pieces) {
       OnNode& node = nodes_[piece.node];
-      const GpuSet kept = node.free & GpuSet::FromBits(placement::GpusOf(piece.gpus));
+      const GpuSet kept = node.free & piece.place.gpus;
       node.free = node.free - kept;
       node.reserved = node.reserved | kept;
       for (const int gpu : kept.ToVector()) bookings_[{piece.node, static_cast<GpuIndex>(gpu)}] = booking.id;
@@ -61,7 +61,7 @@ std::vector<NodePlace> PlacesOfBooking(const Server& server, std::uint64_t booki
   for (const core::Piece& piece : found->pieces) {
     NodePlace place;
     place.node = piece.node;
-    place.gpus = GpuSet::FromBits(placement::GpusOf(piece.gpus));
+    place.gpus = piece.place.gpus;
     places.push_back(std::move(place));
   }
   return places;

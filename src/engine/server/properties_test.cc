@@ -24,13 +24,14 @@ struct Kind {
   bool changes_gpus = false;  // Restrictions that come and go.
   bool has_topology = false;  // Two NUMA nodes, pairs joined by NVLink; elastic jobs, and every placement.
   bool ends_early = true;
+  bool is_large = false;  // 33 to 64 GPUs, else 1 to 8.
 };
 
 class History {
  public:
   History(std::uint64_t seed, const Kind& kind) : kind_(kind), random_(seed) {
     NodeCapacity capacity;
-    const int gpus = 1 + Draw(8);
+    const int gpus = kind.is_large ? 64 - Draw(32) : 1 + Draw(8);
     for (int i = 0; i < gpus; ++i) {
       if (kind.is_mixed && i % 2 == 1) World::AddGpu(capacity, "NVIDIA L4", 24_GiB);
       else World::AddGpu(capacity, "NVIDIA H100 80GB HBM3", 80_GiB);
@@ -241,6 +242,7 @@ Kind KindOf(int number) {
   kind.changes_gpus = (number & 4) != 0;
   kind.has_topology = (number & 16) != 0;
   kind.has_gpu_caps = (number & 32) != 0;
+  kind.is_large = (number & 64) != 0;
   return kind;
 }
 
@@ -264,6 +266,8 @@ TEST(Properties, HoldInGeneratedHistories) { RunHistories(false, 0, 8); }
 TEST(Properties, HoldInGeneratedHistoriesWithGroups) { RunHistories(true, 0, 8); }
 TEST(Properties, HoldInGeneratedHistoriesWithCapsOnGpus) { RunHistories(false, 32, 6); }
 TEST(Properties, HoldInGeneratedHistoriesWithCapsOnGpusAndGroups) { RunHistories(true, 32, 3); }
+TEST(Properties, HoldOnLargeNodes) { RunHistories(false, 64, 1); }
+TEST(Properties, HoldOnLargeNodesWithCapsAndGroups) { RunHistories(true, 96, 1); }
 
 bool IsEscalated(const Policy& policy, const WaitingEntry& entry, Time now) {
   return policy.escalate_after > Duration(0) && now - SinceOf(entry) >= policy.escalate_after;

@@ -82,9 +82,7 @@ void Server::ForgetOldClasses() {
   Rebuild(TakeTeams());
 }
 
-void Server::ShowUsable(NodeIndex node) {
-  core_.SetUsable(node, MaskOf(book_.node(node).usable), book_.node(node).takes_work);
-}
+void Server::ShowUsable(NodeIndex node) { core_.SetUsable(node, book_.node(node).usable, book_.node(node).takes_work); }
 
 core::NodeFacts Server::FactsOf(NodeIndex index) {
   const BookNode& node = book_.node(index);
@@ -121,7 +119,7 @@ std::optional<NodeIndex> Server::FindNode(std::string_view name) const {
 }
 
 void Server::SetNode(NodeIndex node, NodeWords words, NodeCapacity capacity) {
-  DIVVY_ASSERT(capacity.gpus.size() <= kMostGpus && node <= book_.nodes().size());
+  DIVVY_ASSERT(node <= book_.nodes().size());
   const bool is_new = node == book_.nodes().size();
   const bool is_same = !is_new && book_.node(node).capacity == capacity && book_.node(node).words == words;
   if (is_same && core_.node_count() > node) return;
@@ -383,7 +381,7 @@ void Server::AdoptInCore(const RunningJob& job) {
   core_.Adopt(known, PiecesOf(places, ask), job.started, now_);
   if (job.known_end != kNever) core_.SetEnd(job.id, job.known_end);
   if (job.predicted_end != kNever) core::SetPredictedEnd(core_, job.id, job.predicted_end);
-  if (!job.asked_back.empty()) core::Resize(core_, job.id, MaskOf(job.gpus), MaskOf(job.asked_back), now_);
+  if (!job.asked_back.empty()) core::Resize(core_, job.id, job.gpus, job.asked_back, now_);
   if (job.is_leaving) core_.SetLeaving(job.id);
 }
 
@@ -425,7 +423,7 @@ std::vector<core::Piece> Server::PiecesOf(const std::vector<NodePlace>& places, 
                                               : facts.gpu_kinds[static_cast<std::size_t>(gpu)]);
     }
     if (kinds.empty()) kinds.push_back(static_cast<std::uint8_t>(facts.kind));
-    pieces.push_back({place.node, MaskOf(place), group, AlternativeOf(ask.groups[group], kinds)});
+    pieces.push_back({place.node, PlaceIn(place), group, AlternativeOf(ask.groups[group], kinds)});
   }
   return pieces;
 }
@@ -480,7 +478,7 @@ void Server::SetResizable(JobId running) {
 }
 
 void Server::Resize(JobId running, GpuSet gpus) {
-  core::Resize(core_, running, MaskOf(gpus), 0, now_);
+  core::Resize(core_, running, gpus, {}, now_);
   book_.Resize(running, gpus, GpuSet());
 }
 
@@ -532,15 +530,18 @@ std::string Server::CheckInvariants() const {
   for (const auto& [id, job] : book_.running_jobs()) {
     const core::Run* run = core_.running(id);
     if (run == nullptr) return "core does not know that job " + ToString(id) + " runs";
-    std::map<NodeIndex, core::GpuMask> held;
-    for (const core::Piece& piece : run->pieces)
-      held[piece.node] = static_cast<core::GpuMask>(held[piece.node] | piece.gpus);
+    std::map<NodeIndex, core::GpuPlace> held;
+    for (const core::Piece& piece : run->pieces) {
+      core::GpuPlace& place = held[piece.node];
+      place.gpus |= piece.place.gpus;
+      place.slices |= piece.place.slices;
+    }
     for (const NodePlace& place : job.places()) {
-      if (held[place.node] != MaskOf(place)) return "core has job " + ToString(id) + " on other GPUs";
+      if (held[place.node] != PlaceIn(place)) return "core has job " + ToString(id) + " on other GPUs";
       held.erase(place.node);
     }
     if (!held.empty()) return "core has job " + ToString(id) + " on more machines";
-    if (core::AskedOf(*run) != MaskOf(job.asked_back))
+    if (core::AskedOf(*run) != job.asked_back)
       return "core does not know what job " + ToString(id) + " is to give back";
     if (run->started != job.started) return "core has another start of job " + ToString(id);
     if (run->end != job.known_end) return "core has another end of job " + ToString(id);

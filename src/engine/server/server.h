@@ -30,8 +30,6 @@ namespace divvy {
 
 class Server {
  public:
-  /// GPUs that one machine can have.
-  static constexpr std::size_t kMostGpus = static_cast<std::size_t>(placement::kMaxGpus);
   /// How the next member of an entry is called once it runs. Asked once for each start, in the order of the starts.
   using NameMember = std::function<JobId(JobId entry)>;
   /// Submissions after which one counts half in what is usually asked for; and how many are seen before it counts.

@@ -42,7 +42,7 @@ std::optional<std::uint64_t> Server::BookAt(const NodePlace& place, const std::s
   if (place.gpus.empty() || place.node >= book_.nodes().size() || !(place.gpus - node(place.node).present()).empty())
     return std::nullopt;
   core::Booking booking = BookingOf(core_, ++last_booking_, place.gpus.size(), from, until);
-  booking.pieces = {{place.node, static_cast<core::GpuMask>(place.gpus.bits())}};
+  booking.pieces = {{place.node, {place.gpus}}};
   booking.team = TeamOf(team);
   if (!user.empty()) booking.user = UserOf(user);
   core_.Book(std::move(booking), now_);

@@ -35,16 +35,14 @@ std::vector<core::AtSpeed> Kinds::BySlice(const Request& request) const {
   return sets;
 }
 
-core::GpuMask MaskOf(const NodePlace& place) {
-  const auto gpus = static_cast<core::GpuMask>(place.gpus.bits());
-  if (!place.slice.any()) return gpus;
-  const std::uint32_t slices = ((1u << place.slice.size) - 1) << place.slice.start;
-  return gpus | core::GpuMask{slices} << placement::kMaxGpus;
+core::GpuPlace PlaceIn(const NodePlace& place) {
+  if (!place.slice.any()) return {place.gpus};
+  return {place.gpus, static_cast<std::uint8_t>(((1u << place.slice.size) - 1) << place.slice.start)};
 }
 
-GpuSlice SliceOf(placement::MigProfile profile, core::GpuMask place) {
+GpuSlice SliceOf(placement::MigProfile profile, const core::GpuPlace& place) {
   return {std::string(placement::MigProfileName(profile)), placement::ComputeSlices(profile),
-          placement::MemorySlices(profile), std::countr_zero(placement::SlicesOf(place))};
+          placement::MemorySlices(profile), std::countr_zero(place.slices)};
 }
 
 }  // namespace divvy

@@ -7,6 +7,6 @@
 namespace divvy {
 
 /// Its name is the driver's, which whoever knows the machine's GPUs fills in.
-GpuSlice SliceOf(placement::MigProfile profile, core::GpuMask place);
+GpuSlice SliceOf(placement::MigProfile profile, const core::GpuPlace& place);
 
 }  // namespace divvy

@@ -36,7 +36,7 @@ class Suggestion {
   Trial Try(const core::Change& change) const {
     const core::ChangeTrial trial = core::TryChange(server_.core(), seeker_, change, now_);
     if (trial.pieces.empty()) return {trial.starts, GpuSet(), kOwnNode};
-    return {trial.starts, GpuSet::FromBits(placement::GpusOf(trial.pieces.front().gpus)), trial.pieces.front().node};
+    return {trial.starts, trial.pieces.front().place.gpus, trial.pieces.front().node};
   }
 
   std::string AreFree(const Trial& trial) const {

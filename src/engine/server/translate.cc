@@ -149,7 +149,7 @@ bool Kinds::Change(NodeIndex node, const BookNode& now) {
 }
 
 core::NodeFacts Kinds::FactsOf(NodeIndex node, const NodeCapacity& capacity) const {
-  DIVVY_ASSERT(capacity.gpus.size() <= static_cast<std::size_t>(placement::kMaxGpus));
+  DIVVY_ASSERT(capacity.gpus.size() <= static_cast<std::size_t>(GpuSet::kCapacity));
   core::NodeFacts facts;
   facts.cpu_milli = CpuMilli(capacity.cpus) + (has_exclusive() && capacity.cpus > 0 ? kSpareMilli : 0);
   facts.memory_mib = MebibytesDown(capacity.memory);
@@ -157,9 +157,8 @@ core::NodeFacts Kinds::FactsOf(NodeIndex node, const NodeCapacity& capacity) con
   if (capacity == NodeCapacity() && node != 0) facts.cpu_milli = -1;
   facts.gpus = static_cast<int>(capacity.gpus.size());
   for (const GpuFacts& gpu : capacity.gpus) {
-    const auto bit = core::GpuMask{1} << gpu.index;
-    if (!gpu.slices.empty()) facts.sliceable |= bit;
-    if (gpu.is_only_sliced) facts.only_sliced |= bit;
+    if (!gpu.slices.empty()) facts.sliceable.Insert(gpu.index);
+    if (gpu.is_only_sliced) facts.only_sliced.Insert(gpu.index);
   }
   facts.topology = std::make_shared<const GpuTopology>(capacity.gpus);
   book_.Fill(node, facts);
@@ -447,11 +446,11 @@ std::vector<NodePlace> PlacesOf(const Request& request, const core::Ask& ask, co
         std::find_if(places.begin(), places.end(), [&](const NodePlace& one) { return one.node == piece.node; });
     NodePlace& place =
         at == places.end() ? places.emplace_back(NodePlace{piece.node, GpuSet(), 0, 0, Bytes(0), {}}) : *at;
-    place.gpus = place.gpus | GpuSet::FromBits(placement::GpusOf(piece.gpus));
+    place.gpus = place.gpus | piece.place.gpus;
     place.tasks += 1;
     const core::Shape& shape = core::ShapeOf(ask, piece);
-    if (piece.gpus != 0) place.share = GpuShare(shape.parts);
-    if (shape.slice) place.slice = SliceOf(*shape.slice, piece.gpus);
+    if (!piece.place.gpus.empty()) place.share = GpuShare(shape.parts);
+    if (shape.slice) place.slice = SliceOf(*shape.slice, piece.place);
   }
   // Tasks that are of all machines together are dealt out evenly, more to the first.
   const int machines = static_cast<int>(places.size());

@@ -93,8 +93,7 @@ std::vector<NodePlace> PartPlaces(const Request& request, const std::vector<Node
 core::Ask AskOfPlaces(const Request& request, const std::vector<NodePlace>& places);
 
 /// The GPUs, and of a MIG instance its memory slices, as core has them.
-inline core::GpuMask MaskOf(GpuSet gpus) { return static_cast<core::GpuMask>(gpus.bits()); }
-core::GpuMask MaskOf(const NodePlace& place);
+core::GpuPlace PlaceIn(const NodePlace& place);
 
 /// Which alternative of a group GPUs of these kinds are; the first where they are none.
 std::uint8_t AlternativeOf(const core::TaskGroup& group, const std::vector<std::uint8_t>& kinds);

@@ -9,55 +9,10 @@
 #include "base/id.h"
 #include "base/time.h"
 #include "base/units.h"
+#include "model/gpus/gpu_set.h"
 #include "model/gpus/gpu_slice.h"
 
 namespace divvy {
-
-/// NVML's index on its node, in PCI bus order: what nvidia-smi lists.
-using GpuIndex = std::uint8_t;
-
-/// A set of GPUs of one node, as bits. No server holds more than 64 GPUs (16 is the most sold today).
-class GpuSet {
- public:
-  static constexpr int kCapacity = 64;
-
-  constexpr GpuSet() = default;
-  static constexpr GpuSet FromBits(std::uint64_t bits) {
-    GpuSet set;
-    set.bits_ = bits;
-    return set;
-  }
-  /// 0..count-1.
-  static constexpr GpuSet FirstN(int count) {
-    return FromBits(count >= kCapacity ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1);
-  }
-  static GpuSet Of(const std::vector<int>& indices) {
-    GpuSet set;
-    for (int index : indices) set.Insert(static_cast<GpuIndex>(index));
-    return set;
-  }
-
-  constexpr std::uint64_t bits() const { return bits_; }
-  constexpr bool empty() const { return bits_ == 0; }
-  constexpr int size() const { return __builtin_popcountll(bits_); }
-  constexpr bool Contains(GpuIndex gpu) const { return (bits_ >> gpu & 1) != 0; }
-  constexpr void Insert(GpuIndex gpu) { bits_ |= std::uint64_t{1} << gpu; }
-  constexpr void Erase(GpuIndex gpu) { bits_ &= ~(std::uint64_t{1} << gpu); }
-  /// The members, ascending.
-  std::vector<int> ToVector() const {
-    std::vector<int> out;
-    for (std::uint64_t rest = bits_; rest != 0; rest &= rest - 1) out.push_back(__builtin_ctzll(rest));
-    return out;
-  }
-
-  friend constexpr bool operator==(GpuSet, GpuSet) = default;
-  friend constexpr GpuSet operator|(GpuSet a, GpuSet b) { return FromBits(a.bits_ | b.bits_); }
-  friend constexpr GpuSet operator&(GpuSet a, GpuSet b) { return FromBits(a.bits_ & b.bits_); }
-  friend constexpr GpuSet operator-(GpuSet a, GpuSet b) { return FromBits(a.bits_ & ~b.bits_); }
-
- private:
-  std::uint64_t bits_ = 0;
-};
 
 /// Pid and start time together name a process for ever: pids are used again.
 struct ProcessIdentity {

@@ -14,6 +14,9 @@ namespace divvy {
 /// above its limit from its first call on.
 inline constexpr Bytes kSmallestPart{std::int64_t{512} << 20};
 
+/// GPUs of which one job may have parts.
+inline constexpr int kMostPortionedGpus = 16;
+
 /// Of each GPU of a request. Said by parts (`request`, `limit`) or by memory (`memory`, `memory_limit`), never by both.
 struct GpuPortion {
   GpuShare request;  // Its own whenever it wants it. None: by memory, or no portion at all.

@@ -17,6 +17,7 @@
 
 #include "base/text.h"
 #include "platform/emulation/emulation_cuda.h"
+#include "platform/emulation/emulation_draft.h"
 #include "platform/emulation/emulation_mig.h"
 #include "platform/gpu/gpu_health.h"
 #include "platform/gpu/gpu_process.h"
@@ -149,7 +150,7 @@ Status WriteCudaFile(const std::string& path, bool is_new) {
 std::string EmulatedWorldPath(const std::string& directory) { return directory + "/" + emulation::kWorldFile; }
 
 Result<std::string> WriteEmulation(const std::vector<GpuFacts>& gpus, const std::string& directory) {
-  if (gpus.size() > kMaxGpus) return InvalidArgument("more than 64 emulated GPUs: a server has 64 at most");
+  DIVVY_CHECK(CheckGpuCount(gpus.size()));
   for (const GpuFacts& gpu : gpus) {
     if (gpu.links.size() != gpus.size()) return Internal("emulated GPU without its row of links");
   }

@@ -150,8 +150,9 @@ Result<std::vector<GpuFacts>> FinishDrafts(const std::vector<GpuDraft>& drafts) 
 
 Status CheckGpuCount(std::size_t count) {
   if (count <= GpuSet::kCapacity) return {};
-  return InvalidArgument("that makes " + std::to_string(count) + " GPUs; a server has " +
-                         std::to_string(GpuSet::kCapacity) + " at most");
+  const std::string most = std::to_string(GpuSet::kCapacity);
+  return InvalidArgument("that makes " + std::to_string(count) + " GPUs; a machine has " + most + " at most: write " +
+                         most + " or fewer, and let other machines join for more (divvy agent --emulate)");
 }
 
 std::string DidYouMean(std::string_view nearest) {

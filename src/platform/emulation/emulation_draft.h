@@ -28,6 +28,7 @@ Result<GpuDraft> DraftGpu(std::string_view model_text, std::optional<Bytes> give
 /// Everything that was not said: indices, UUIDs, addresses, wiring. Refuses none at all, and two that are the same.
 Result<std::vector<GpuFacts>> FinishDrafts(const std::vector<GpuDraft>& drafts);
 
+/// Refuses more GPUs than one machine may have.
 Status CheckGpuCount(std::size_t count);
 
 /// "; did you mean `nearest`?", or nothing where nothing is near.

@@ -96,7 +96,7 @@ TEST(GpuDescription, RefusesABadSpecificationWithPlaceAndRepair) {
       {"8x", "the model is missing after the x"},
       {"0xH100-80GB", "at least 1"},
       {"-1xH100-80GB", "at least 1"},
-      {"65xT4", "65 GPUs; a server has 64 at most"},
+      {"65xT4", "65 GPUs; a machine has 64 at most: write 64 or fewer, and let other machines join"},
       {"60xT4,5xT4", "at character 7: that makes 65 GPUs"},
       {"99999999999999999999xT4", "at least 1"},
       {"8H100-80GB", "did you mean 8xH100-80GB?"},

@@ -11,7 +11,6 @@ namespace {
 
 using placement::kAnyModel;
 using placement::kGpuParts;
-using placement::kMaxGpus;
 using placement::kMaxModels;
 
 // What a whole GPU is in the published lists.
@@ -22,7 +21,7 @@ Result<placement::Shape> ReadShape(const CsvFile& file, const OpenbNodes& nodes)
   placement::Shape shape;
   DIVVY_TRY(const auto cpu, file.Count("cpu_milli", kMostMilli));
   DIVVY_TRY(const auto memory, file.Count("memory_mib", kMostMilli));
-  DIVVY_TRY(const auto gpus, file.Count("num_gpu", kMaxGpus));
+  DIVVY_TRY(const auto gpus, file.Count("num_gpu", GpuSet::kCapacity));
   DIVVY_TRY(const auto milli, file.Count("gpu_milli", kTraceGpu));
   if (gpus > 0 && milli == 0) return file.Wrong("asks for " + Plural(gpus, "GPU") + " and gpu_milli 0 of each");
   shape.cpu_milli = static_cast<std::int32_t>(cpu);
@@ -61,7 +60,7 @@ Result<OpenbNodes> ReadOpenbNodes(const std::string& path) {
     if (!is_there) break;
     DIVVY_TRY(const auto cpu, file.Count("cpu_milli", kMostMilli));
     DIVVY_TRY(const auto memory, file.Count("memory_mib", kMostMilli));
-    DIVVY_TRY(const auto gpus, file.Count("gpu", kMaxGpus));
+    DIVVY_TRY(const auto gpus, file.Count("gpu", GpuSet::kCapacity));
     const std::string_view name = file.Field("model");
     const auto model = std::ranges::find(result.models, name) - result.models.begin();
     if (model == kMaxModels)

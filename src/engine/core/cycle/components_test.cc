@@ -57,16 +57,16 @@ std::vector<Piece> Find(Cluster& cluster, const Ask& ask, bool* is_proven = null
 
 /// Empty, or what is wrong with an answer.
 std::string Wrong(const Cluster& cluster, const Ask& ask, const std::vector<Piece>& pieces) {
-  std::map<NodeIndex, GpuMask> taken;
+  std::map<NodeIndex, GpuSet> taken;
   std::map<int, int> tasks;
   std::map<int, std::set<NodeIndex>> nodes;
   std::map<int, std::set<int>> models;
   for (const Piece& piece : pieces) {
     const TaskGroup& group = ask.groups[piece.group];
     const Shape& shape = ShapeOf(ask, piece);
-    if ((taken[piece.node] & piece.gpus) != 0) return "a GPU twice";
-    taken[piece.node] = static_cast<GpuMask>(taken[piece.node] | piece.gpus);
-    if (__builtin_popcount(piece.gpus) != shape.gpus) return "another number of GPUs";
+    if (!(taken[piece.node] & piece.place.gpus).empty()) return "a GPU twice";
+    taken[piece.node] |= piece.place.gpus;
+    if (piece.place.gpus.size() != shape.gpus) return "another number of GPUs";
     if (((shape.models >> cluster.node(piece.node).kind) & 1) == 0) return "on another model";
     tasks[piece.group] += 1;
     if (!nodes[piece.group].insert(piece.node).second && group.apart) return "two that are apart on one node";

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
+#include <functional>
+#include <numeric>
 #include <optional>
 #include <tuple>
 
@@ -27,14 +28,18 @@ struct Head {
   static bool Later(const Head& a, const Head& b) { return b.key < a.key; }
 };
 
+/// All sets of so many GPUs are looked at; with more, which of them are is decided before (Asker::Narrow).
+constexpr std::size_t kSearched = 16;
+
 /// GPUs that one taker could have.
 struct Choice {
   int asked = 0;
   int jobs = 0;
-  std::array<int, placement::kMaxGpus> kept{};  // Negative: so many from the one that grew last, from the next ...
-  int worst_pair = 0;                           // Negative, as the sum is: more is better.
+  // Negative: so many from the one that grew last, from the next ...
+  std::array<std::int8_t, GpuSet::kCapacity> kept{};
+  int worst_pair = 0;  // Negative, as the sum is: more is better.
   int sum_of_pairs = 0;
-  GpuMask gpus = 0;
+  GpuSet gpus;
   friend auto operator<=>(const Choice&, const Choice&) = default;
 };
 
@@ -45,7 +50,7 @@ class Asker {
     std::stable_sort(surplus_.begin(), surplus_.end(), [](const Surplus& a, const Surplus& b) {
       return std::tuple(b.grown, a.job) < std::tuple(a.grown, b.job);
     });
-    if (surplus_.size() > placement::kMaxGpus) surplus_.resize(placement::kMaxGpus);
+    if (surplus_.size() > GpuSet::kCapacity) surplus_.resize(GpuSet::kCapacity);
   }
 
   std::vector<GiveBack> Run() {
@@ -139,71 +144,108 @@ class Asker {
   }
 
   /// Of those that the job has, and was not asked for.
-  GpuMask Own(const Surplus& one, NodeIndex node) const {
+  GpuSet Own(const Surplus& one, NodeIndex node) const {
     const core::Run& run = *cluster_.running(one.job);
-    if (one.most <= 0 || run.pieces.front().node != node) return 0;
-    return static_cast<GpuMask>(GpusOf(run) & ~AskedOf(run));
+    if (one.most <= 0 || run.pieces.front().node != node) return {};
+    return GpusOf(run) - AskedOf(run);
   }
+
+  /// GPUs of a node among which sets for a taker are looked for.
+  struct Searched {
+    std::array<GpuSet, GpuSet::kCapacity> own{};  // By surplus_: what that job has of the node.
+    GpuSet pool;                                  // All of these.
+    GpuSet open;                                  // May be taken: free ones and those of `pool`, of the right kind.
+    GpuSet fixed;                                 // Are taken in any case.
+  };
 
   // Every set of GPUs that are free or surplus, with at least one that is to be asked for.
   std::vector<Choice> ChoicesOn(NodeIndex index, const Head& head) const {
     const Node& node = state_.nodes[index];
     const Shape& shape = ShapeOf(head);
     const Ask& ask = state_.asks[state_.classes[head.job_class].key.ask];
-    std::array<GpuMask, placement::kMaxGpus> own{};
-    GpuMask pool = 0;
+    Searched searched;
     for (std::size_t i = 0; i < surplus_.size(); ++i) {
-      own[i] = static_cast<GpuMask>(Own(surplus_[i], index) & ~node.blocked);
-      pool = static_cast<GpuMask>(pool | own[i]);
+      searched.own[i] = Own(surplus_[i], index) - node.blocked;
+      searched.pool |= searched.own[i];
     }
-    GpuMask usable = pool;
+    searched.open = searched.pool;
     for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
-      const auto bit = static_cast<GpuMask>(1u << gpu);
-      if (node.state.free_parts[static_cast<std::size_t>(gpu)] >= placement::kGpuParts)
-        usable = static_cast<GpuMask>(usable | bit);
+      if (placement::RoomOfGpu(node.state, gpu).free_parts >= placement::kGpuParts) searched.open.Insert(gpu);
       const int kind = node.is_mixed() ? node.facts.gpu_kinds[static_cast<std::size_t>(gpu)] : node.facts.kind;
-      if (((shape.models >> kind) & 1) == 0) usable = static_cast<GpuMask>(usable & ~bit);
+      if (((shape.models >> kind) & 1) == 0) searched.open.Erase(gpu);
     }
     std::vector<Choice> choices;
-    if (std::popcount(usable) < shape.gpus) return choices;
+    if (searched.open.size() < shape.gpus) return choices;
+    if (static_cast<std::size_t>(searched.open.size()) > kSearched) searched = Narrow(searched, node, ask);
     const GpuTopology* topology = node.facts.topology.get();
     const bool is_picky = topology != nullptr && !topology->is_uniform();
-    for (std::uint32_t set = usable; set != 0; set = (set - 1) & usable) {
-      const auto gpus = static_cast<GpuMask>(set);
-      if (std::popcount(gpus) != shape.gpus || (gpus & pool) == 0) continue;
+    const std::uint64_t open = searched.open.bits();
+    for (std::uint64_t set = open; set != 0; set = (set - 1) & open) {
+      const GpuSet gpus = GpuSet::FromBits(set) | searched.fixed;
+      if (gpus.size() != shape.gpus || (gpus & searched.pool).empty()) continue;
       Choice choice;
       choice.gpus = gpus;
       bool is_allowed = true;
       for (std::size_t i = 0; i < surplus_.size() && is_allowed; ++i) {
-        const int count = std::popcount(static_cast<GpuMask>(gpus & own[i]));
+        const int count = (gpus & searched.own[i]).size();
         choice.asked += count;
         choice.jobs += count > 0 ? 1 : 0;
-        choice.kept[i] = -count;
+        choice.kept[i] = static_cast<std::int8_t>(-count);
         is_allowed = count <= surplus_[i].most;
       }
       if (is_allowed && is_picky) {
-        const GpuSet all = GpuSet::FromBits(gpus);
-        is_allowed = !ask.requires_topology || topology->Satisfies(all, ask.topology);
-        choice.worst_pair = -topology->WorstPair(all);
-        choice.sum_of_pairs = -topology->SumOfPairs(all);
+        is_allowed = !ask.requires_topology || topology->Satisfies(gpus, ask.topology);
+        choice.worst_pair = -topology->WorstPair(gpus);
+        choice.sum_of_pairs = -topology->SumOfPairs(gpus);
       }
       if (is_allowed) choices.push_back(choice);
     }
     return choices;
   }
 
-  std::vector<GiveBack::Part> PartsOf(NodeIndex node, GpuMask gpus) const {
+  /// What is searched where more than kSearched GPUs are usable: a window around the last GPU that is needed, where
+  /// free ones come first and then those of the jobs that have most to give. Where the GPUs have to be joined, one such
+  /// set.
+  Searched Narrow(const Searched& all, const Node& node, const Ask& ask) const {
+    const std::size_t count = static_cast<std::size_t>(ask.groups.front().alternatives.front().gpus);
+    std::vector<int> order;
+    if (ask.requires_topology && node.facts.topology != nullptr) {
+      static const SizeDemand kUsual = UsualSizeDemand();
+      order = node.facts.topology->Pick(all.open, static_cast<int>(count), kUsual, ask.topology)
+                  .value_or(GpuSet())
+                  .ToVector();
+    } else {
+      order = (all.open - all.pool).ToVector();
+      if (order.size() >= count) order.resize(count - 1);  // At least one is to be asked for.
+      std::vector<std::size_t> jobs(surplus_.size());
+      std::iota(jobs.begin(), jobs.end(), std::size_t{0});
+      const auto gives = [&](std::size_t i) { return (all.own[i] & all.open).Lowest(surplus_[i].most); };
+      std::ranges::stable_sort(jobs, std::greater<>(), [&](std::size_t i) { return gives(i).size(); });
+      for (const std::size_t i : jobs) {
+        for (const int gpu : gives(i)) order.push_back(gpu);
+      }
+    }
+    Searched narrow = all;
+    narrow.open = {};
+    const std::size_t first = count > kSearched / 2 ? count - kSearched / 2 : 0;
+    for (std::size_t i = 0; i < std::min(order.size(), first + kSearched); ++i) {
+      (i < first ? narrow.fixed : narrow.open).Insert(order[i]);
+    }
+    return narrow;
+  }
+
+  std::vector<GiveBack::Part> PartsOf(NodeIndex node, GpuSet gpus) const {
     std::vector<GiveBack::Part> parts;
     for (const Surplus& one : surplus_) {
-      const auto part = static_cast<GpuMask>(Own(one, node) & gpus);
-      if (part != 0) parts.push_back({one.job, part});
+      const GpuSet part = Own(one, node) & gpus;
+      if (!part.empty()) parts.push_back({one.job, part});
     }
     return parts;
   }
 
   // Whether it starts there once they are given back, and which holds move for that. Nobody knows when that is, so it
   // must delay no promise whenever it starts: its time limit does not help.
-  std::optional<std::vector<Shift>> ShiftsFor(const Head& head, NodeIndex node, GpuMask gpus) {
+  std::optional<std::vector<Shift>> ShiftsFor(const Head& head, NodeIndex node, GpuSet gpus) {
     const ClassKey& key = state_.classes[head.job_class].key;
     const std::vector<GiveBack::Part> parts = PartsOf(node, gpus);
     std::vector<Loss> losses;
@@ -214,30 +256,30 @@ class Asker {
       Piece piece = run.pieces.front();
       Shape shape = core::ShapeOf(state_.ask_of(run), piece);
       trial.Remove(part.job, piece, shape);
-      piece.gpus = static_cast<GpuMask>(piece.gpus & ~part.gpus);
-      shape.gpus = static_cast<std::int16_t>(std::popcount(piece.gpus));
+      piece.place.gpus -= part.gpus;
+      shape.gpus = static_cast<std::int16_t>(piece.place.gpus.size());
       trial.Add(part.job, piece, shape);
-      losses.push_back({state_.classes[run.job_class].key.team,
-                        std::int64_t{placement::kGpuParts} * std::popcount(part.gpus), run.priority});
+      losses.push_back({state_.classes[run.job_class].key.team, std::int64_t{placement::kGpuParts} * part.gpus.size(),
+                        run.priority});
       cap_losses.push_back({run.job_class, losses.back().parts});
     }
     if (!FitsItsCaps(state_, head.job_class, cap_losses)) return std::nullopt;
     if (state_.teams.has_rules() && !Rights(state_).FitsItsTeams(head.job_class, losses)) return std::nullopt;
     const Ask& ask = state_.asks[key.ask];
-    return core::ShiftsFor(state_, ask, {node, gpus, 0, 0}, Length(Duration(0)), key.team, key.user, now_);
+    return core::ShiftsFor(state_, ask, {node, {gpus}, 0, 0}, Length(Duration(0)), key.team, key.user, now_);
   }
 
-  void Apply(const Head& head, NodeIndex node, GpuMask gpus) {
+  void Apply(const Head& head, NodeIndex node, GpuSet gpus) {
     GiveBack given{head.place.id, PartsOf(node, gpus)};
     for (const GiveBack::Part& part : given.parts) {
       const core::Run& run = *cluster_.running(part.job);
-      const auto asked = static_cast<GpuMask>(AskedOf(run) | part.gpus);
+      const GpuSet asked = AskedOf(run) | part.gpus;
       Resize(cluster_, part.job, GpusOf(run), asked, now_);
       for (Surplus& one : surplus_) {
-        if (one.job == part.job) one.most -= std::popcount(part.gpus);
+        if (one.job == part.job) one.most -= part.gpus.size();
       }
     }
-    Claim(state_, now_, head.key, head.job_class, head.place.id, {{node, gpus, 0, 0}}, kNever);
+    Claim(state_, now_, head.key, head.job_class, head.place.id, {{node, {gpus}, 0, 0}}, kNever);
     given_.push_back(std::move(given));
   }
 

@@ -22,7 +22,7 @@ struct Surplus {
 struct GiveBack {
   struct Part {
     JobId job;
-    GpuMask gpus = 0;  // Beside those that it was asked for before.
+    GpuSet gpus;  // Beside those that it was asked for before.
   };
   JobId taker;
   std::vector<Part> parts;

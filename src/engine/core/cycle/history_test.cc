@@ -29,32 +29,38 @@ struct Kind {
   bool has_bookings = false;
   bool has_gpu_caps = false;
   bool has_components = false;
+  int first_gpu = 0;  // Of each node; those below are out of service.
 };
 
-std::string TextOf(const std::vector<Piece>& pieces) {
+// GPUs are counted from `first_gpu` on.
+
+std::string TextOf(const std::vector<Piece>& pieces, int first_gpu) {
   std::ostringstream out;
-  for (const Piece& piece : pieces) out << " " << piece.node << "/" << std::hex << piece.gpus << std::dec;
+  for (const Piece& piece : pieces) {
+    out << " " << piece.node << "/" << std::hex << (piece.place.gpus.bits() >> first_gpu) << std::dec;
+  }
   return out.str();
 }
 
-std::string TextOf(const std::vector<Promise>& promises, Time now) {
+std::string TextOf(const std::vector<Promise>& promises, Time now, int first_gpu) {
   std::ostringstream out;
   for (const Promise& promise : promises) {
     out << "promise " << promise.entry.value() << " ";
     if (promise.start == kNever) out << "drains";
     else out << (promise.start - now).count();
-    out << TextOf(promise.pieces) << "\n";
+    out << TextOf(promise.pieces, first_gpu) << "\n";
   }
   return out.str();
 }
 
-std::string TextOf(const Plan& plan, Time now) {
+std::string TextOf(const Plan& plan, Time now, int first_gpu) {
   std::ostringstream out;
   for (const Start& start : plan.starts) {
-    out << "start " << start.job.value() << " of " << start.entry.value() << TextOf(start.pieces) << " passes "
-        << start.passed.value() << "\n";
+    out << "start " << start.job.value() << " of " << start.entry.value() << TextOf(start.pieces, first_gpu)
+        << " passes " << start.passed.value() << "\n";
   }
-  for (const Growth& growth : plan.growths) out << "growth " << growth.job.value() << TextOf(growth.pieces) << "\n";
+  for (const Growth& growth : plan.growths)
+    out << "growth " << growth.job.value() << TextOf(growth.pieces, first_gpu) << "\n";
   if (plan.next_wakeup == kNever) out << "sleeps\n";
   else out << "wakes " << (plan.next_wakeup - now).count() << "\n";
   return out.str();
@@ -92,10 +98,13 @@ class History {
     rules.escalate_after = minutes(1 + draws_.Below(60));
     if (rules.order == Order::kFifo && !kind_.is_calm && draws_.Below(3) == 0) rules.backfill = Backfill::kNone;
     nodes_ = 1 + draws_.Below(6);
-    Cluster cluster = MakeCluster(nodes_, 1 << draws_.Below(4), rules);
+    Cluster cluster = MakeCluster(nodes_, kind_.first_gpu + (1 << draws_.Below(4)), rules);
+    for (NodeIndex node = 0; node < cluster.node_count(); ++node) cluster.SetUsable(node, InService(), true);
     if (draws_.Below(2) == 0) cluster.SetScorer(placement::MakeScorer("pack", {}, 0, {}));
     return cluster;
   }
+
+  GpuSet InService() const { return GpuSet::FirstN(GpuSet::kCapacity) - GpuSet::FirstN(kind_.first_gpu); }
 
   // Decides at every end and wake-up on the way: nobody is seen to end late.
   std::string GoTo(int until) {
@@ -179,7 +188,7 @@ class History {
     if (kind_.is_calm) return;
     if (draws_.Below(20) == 0) {
       const bool is_open = draws_.Below(3) != 0;
-      const auto usable = static_cast<GpuMask>(draws_.Next());
+      const auto usable = GpuSet::FromBits(draws_.Next() << kind_.first_gpu);
       cluster_.SetUsable(static_cast<NodeIndex>(draws_.Below(nodes_)), usable, is_open);
     }
     if (draws_.Below(15) == 0 && !ends_.empty()) {
@@ -218,7 +227,8 @@ class History {
     else booking.user = static_cast<UserIndex>(draws_.Below(3));
     booking.from = At(now_ + draws_.Below(2000));
     booking.until = booking.from + minutes(5 + draws_.Below(60));
-    if (const auto booked = cluster_.Book(booking, At(now_))) dump_ += "booked" + TextOf(booked->pieces) + "\n";
+    if (const auto booked = cluster_.Book(booking, At(now_)))
+      dump_ += "booked" + TextOf(booked->pieces, kind_.first_gpu) + "\n";
   }
 
   void EndDue() {
@@ -236,7 +246,7 @@ class History {
     const Time now = At(now_);
     const std::vector<CapUse> held = HeldOfCaps();
     const Plan plan = cluster_.Decide(now);
-    const std::string text = TextOf(plan, now) + TextOf(cluster_.promises(), now);
+    const std::string text = TextOf(plan, now, kind_.first_gpu) + TextOf(cluster_.promises(), now, kind_.first_gpu);
     dump_ += text;
     trail_ = std::move(last_) + "--- at " + std::to_string(now_) + "\n" + text;
     last_ = "--- at " + std::to_string(now_) + "\n" + text;
@@ -249,15 +259,16 @@ class History {
     if (kind_.is_calm) {
       if (std::string wrong = CheckPromises(plan); !wrong.empty()) return wrong;
     }
-    const std::string before = TextOf(cluster_.promises(), now);
+    const std::string before = TextOf(cluster_.promises(), now, kind_.first_gpu);
     const Plan again = cluster_.Decide(now);
-    if (!again.starts.empty()) return "a second decision:\n" + TextOf(again, now) + trail_;
-    if (TextOf(cluster_.promises(), now) != before) {
-      return "a second decision moves promises:\n" + before + "---\n" + TextOf(cluster_.promises(), now);
+    if (!again.starts.empty()) return "a second decision:\n" + TextOf(again, now, kind_.first_gpu) + trail_;
+    if (TextOf(cluster_.promises(), now, kind_.first_gpu) != before) {
+      return "a second decision moves promises:\n" + before + "---\n" +
+             TextOf(cluster_.promises(), now, kind_.first_gpu);
     }
     Cluster copy = cluster_.Copy();
     const Plan anew = copy.DecideAnew(now);
-    if (!anew.starts.empty()) return "a look at everybody:\n" + TextOf(anew, now) + trail_;
+    if (!anew.starts.empty()) return "a look at everybody:\n" + TextOf(anew, now, kind_.first_gpu) + trail_;
     return "";
   }
 
@@ -327,7 +338,7 @@ class History {
       if (booking.from > At(now_) || booking.until <= At(now_)) continue;
       for (const Piece& piece : booking.pieces) {
         for (const RunPiece& one : state.nodes[piece.node].pieces) {
-          if ((one.gpus & piece.gpus) == 0) continue;
+          if ((one.place.gpus & piece.place.gpus).empty()) continue;
           const ClassKey& key = state.classes[state.running.at(one.job).job_class].key;
           const bool is_theirs = booking.user ? *booking.user == key.user : booking.team == key.team;
           const bool came_later = one.started >= booking.from;
@@ -367,7 +378,7 @@ class History {
 
   // Nothing else arrives: whoever can run does.
   std::string RunOut() {
-    for (NodeIndex node = 0; node < cluster_.node_count(); ++node) cluster_.SetUsable(node, GpuMask(0xffff), true);
+    for (NodeIndex node = 0; node < cluster_.node_count(); ++node) cluster_.SetUsable(node, InService(), true);
     promised_.clear();
     kind_.is_calm = false;
     for (int step = 0; step < 4000; ++step) {
@@ -382,7 +393,8 @@ class History {
     }
     if (!ends_.empty() || wakeup_ != kNever) {
       return "it does not come to an end: " + std::to_string(ends_.size()) + " run, wakes " +
-             std::to_string((wakeup_ - At(now_)).count()) + "\n" + TextOf(cluster_.promises(), At(now_));
+             std::to_string((wakeup_ - At(now_)).count()) + "\n" +
+             TextOf(cluster_.promises(), At(now_), kind_.first_gpu);
     }
     const Cluster::State& state = cluster_.state();
     for (const auto& [id, entry] : state.waiting) {
@@ -486,6 +498,21 @@ TEST(History, TheSameTwiceGivesTheSamePlans) {
     ASSERT_EQ(one.Run(40), other.Run(40));
     ASSERT_EQ(one.dump(), other.dump());
     EXPECT_FALSE(one.dump().empty());
+  }
+}
+
+// What happens on the first GPUs of a node happens in the same way on the last of a large one.
+TEST(History, TheLastGpusOfALargeNodeAreAsTheFirstOfASmallOne) {
+  for (const Kind kind : {Kind{}, Kind{.is_calm = true, .has_bookings = true}, Kind{.has_components = true}}) {
+    Kind last = kind;
+    last.first_gpu = GpuSet::kCapacity - 8;
+    for (std::uint64_t seed = 1100; seed < 1115; ++seed) {
+      History one(seed, kind);
+      History other(seed, last);
+      ASSERT_EQ(one.Run(40), "");
+      ASSERT_EQ(other.Run(40), "");
+      ASSERT_EQ(one.dump(), other.dump()) << "seed " << seed;
+    }
   }
 }
 

@@ -457,7 +457,7 @@ void Pass::Launch(ClassIndex index, const Place& place, std::vector<Piece> piece
   for (const Piece& piece : run.pieces) {
     const std::vector<Hold>& holds = state_.nodes[piece.node].holds;
     const bool is_booked = std::any_of(holds.begin(), holds.end(), [&](const Hold& hold) {
-      return hold.booking != 0 && hold.from <= now_ && placement::Overlap(hold.gpus, piece.gpus);
+      return hold.booking != 0 && hold.from <= now_ && placement::Overlap(hold.place, piece.place);
     });
     if (is_booked) state_.Grow(piece.node);
   }

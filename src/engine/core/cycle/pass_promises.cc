@@ -50,7 +50,7 @@ void Pass::HoldAgain(PromiseSlot& slot) {
     Hold hold;
     hold.entry = slot.promise.entry;
     hold.shape = ShapeOf(state_.asks[key.ask], piece);
-    hold.gpus = piece.gpus;
+    hold.place = piece.place;
     hold.drains = slot.promise.start == kNever || slot.promise.is_claim;
     hold.is_claim = slot.promise.is_claim;
     hold.from = hold.drains ? now_ : slot.promise.start;
@@ -141,8 +141,8 @@ bool Pass::IsPutOff(const PromiseSlot& slot) const {
     const auto [at, is_new] = then.try_emplace(piece.node);
     if (is_new) at->second = StateAt(state_, piece.node, now_, slot.promise.start);
     const Shape& shape = ShapeOf(ask, piece);
-    if (!FitsOn(at->second, shape, piece.gpus)) return true;
-    placement::Take(at->second, shape, piece.gpus);
+    if (!FitsOn(at->second, shape, piece.place)) return true;
+    placement::Take(at->second, shape, piece.place);
     return false;
   });
 }
@@ -414,7 +414,7 @@ std::vector<Piece> Pass::MovePromises(const Candidate& candidate) {
     // As if it ran: a stand-in piece on the node.
     Node& node = state_.nodes[pieces.front().node];
     const Time end = key.limit > Duration(0) ? AddSaturating(now_, key.limit) : kNever;
-    node.pieces.push_back({candidate.place.id, ShapeOf(ask, pieces.front()), pieces.front().gpus, now_, end, kNever});
+    node.pieces.push_back({candidate.place.id, ShapeOf(ask, pieces.front()), pieces.front().place, now_, end, kNever});
     state_.Rebuild(pieces.front().node);
     for (std::size_t i = 0; i < settled_ && is_fine; ++i) {
       PromiseSlot& slot = state_.promises[i];

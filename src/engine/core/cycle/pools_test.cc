@@ -204,7 +204,7 @@ class Twins {
       if (pool_of_.at(IdOf(one)) != pool) continue;
       text += std::to_string(IdOf(one)) + ":";
       for (const Piece& piece : one.pieces) {
-        text += " " + std::to_string(piece.node - first) + "/" + std::to_string(piece.gpus);
+        text += " " + std::to_string(piece.node - first) + "/" + std::to_string(piece.place.gpus.bits());
       }
       text += TimeOf(one) + "\n";
     }

@@ -2,7 +2,6 @@
 #include "engine/core/place/rights_kept.h"
 
 #include <algorithm>
-#include <bit>
 #include <tuple>
 #include <utility>
 
@@ -13,18 +12,18 @@
 namespace divvy::core {
 namespace {
 
-Shape OnGpus(Shape shape, GpuMask gpus) {
-  shape.gpus = static_cast<std::int16_t>(std::popcount(gpus));
+Shape OnGpus(Shape shape, GpuSet gpus) {
+  shape.gpus = static_cast<std::int16_t>(gpus.size());
   shape.parts = shape.gpus > 0 ? placement::kGpuParts : 0;
   return shape;
 }
 
 // What stays is one task, and what is to go another, so that the cluster knows what is about to be free.
-Ask AskFor(Shape shape, const std::vector<FilterIndex>& filters, GpuMask stays, GpuMask goes) {
+Ask AskFor(Shape shape, const std::vector<FilterIndex>& filters, GpuSet stays, GpuSet goes) {
   Ask ask;
   ask.placement = PlacementStrategy::kSequential;
   ask.groups.push_back({{OnGpus(shape, stays)}, 1, 1, {}, filters});
-  if (goes == 0) return ask;
+  if (goes.empty()) return ask;
   shape.cpu_milli = shape.memory_mib = 0;
   ask.groups.push_back({{OnGpus(shape, goes)}, 1, 1, {}, filters});
   return ask;
@@ -56,25 +55,25 @@ std::optional<std::vector<Shift>> ShiftsFor(Cluster::State& state, const Ask& as
   return placing.Shifts(ask, {piece}, length, team, user);
 }
 
-GpuMask GpusOf(const Run& run) {
-  GpuMask gpus = 0;
-  for (const Piece& piece : run.pieces) gpus = static_cast<GpuMask>(gpus | piece.gpus);
+GpuSet GpusOf(const Run& run) {
+  GpuSet gpus;
+  for (const Piece& piece : run.pieces) gpus |= piece.place.gpus;
   return gpus;
 }
 
-GpuMask AskedOf(const Run& run) {
-  GpuMask gpus = 0;
-  for (const Piece& piece : run.leaving) gpus = static_cast<GpuMask>(gpus | piece.gpus);
+GpuSet AskedOf(const Run& run) {
+  GpuSet gpus;
+  for (const Piece& piece : run.leaving) gpus |= piece.place.gpus;
   return gpus;
 }
 
-void Resize(Cluster& cluster, JobId id, GpuMask gpus, GpuMask asked, Time now) {
+void Resize(Cluster& cluster, JobId id, GpuSet gpus, GpuSet asked, Time now) {
   const Run run = *cluster.running(id);
-  DIVVY_ASSERT((asked & ~gpus) == 0 && asked != gpus);
+  DIVVY_ASSERT((asked - gpus).empty() && asked != gpus);
   Cluster::State& state = cluster.state();
   const ClassKey key = state.classes[run.job_class].key;
   const NodeIndex node = run.pieces.front().node;
-  const auto stays = static_cast<GpuMask>(gpus & ~asked);
+  const GpuSet stays = gpus - asked;
   Job job = JobOf(run, key);
   const Ask& before = state.asks[key.ask];
   const Piece& first = run.pieces.front();
@@ -82,28 +81,28 @@ void Resize(Cluster& cluster, JobId id, GpuMask gpus, GpuMask asked, Time now) {
   std::vector<FilterIndex> filter;
   if (!filters.empty()) filter = {filters[first.alternative]};
   job.ask = cluster.Know(AskFor(ShapeOf(before, first), filter, stays, asked));
-  std::vector<Piece> pieces = {{node, stays, 0, 0}};
-  if (asked != 0) pieces.push_back({node, asked, 1, 0});
+  std::vector<Piece> pieces = {{node, {stays}, 0, 0}};
+  if (!asked.empty()) pieces.push_back({node, {asked}, 1, 0});
   cluster.Finish(id, now);
   cluster.Adopt(job, pieces, run.started, now);
   if (run.end != kNever || key.limit > Duration(0)) cluster.SetEnd(id, run.end);
-  if (asked != 0) {
+  if (!asked.empty()) {
     state.running.at(id).leaving = {pieces.back()};
     state.MarkLeaving(id, {pieces.back()});
   }
   if (run.is_leaving) cluster.SetLeaving(id);
 }
 
-GpuMask OneMore(Cluster& cluster, JobId id, const Taste& taste, Time now) {
+GpuSet OneMore(Cluster& cluster, JobId id, const Taste& taste, Time now) {
   const Run& run = *cluster.running(id);
   Cluster::State& state = cluster.state();
-  if (run.is_leaving || !run.leaving.empty() || run.end <= now) return 0;
+  if (run.is_leaving || !run.leaving.empty() || run.end <= now) return {};
   const JobClass& job_class = state.classes[run.job_class];
   const ClassKey& key = job_class.key;
-  if (RoomToGrow(state, key.caps) < placement::kGpuParts) return 0;
+  if (RoomToGrow(state, key.caps) < placement::kGpuParts) return {};
   if (state.teams.has_rules()) {
     const KeptOfTeams kept = KeptByTeam(state, run.end, IsAnybody);
-    if (!TeamsHaveRoom(state.teams, key.team, job_class.is_firm(), placement::kGpuParts, kept)) return 0;
+    if (!TeamsHaveRoom(state.teams, key.team, job_class.is_firm(), placement::kGpuParts, kept)) return {};
   }
   const NodeIndex index = run.pieces.front().node;
   const Node& node = state.nodes[index];
@@ -112,13 +111,13 @@ GpuMask OneMore(Cluster& cluster, JobId id, const Taste& taste, Time now) {
   shape.parts = placement::kGpuParts;
   shape.models = taste.models;
   const NodeState seen = SeenBy(node, node.state, shape);
-  if (!placement::Fits(seen, shape)) return 0;
-  const GpuMask has = GpusOf(run);
+  if (!placement::Fits(seen, shape)) return {};
+  const GpuSet has = GpusOf(run);
   const GpuTopology* topology = node.facts.topology.get();
   std::vector<std::tuple<int, int, int, int>> candidates;
   for (int gpu = 0; gpu < seen.gpus; ++gpu) {
-    if (seen.free_parts[static_cast<std::size_t>(gpu)] < placement::kGpuParts) continue;
-    const GpuSet all = GpuSet::FromBits(has | (std::uint64_t{1} << gpu));
+    if (placement::RoomOfGpu(seen, gpu).free_parts < placement::kGpuParts) continue;
+    const GpuSet all = has | GpuSet::Only(gpu);
     if (topology == nullptr) {
       candidates.emplace_back(0, 0, 0, gpu);
       continue;
@@ -131,13 +130,12 @@ GpuMask OneMore(Cluster& cluster, JobId id, const Taste& taste, Time now) {
   ask.groups.push_back({{shape}, 1, 1});
   const Length length(run.end == kNever ? Duration(0) : run.end - now);
   for (const auto& [worst, sum, numa, gpu] : candidates) {
-    const auto mask = static_cast<GpuMask>(1u << gpu);
-    const auto shifts = ShiftsFor(state, ask, {index, mask, 0, 0}, length, key.team, key.user, now);
+    const auto shifts = ShiftsFor(state, ask, {index, {GpuSet::Only(gpu)}, 0, 0}, length, key.team, key.user, now);
     if (!shifts) continue;
     Apply(state, *shifts);
-    return mask;
+    return GpuSet::Only(gpu);
   }
-  return 0;
+  return {};
 }
 
 }  // namespace divvy::core

@@ -132,7 +132,8 @@ class Scenario {
 
   void Usable(const Words& words) {
     const NodeIndex node = world_.NodeOf(words.Plain(1));
-    const GpuMask usable = words.Plain(0) == "usable" ? ReadGpus(words.Plain(2)) : static_cast<GpuMask>(~GpuMask{0});
+    const GpuSet all = GpuSet::FirstN(GpuSet::kCapacity);
+    const GpuSet usable = words.Plain(0) == "usable" ? ReadGpus(words.Plain(2)) : all;
     world_.cluster.SetUsable(node, usable, words.Plain(0) != "drain");
   }
 
@@ -315,10 +316,9 @@ class Scenario {
     for (const Piece& piece : pieces) {
       const Shape& shape = ShapeOf(ask, piece);
       std::string place = world_.cluster.node(piece.node).name;
-      const GpuMask gpus = placement::GpusOf(piece.gpus);
-      if (gpus != 0) place += " " + GpusText(GpuSet::FromBits(gpus));
+      if (!piece.place.gpus.empty()) place += " " + GpusText(piece.place.gpus);
       if (shape.slice) {
-        const int slice = std::countr_zero(placement::SlicesOf(piece.gpus));
+        const int slice = std::countr_zero(piece.place.slices);
         place = std::string(MigProfileName(*shape.slice)) + " at " + std::to_string(slice) + " of " + place;
       } else if (shape.gpus > 0 && shape.parts < placement::kGpuParts) {
         place = GpusFlag(shape) + " of " + place;

@@ -88,13 +88,11 @@ inline std::int32_t ReadParts(const std::string& text) { return ReadDecimal(text
 inline std::int32_t ReadCpus(const std::string& text) { return ReadDecimal(text, 1000); }
 
 /// "0-3", "0,2".
-inline GpuMask ReadGpus(const std::string& text) {
-  GpuMask mask = 0;
+inline GpuSet ReadGpus(const std::string& text) {
+  GpuSet gpus;
   const Result<IndexRanges> ranges = IndexRanges::Parse(text, "GPUs");
-  for (std::uint32_t gpu = 0; ranges && gpu < placement::kMaxGpus; ++gpu) {
-    if (ranges->Contains(gpu)) mask = static_cast<GpuMask>(mask | (1u << gpu));
-  }
-  return mask;
+  for (std::uint32_t i = 0; ranges && i < ranges->size(); ++i) gpus.Insert(static_cast<int>(*ranges->Nth(i)));
+  return gpus;
 }
 
 inline std::vector<std::string> ReadList(const std::string& text, char separator) {

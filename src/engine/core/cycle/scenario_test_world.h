@@ -94,7 +94,7 @@ class ScenarioWorld {
     facts.block = node.block;
     facts.topology = TopologyOf(node.gpus, node.numa, node.nvlink);
     if (node.gpu_memory_mib > 0) facts.gpu_memory_mib.assign(static_cast<std::size_t>(node.gpus), node.gpu_memory_mib);
-    if (node.has_mig) facts.sliceable = (GpuMask{1} << node.gpus) - 1;
+    if (node.has_mig) facts.sliceable = GpuSet::FirstN(node.gpus);
     for (int i = 0; i < node.count; ++i) {
       facts.name = "n" + std::to_string(cluster.node_count());
       traits_.push_back(TraitsOf(node, facts.name));
@@ -198,10 +198,10 @@ class ScenarioWorld {
     for (const std::string& place : job.on) {
       const std::size_t colon = place.find(':');
       const NodeIndex node = NodeOf(place.substr(0, colon));
-      pieces.push_back({node, colon == std::string::npos ? GpuMask{0} : ReadGpus(place.substr(colon + 1)), 0, 0});
+      pieces.push_back({node, {colon == std::string::npos ? GpuSet() : ReadGpus(place.substr(colon + 1))}, 0, 0});
     }
     ASSERT_FALSE(pieces.empty()) << name << " is adopted on no node";
-    ASSERT_EQ(__builtin_popcount(pieces.front().gpus), job.ask.groups.front().alternatives.front().gpus) << name;
+    ASSERT_EQ(pieces.front().place.gpus.size(), job.ask.groups.front().alternatives.front().gpus) << name;
     Note(name, job);
     cluster.Adopt(job.job, std::move(pieces), now - job.since, now);
     Began(job.job.id);
@@ -358,7 +358,7 @@ class ScenarioWorld {
       text += ToString(promise.entry) + " " + std::to_string(promise.start.time_since_epoch().count());
       text += promise.is_sure ? " sure" : " likely";
       for (const Piece& piece : promise.pieces) {
-        text += " " + std::to_string(piece.node) + ":" + std::to_string(piece.gpus);
+        text += " " + std::to_string(piece.node) + ":" + std::to_string(piece.place.gpus.bits());
       }
       text += "\n";
     }

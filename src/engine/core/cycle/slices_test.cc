@@ -19,7 +19,7 @@ Cluster MakeSliceable(int nodes, int gpus) {
   for (int i = 0; i < nodes; ++i) {
     NodeFacts facts = PlainNode(i, gpus);
     facts.gpu_memory_mib.assign(static_cast<std::size_t>(gpus), 81'920);
-    facts.sliceable = (GpuMask{1} << gpus) - 1;
+    facts.sliceable = GpuSet::FirstN(gpus);
     cluster.AddNode(facts);
   }
   return cluster;
@@ -46,7 +46,7 @@ TEST(SlicePlan, CarvesAnIdleGpuAndMergesItForAWholeJob) {
   ASSERT_EQ(plan.carvings.size(), 1u) << "once for both";
   EXPECT_FALSE(plan.carvings[0].is_merge);
   EXPECT_EQ(plan.carvings[0].taker, JobId(1));
-  EXPECT_FALSE(placement::Overlap(plan.starts[0].pieces[0].gpus, plan.starts[1].pieces[0].gpus));
+  EXPECT_FALSE(placement::Overlap(plan.starts[0].pieces[0].place, plan.starts[1].pieces[0].place));
 
   cluster.Put(MakeJob(cluster, 3, GpuAsk(1), At(1)), At(1));
   EXPECT_TRUE(cluster.Decide(At(1)).starts.empty());
@@ -70,7 +70,7 @@ TEST(SlicePlan, WhatIsCutAlreadyIsFilledBeforeAnotherGpuIsCut) {
   ASSERT_EQ(plan.starts.size(), 7u);
   for (const Start& start : plan.starts) {
     EXPECT_EQ(start.pieces[0].node, 0u);
-    EXPECT_EQ(placement::GpusOf(start.pieces[0].gpus), 1u);
+    EXPECT_EQ(start.pieces[0].place.gpus, GpuSet::Only(0));
   }
   EXPECT_EQ(plan.carvings.size(), 1u);
 }

@@ -79,7 +79,7 @@ void Cluster::State::MarkLeaving(JobId id, const std::vector<Piece>& pieces) {
   for (const Piece& piece : pieces) {
     const Shape& shape = ShapeOf(ask_of(run), piece);
     for (RunPiece& one : nodes[piece.node].pieces) {
-      if (one.job != id || one.gpus != piece.gpus || one.shape != shape || one.is_leaving) continue;
+      if (one.job != id || one.place != piece.place || one.shape != shape || one.is_leaving) continue;
       one.is_leaving = true;
       break;
     }
@@ -143,8 +143,8 @@ bool ClaimFits(const Cluster::State& state, const PromiseSlot& slot, StateOf sta
       at = std::prev(after.end());
     }
     const Shape& shape = ShapeOf(ask, piece);
-    if (!FitsOn(at->second, shape, piece.gpus)) return false;
-    placement::Take(at->second, shape, piece.gpus);
+    if (!FitsOn(at->second, shape, piece.place)) return false;
+    placement::Take(at->second, shape, piece.place);
   }
   return true;
 }
@@ -175,7 +175,7 @@ void SettleMoves(Cluster::State& state, Time now, Plan& plan) {
     Growth growth{id, {}};
     for (const Piece& piece : moved.to) {
       const Shape& shape = ShapeOf(state.ask_of(run), piece);
-      if (!FitsOn(state.nodes[piece.node].state, shape, piece.gpus)) continue;
+      if (!FitsOn(state.nodes[piece.node].state, shape, piece.place)) continue;
       state.TakePiece(id, run, piece);
       run.pieces.push_back(piece);
       state.CountStart(state.classes[run.job_class], UseOf(state.ask_of(run), piece), 0, now);

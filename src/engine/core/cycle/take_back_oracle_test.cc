@@ -18,12 +18,13 @@ struct Placed {
   int priority = 0;
   std::int64_t started = 0;
   TeamIndex team = kRootTeam;
-  GpuMask mask = 0;
+  GpuPlace place;
 };
 
 struct Problem {
   int nodes = 0;
-  int gpus = 0;
+  int gpus = 0;       // In service.
+  int first_gpu = 0;  // Those below are not.
   std::vector<Placed> jobs;
   int taker_gpus = 0;
   int taker_parts = placement::kGpuParts;
@@ -35,6 +36,7 @@ Problem Draw(Draws& draws, bool has_teams) {
   Problem problem;
   problem.nodes = 1 + draws.Below(3);
   problem.gpus = 2 + draws.Below(3);
+  problem.first_gpu = draws.Below(2) == 0 ? 0 : GpuSet::kCapacity - problem.gpus;
   if (has_teams) {
     for (int i = 0; i < 3; ++i) problem.quotas.push_back(draws.Below(4));
   }
@@ -53,17 +55,24 @@ Problem Draw(Draws& draws, bool has_teams) {
     auto& room = free[job.node];
     for (std::size_t gpu = 0; gpu < room.size() && left > 0; ++gpu) {
       if (room[gpu] < job.parts) continue;
-      job.mask = static_cast<GpuMask>(job.mask | (1u << gpu));
+      job.place.gpus.Insert(problem.first_gpu + static_cast<int>(gpu));
       --left;
     }
     if (left > 0) continue;
-    for (std::size_t gpu = 0; gpu < room.size(); ++gpu) room[gpu] -= ((job.mask >> gpu) & 1) != 0 ? job.parts : 0;
+    for (const int gpu : job.place.gpus) room[static_cast<std::size_t>(gpu - problem.first_gpu)] -= job.parts;
     problem.jobs.push_back(job);
   }
   problem.taker_tasks = draws.Below(3) == 0 ? 2 : 1;
   problem.taker_gpus = 1 + draws.Below(problem.gpus);
   if (problem.taker_gpus == 1 && draws.Below(2) == 0) problem.taker_parts = 6000;
   return problem;
+}
+
+TakingWorld MakeWorld(const Problem& problem, Rules rules) {
+  TakingWorld world(problem.nodes, problem.first_gpu + problem.gpus, rules);
+  const GpuSet usable = GpuSet::FirstN(GpuSet::kCapacity) - GpuSet::FirstN(problem.first_gpu);
+  for (NodeIndex node = 0; node < world.cluster.node_count(); ++node) world.cluster.SetUsable(node, usable, true);
+  return world;
 }
 
 bool Fits(const Problem& problem, std::uint32_t taken) {
@@ -73,7 +82,7 @@ bool Fits(const Problem& problem, std::uint32_t taken) {
     for (std::size_t i = 0; i < problem.jobs.size(); ++i) {
       const Placed& job = problem.jobs[i];
       if (((taken >> i) & 1) != 0 || job.node != static_cast<NodeIndex>(node)) continue;
-      for (std::size_t gpu = 0; gpu < free.size(); ++gpu) free[gpu] -= ((job.mask >> gpu) & 1) != 0 ? job.parts : 0;
+      for (const int gpu : job.place.gpus) free[static_cast<std::size_t>(gpu - problem.first_gpu)] -= job.parts;
     }
     if (problem.taker_parts < placement::kGpuParts) {
       for (const int one : free) room += one / problem.taker_parts;
@@ -113,11 +122,11 @@ TEST_P(Oracle, PreemptsTheSetThatCostsLeast) {
     const int priority = 1 + draws.Below(4);
     Rules rules;
     rules.preempts = true;
-    TakingWorld world(problem.nodes, problem.gpus, rules);
+    TakingWorld world = MakeWorld(problem, rules);
     for (const Placed& job : problem.jobs) {
       Ask ask = GpuAsk(job.gpus);
       ask.groups.front().alternatives.front().parts = static_cast<std::int16_t>(job.parts);
-      world.Run(world.Make(job.id, ask, job.priority), {{job.node, job.mask, 0, 0}}, job.started);
+      world.Run(world.Make(job.id, ask, job.priority), {{job.node, job.place, 0, 0}}, job.started);
     }
     Ask ask = GpuAsk(problem.taker_gpus, problem.taker_tasks);
     ask.groups.front().alternatives.front().parts = static_cast<std::int16_t>(problem.taker_parts);
@@ -161,7 +170,7 @@ TEST_P(Oracle, AllThatIsTakenBetweenTeamsComesToRest) {
     rules.backfill = draws.Below(2) == 0 ? Backfill::kAnything : Backfill::kReserved;
     rules.reclaims = rules.preempts = true;
     rules.consolidates = draws.Below(2) == 0;
-    TakingWorld world(problem.nodes, problem.gpus, rules);
+    TakingWorld world = MakeWorld(problem, rules);
     world.SetTeams({{problem.quotas[0], static_cast<std::uint64_t>(draws.Below(3))},
                     {problem.quotas[1], 1},
                     {problem.quotas[2], 2}});
@@ -169,7 +178,7 @@ TEST_P(Oracle, AllThatIsTakenBetweenTeamsComesToRest) {
     for (const Placed& job : problem.jobs) {
       Ask ask = GpuAsk(job.gpus);
       ask.groups.front().alternatives.front().parts = static_cast<std::int16_t>(job.parts);
-      world.Run(world.Make(job.id, ask, job.priority, kind(), job.team), {{job.node, job.mask, 0, 0}}, job.started);
+      world.Run(world.Make(job.id, ask, job.priority, kind(), job.team), {{job.node, job.place, 0, 0}}, job.started);
     }
     for (std::uint64_t id = kTaker; id < kTaker + 6; ++id) {
       const int gpus = 1 + draws.Below(problem.gpus);

@@ -31,14 +31,14 @@ Rules Moving() {
 
 TEST(TakeBack, NothingIsTakenUnlessARuleSaysSo) {
   TakingWorld world(1, 2, Rules{});
-  world.Run(world.Make(1, GpuAsk(2)), {{0, 3, 0, 0}});
+  world.Run(world.Make(1, GpuAsk(2)), {{0, AtGpus(3), 0, 0}});
   world.Wait(world.Make(2, GpuAsk(1), 5));
   EXPECT_TRUE(world.Round(100).takings.empty());
 }
 
 TEST(TakeBack, LowerPriorityGivesWayAndTheTakerStartsOnceItHasLeft) {
   TakingWorld world(1, 2, Preempting());
-  world.Run(world.Make(1, GpuAsk(2)), {{0, 3, 0, 0}});
+  world.Run(world.Make(1, GpuAsk(2)), {{0, AtGpus(3), 0, 0}});
   world.Wait(world.Make(2, GpuAsk(1), 5));
   const Plan plan = world.cluster.Decide(At(100));
   EXPECT_EQ(TakenBy(plan), (Ids{1}));
@@ -56,15 +56,15 @@ TEST(TakeBack, LowerPriorityGivesWayAndTheTakerStartsOnceItHasLeft) {
 
 TEST(TakeBack, EqualPriorityTakesNothing) {
   TakingWorld world(1, 1, Preempting());
-  world.Run(world.Make(1, GpuAsk(1), 5), {{0, 1, 0, 0}});
+  world.Run(world.Make(1, GpuAsk(1), 5), {{0, AtGpus(1), 0, 0}});
   world.Wait(world.Make(2, GpuAsk(1), 5));
   EXPECT_TRUE(world.Round(100).takings.empty());
 }
 
 TEST(TakeBack, ProtectedJobsAreNeverVictims) {
   TakingWorld world(1, 2, Preempting());
-  world.Run(world.Make(1, GpuAsk(1), 0, Preemptible::kNever), {{0, 1, 0, 0}});
-  world.Run(world.Make(2, GpuAsk(1), 0), {{0, 2, 0, 0}});
+  world.Run(world.Make(1, GpuAsk(1), 0, Preemptible::kNever), {{0, AtGpus(1), 0, 0}});
+  world.Run(world.Make(2, GpuAsk(1), 0), {{0, AtGpus(2), 0, 0}});
   world.Wait(world.Make(3, GpuAsk(2), 9));
   EXPECT_TRUE(world.Round(100).takings.empty());
   world.Wait(world.Make(4, GpuAsk(1), 8));
@@ -75,7 +75,7 @@ TEST(TakeBack, AJobMayRunItsLeastTimeFirstAndIsTakenFromThen) {
   Rules rules = Preempting();
   rules.least_run = std::chrono::minutes(10);
   TakingWorld world(1, 1, rules);
-  world.Run(world.Make(1, GpuAsk(1)), {{0, 1, 0, 0}});
+  world.Run(world.Make(1, GpuAsk(1)), {{0, AtGpus(1), 0, 0}});
   world.Wait(world.Make(2, GpuAsk(1), 5));
   const Plan plan = world.Round(100);
   EXPECT_TRUE(plan.takings.empty());
@@ -87,7 +87,7 @@ TEST(TakeBack, APatientJobTakesOnlyAfterItHasWaited) {
   Rules rules = Preempting();
   rules.patience = std::chrono::minutes(10);
   TakingWorld world(1, 1, rules);
-  world.Run(world.Make(1, GpuAsk(1)), {{0, 1, 0, 0}});
+  world.Run(world.Make(1, GpuAsk(1)), {{0, AtGpus(1), 0, 0}});
   world.Wait(world.Make(2, GpuAsk(1), 5));
   EXPECT_EQ(world.Round(100).next_wakeup, At(602));
   EXPECT_EQ(TakenBy(world.Round(602)), (Ids{1}));
@@ -95,17 +95,17 @@ TEST(TakeBack, APatientJobTakesOnlyAfterItHasWaited) {
 
 TEST(TakeBack, LeastWorkIsLost) {
   TakingWorld world(1, 4, Preempting());
-  world.Run(world.Make(1, GpuAsk(2)), {{0, 3, 0, 0}}, 0);   // 2 GPUs x 100 s.
-  world.Run(world.Make(2, GpuAsk(1)), {{0, 4, 0, 0}}, 90);  // 10 s each.
-  world.Run(world.Make(3, GpuAsk(1)), {{0, 8, 0, 0}}, 90);
+  world.Run(world.Make(1, GpuAsk(2)), {{0, AtGpus(3), 0, 0}}, 0);   // 2 GPUs x 100 s.
+  world.Run(world.Make(2, GpuAsk(1)), {{0, AtGpus(4), 0, 0}}, 90);  // 10 s each.
+  world.Run(world.Make(3, GpuAsk(1)), {{0, AtGpus(8), 0, 0}}, 90);
   world.Wait(world.Make(4, GpuAsk(2), 5));
   EXPECT_EQ(TakenBy(world.Round(100)), (Ids{2, 3}));
 }
 
 TEST(TakeBack, AGangTakesForAllItsTasksOrForNone) {
   TakingWorld world(2, 2, Preempting());
-  world.Run(world.Make(1, GpuAsk(2)), {{0, 3, 0, 0}});
-  world.Run(world.Make(2, GpuAsk(2), 7), {{1, 3, 0, 0}});
+  world.Run(world.Make(1, GpuAsk(2)), {{0, AtGpus(3), 0, 0}});
+  world.Run(world.Make(2, GpuAsk(2), 7), {{1, AtGpus(3), 0, 0}});
   world.Wait(world.Make(3, GpuAsk(2, 2), 5));
   EXPECT_TRUE(world.Round(100).takings.empty());
   world.Wait(world.Make(4, GpuAsk(2, 2), 9));
@@ -116,8 +116,8 @@ TEST(TakeBack, AGangTakesForAllItsTasksOrForNone) {
 
 TEST(TakeBack, ElasticSurplusGoesBeforeWholeJobs) {
   TakingWorld world(1, 4, Preempting());
-  world.Run(world.Make(1, GpuAsk(1, 1, 3)), {{0, 1, 0, 0}, {0, 2, 0, 0}, {0, 4, 0, 0}}, 0);
-  world.Run(world.Make(2, GpuAsk(1)), {{0, 8, 0, 0}}, 99);
+  world.Run(world.Make(1, GpuAsk(1, 1, 3)), {{0, AtGpus(1), 0, 0}, {0, AtGpus(2), 0, 0}, {0, AtGpus(4), 0, 0}}, 0);
+  world.Run(world.Make(2, GpuAsk(1)), {{0, AtGpus(8), 0, 0}}, 99);
   world.Wait(world.Make(3, GpuAsk(1), 5));
   const Plan plan = world.Round(100);
   ASSERT_EQ(plan.takings.size(), 1u);
@@ -132,7 +132,7 @@ TEST(TakeBack, ElasticSurplusGoesBeforeWholeJobs) {
 
 TEST(TakeBack, WhatWasTakenForOneIsNotStolenByAnother) {
   TakingWorld world(1, 2, Preempting());
-  world.Run(world.Make(1, GpuAsk(2)), {{0, 3, 0, 0}});
+  world.Run(world.Make(1, GpuAsk(2)), {{0, AtGpus(3), 0, 0}});
   world.Wait(world.Make(2, GpuAsk(2), 5));
   const Plan plan = world.cluster.Decide(At(100));
   world.Wait(world.Make(3, GpuAsk(1), 5), 101);  // Smaller: its turn is before the taker's.
@@ -144,8 +144,8 @@ TEST(TakeBack, WhatWasTakenForOneIsNotStolenByAnother) {
 
 TEST(TakeBack, WhoLeavesAnywayIsWaitedFor) {
   TakingWorld world(1, 2, Preempting());
-  world.Run(world.Make(1, GpuAsk(1), 9), {{0, 1, 0, 0}});
-  world.Run(world.Make(2, GpuAsk(1)), {{0, 2, 0, 0}});
+  world.Run(world.Make(1, GpuAsk(1), 9), {{0, AtGpus(1), 0, 0}});
+  world.Run(world.Make(2, GpuAsk(1)), {{0, AtGpus(2), 0, 0}});
   world.cluster.SetLeaving(JobId(1));
   world.Wait(world.Make(3, GpuAsk(1), 5));
   EXPECT_TRUE(world.cluster.Decide(At(100)).takings.empty());
@@ -155,7 +155,7 @@ TEST(TakeBack, WhoLeavesAnywayIsWaitedFor) {
 
 TEST(TakeBack, AClaimGoesWithItsJob) {
   TakingWorld world(1, 1, Preempting());
-  world.Run(world.Make(1, GpuAsk(1)), {{0, 1, 0, 0}});
+  world.Run(world.Make(1, GpuAsk(1)), {{0, AtGpus(1), 0, 0}});
   world.Wait(world.Make(2, GpuAsk(1), 5));
   const Plan plan = world.cluster.Decide(At(100));
   world.cluster.Remove(JobId(2), At(101));
@@ -169,8 +169,7 @@ TEST(Reclaim, ATeamGetsItsShareFromOneAboveItsOwn) {
   TakingWorld world(1, 4, Reclaiming());
   world.SetTeams({{2, 1}, {2, 1}});
   for (std::uint64_t id = 1; id <= 4; ++id) {
-    world.Run(world.Make(id, GpuAsk(1), 0, Preemptible::kRequeue, 1),
-              {{0, static_cast<GpuMask>(1u << (id - 1)), 0, 0}});
+    world.Run(world.Make(id, GpuAsk(1), 0, Preemptible::kRequeue, 1), {{0, AtGpus(1u << (id - 1)), 0, 0}});
   }
   for (std::uint64_t id = 5; id <= 7; ++id) world.Wait(world.Make(id, GpuAsk(1), 0, Preemptible::kRequeue, 2));
   const Plan plan = world.Round(100);
@@ -183,7 +182,7 @@ TEST(Reclaim, ATeamGetsItsShareFromOneAboveItsOwn) {
 TEST(Reclaim, NobodyIsBroughtBelowTheirQuota) {
   TakingWorld world(1, 4, Reclaiming());
   world.SetTeams({{4, 0}, {4, 1}});
-  world.Run(world.Make(1, GpuAsk(4), 0, Preemptible::kRequeue, 1), {{0, 15, 0, 0}});
+  world.Run(world.Make(1, GpuAsk(4), 0, Preemptible::kRequeue, 1), {{0, AtGpus(15), 0, 0}});
   world.Wait(world.Make(2, GpuAsk(2), 0, Preemptible::kRequeue, 2));
   EXPECT_TRUE(world.Round(100).takings.empty());
 }
@@ -191,8 +190,8 @@ TEST(Reclaim, NobodyIsBroughtBelowTheirQuota) {
 TEST(Reclaim, ATeamBeyondItsShareTakesNothing) {
   TakingWorld world(1, 4, Reclaiming());
   world.SetTeams({{1, 1}, {1, 1}});
-  world.Run(world.Make(1, GpuAsk(2), 0, Preemptible::kRequeue, 1), {{0, 3, 0, 0}});
-  world.Run(world.Make(2, GpuAsk(2), 0, Preemptible::kRequeue, 2), {{0, 12, 0, 0}});
+  world.Run(world.Make(1, GpuAsk(2), 0, Preemptible::kRequeue, 1), {{0, AtGpus(3), 0, 0}});
+  world.Run(world.Make(2, GpuAsk(2), 0, Preemptible::kRequeue, 2), {{0, AtGpus(12), 0, 0}});
   world.Wait(world.Make(3, GpuAsk(1), 0, Preemptible::kRequeue, 2));
   EXPECT_TRUE(world.Round(100).takings.empty());
 }
@@ -200,7 +199,7 @@ TEST(Reclaim, ATeamBeyondItsShareTakesNothing) {
 TEST(Reclaim, WhatIsFirmFitsIntoTheQuotaThatItTakesFor) {
   TakingWorld world(1, 4, Reclaiming());
   world.SetTeams({{1, 1}, {1, 1}});
-  world.Run(world.Make(1, GpuAsk(4), 0, Preemptible::kRequeue, 1), {{0, 15, 0, 0}});
+  world.Run(world.Make(1, GpuAsk(4), 0, Preemptible::kRequeue, 1), {{0, AtGpus(15), 0, 0}});
   world.Wait(world.Make(2, GpuAsk(2), 0, Preemptible::kNever, 2));
   EXPECT_TRUE(world.Round(100).takings.empty());
   world.Wait(world.Make(3, GpuAsk(1), 0, Preemptible::kNever, 2));
@@ -209,8 +208,8 @@ TEST(Reclaim, WhatIsFirmFitsIntoTheQuotaThatItTakesFor) {
 
 TEST(MoveJobs, ASmallJobMakesRoomForALargeOneAndGoesOn) {
   TakingWorld world(2, 2, Moving());
-  world.Run(world.Make(1, GpuAsk(1), 0, Preemptible::kPause), {{0, 1, 0, 0}});
-  world.Run(world.Make(2, GpuAsk(1), 0, Preemptible::kPause), {{1, 1, 0, 0}});
+  world.Run(world.Make(1, GpuAsk(1), 0, Preemptible::kPause), {{0, AtGpus(1), 0, 0}});
+  world.Run(world.Make(2, GpuAsk(1), 0, Preemptible::kPause), {{1, AtGpus(1), 0, 0}});
   world.Wait(world.Make(3, GpuAsk(2), 0, Preemptible::kPause));
   const Plan plan = world.Round(100);
   EXPECT_TRUE(plan.takings.empty());
@@ -228,16 +227,16 @@ TEST(MoveJobs, ASmallJobMakesRoomForALargeOneAndGoesOn) {
 
 TEST(MoveJobs, JobsThatCannotBeContinuedAreNotMoved) {
   TakingWorld world(2, 2, Moving());
-  world.Run(world.Make(1, GpuAsk(1)), {{0, 1, 0, 0}});
-  world.Run(world.Make(2, GpuAsk(1)), {{1, 1, 0, 0}});
+  world.Run(world.Make(1, GpuAsk(1)), {{0, AtGpus(1), 0, 0}});
+  world.Run(world.Make(2, GpuAsk(1)), {{1, AtGpus(1), 0, 0}});
   world.Wait(world.Make(3, GpuAsk(2)));
   EXPECT_TRUE(world.Round(100).moves.empty());
 }
 
 TEST(MoveJobs, AMovedJobThatEndsByItselfLeavesNothingHeld) {
   TakingWorld world(2, 2, Moving());
-  world.Run(world.Make(1, GpuAsk(1), 0, Preemptible::kPause), {{0, 1, 0, 0}});
-  world.Run(world.Make(2, GpuAsk(1), 0, Preemptible::kPause), {{1, 1, 0, 0}});
+  world.Run(world.Make(1, GpuAsk(1), 0, Preemptible::kPause), {{0, AtGpus(1), 0, 0}});
+  world.Run(world.Make(2, GpuAsk(1), 0, Preemptible::kPause), {{1, AtGpus(1), 0, 0}});
   world.Wait(world.Make(3, GpuAsk(2), 0, Preemptible::kPause));
   world.cluster.Decide(At(100));
   world.cluster.Finish(JobId(2), At(101));

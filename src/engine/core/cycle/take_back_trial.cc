@@ -9,7 +9,7 @@ namespace divvy::core {
 void Trial::Remove(JobId job, const Piece& piece, const Shape& shape) {
   auto& pieces = state_.nodes[piece.node].pieces;
   const auto at = std::find_if(pieces.begin(), pieces.end(), [&](const RunPiece& one) {
-    return one.job == job && one.gpus == piece.gpus && one.shape == shape;
+    return one.job == job && one.place == piece.place && one.shape == shape;
   });
   DIVVY_ASSERT(at != pieces.end());
   steps_.push_back({piece.node, static_cast<std::size_t>(at - pieces.begin()), *at, false});
@@ -21,7 +21,7 @@ void Trial::Add(JobId job, const Piece& piece, const Shape& shape) {
   RunPiece one;
   one.job = job;
   one.shape = shape;
-  one.gpus = piece.gpus;
+  one.place = piece.place;
   auto& pieces = state_.nodes[piece.node].pieces;
   steps_.push_back({piece.node, pieces.size(), one, true});
   pieces.push_back(one);

@@ -81,7 +81,7 @@ class Estimator {
     Time latest = now_;
     for (const Piece& piece : promise.pieces) {
       for (const RunPiece& other : state_.nodes[piece.node].pieces) {
-        if (placement::Overlap(other.gpus, piece.gpus)) latest = std::max(latest, ends.Of(other));
+        if (placement::Overlap(other.place, piece.place)) latest = std::max(latest, ends.Of(other));
       }
     }
     return latest;
@@ -91,7 +91,7 @@ class Estimator {
     std::vector<JobId> jobs;
     for (const Piece& piece : promise.pieces) {
       for (const RunPiece& other : state_.nodes[piece.node].pieces) {
-        const bool is_in_way = placement::Overlap(other.gpus, piece.gpus) || piece.gpus == 0;
+        const bool is_in_way = placement::Overlap(other.place, piece.place) || piece.place.gpus.empty();
         const Time end = EndOf(state_.rules, other, now_);
         if (!is_in_way || (end != kNever) != is_known || (is_known && end > promise.start)) continue;
         if (std::find(jobs.begin(), jobs.end(), other.job) == jobs.end()) jobs.push_back(other.job);
@@ -105,7 +105,7 @@ class Estimator {
   bool EndsBooking(const Promise& promise) const {
     const auto is_on = [&](const Booking& booking, const Piece& piece) {
       return std::any_of(booking.pieces.begin(), booking.pieces.end(), [&](const Piece& booked) {
-        return booked.node == piece.node && placement::Overlap(booked.gpus, piece.gpus);
+        return booked.node == piece.node && placement::Overlap(booked.place, piece.place);
       });
     };
     return std::any_of(state_.bookings.begin(), state_.bookings.end(), [&](const Booking& booking) {
@@ -141,7 +141,7 @@ class Estimator {
     const bool is_alone = std::none_of(promise.pieces.begin(), promise.pieces.end(), [&](const Piece& piece) {
       const auto& holds = state_.nodes[piece.node].holds;
       return std::any_of(holds.begin(), holds.end(),
-                         [&](const Hold& hold) { return placement::Overlap(hold.gpus, piece.gpus); });
+                         [&](const Hold& hold) { return placement::Overlap(hold.place, piece.place); });
     });
     estimate.typical = promise.start;
     if (is_alone)

@@ -10,13 +10,13 @@ namespace divvy::core {
 void Supply::Close(NodeIndex index) {
   const Node& node = state_.nodes[index];
   Closed closed;
-  GpuMask gpus = 0;
+  GpuSet gpus;
   for (const Hold& hold : node.holds) {
     if (hold.booking == 0 || !view_.Binds(hold)) continue;
-    closed.stretches.push_back({placement::GpusOf(hold.gpus), hold.until});
-    gpus |= placement::GpusOf(hold.gpus);
+    closed.stretches.push_back({hold.place.gpus, hold.until});
+    gpus |= hold.place.gpus;
   }
-  if (gpus == 0) return;
+  if (gpus.empty()) return;
   closed.now = node.state;
   placement::Block(closed.now, gpus);
   closed_[nodes_.size() - 1] = std::move(closed);

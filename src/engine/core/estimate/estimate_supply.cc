@@ -111,7 +111,7 @@ bool Supply::Suits(const Node& node) const {
   if (!node.accepts) return false;
   for (const TaskGroup& group : ask_.groups) {
     for (const Shape& shape : group.alternatives) {
-      if (IsOfKind(node.facts, shape) && shape.gpus <= node.facts.gpus - __builtin_popcount(node.blocked) &&
+      if (IsOfKind(node.facts, shape) && shape.gpus <= node.facts.gpus - node.blocked.size() &&
           shape.cpu_milli <= node.facts.cpu_milli && shape.memory_mib <= node.facts.memory_mib) {
         return true;
       }
@@ -126,7 +126,7 @@ bool Supply::Holds(const NodeState& state, const Node& node) const {
     if (!FitsNode(node, state, shape)) continue;
     const GpuTopology* topology = node.facts.topology.get();
     if (topology == nullptr || !NeedsTopology(ask_, shape)) return true;
-    if (topology->Pick(GpuSet::FromBits(WholeFreeOf(state)), shape.gpus, kUsual, ask_.topology)) return true;
+    if (topology->Pick(WholeFreeOf(state), shape.gpus, kUsual, ask_.topology)) return true;
   }
   return false;
 }
@@ -186,7 +186,8 @@ std::vector<JobId> Supply::GoneBy(Outcome outcome, std::size_t node, Time moment
   std::vector<JobId> jobs;
   const std::vector<RunPiece>& pieces = state_.nodes[nodes_[node]].pieces;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (at(outcome)[first_[node] + i] <= moment && (!counts_gpus_ || pieces[i].gpus != 0)) Note(jobs, pieces[i].job);
+    if (at(outcome)[first_[node] + i] <= moment && (!counts_gpus_ || !pieces[i].place.gpus.empty()))
+      Note(jobs, pieces[i].job);
   }
   return jobs;
 }

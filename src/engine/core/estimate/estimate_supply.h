@@ -83,7 +83,7 @@ class Supply {
   /// What bookings keep from the job on one node, each until it is over: also of one ahead that the job would run into.
   struct Closed {
     struct Stretch {
-      GpuMask gpus = 0;
+      GpuSet gpus;
       Time until = kNever;
     };
     std::vector<Stretch> stretches;

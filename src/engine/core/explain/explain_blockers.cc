@@ -40,9 +40,10 @@ struct Tally {
 };
 
 // Those that could give a shape room once whoever is on them has gone. (None that is out of service.)
-GpuMask GpusFor(const Node& node, const Shape& shape) {
-  const GpuMask sliced = shape.slice ? static_cast<GpuMask>(~node.state.sliceable) : node.state.only_sliced;
-  return static_cast<GpuMask>(~(NotOfKind(node.facts, shape) | node.blocked | sliced));
+GpuSet GpusFor(const Node& node, const Shape& shape) {
+  const GpuSet all = GpuSet::FirstN(node.facts.gpus);
+  const GpuSet suited = shape.slice ? node.state.sliceable : all - node.state.only_sliced;
+  return suited - NotOfKind(node.facts, shape) - node.blocked;
 }
 
 constexpr const char* kKeptAhead = ", and what is left is kept for a job ahead";
@@ -230,12 +231,12 @@ class BlockerFinder {
       }
       tally.room += RoomOn(node.facts, node.state, group);
       if (!IsOfKind(node.facts, shape)) continue;
-      const int others = shape.gpus == 0 ? 0 : __builtin_popcount(NotOfKind(node.facts, shape));
+      const int others = shape.gpus == 0 ? 0 : NotOfKind(node.facts, shape).size();
       if (node.facts.gpus - others < shape.gpus) continue;  // Too small, whoever is on it.
       tally.nodes.push_back(index);
       tally.kinds |= placement::ModelSet{1} << node.facts.kind;
-      const GpuMask withheld = node.blocked & ~(shape.gpus == 0 ? GpuMask{0} : NotOfKind(node.facts, shape));
-      const int blocked = node.accepts ? __builtin_popcount(withheld) : node.facts.gpus - others;
+      const GpuSet withheld = shape.gpus == 0 ? node.blocked : node.blocked - NotOfKind(node.facts, shape);
+      const int blocked = node.accepts ? withheld.size() : node.facts.gpus - others;
       tally.gpus += node.facts.gpus - others - blocked;
       tally.withheld += blocked;
       if (shape.gpus > 0 && free > 0) {
@@ -316,7 +317,7 @@ class BlockerFinder {
     for (const NodeIndex node : tally.nodes) is_such[node] = true;
     const auto could_help = [&](const Piece& piece) {
       return is_such[piece.node] && std::any_of(shapes.begin(), shapes.end(), [&](const Shape& shape) {
-               return (placement::GpusOf(piece.gpus) & GpusFor(state_.nodes[piece.node], shape)) != 0;
+               return !(piece.place.gpus & GpusFor(state_.nodes[piece.node], shape)).empty();
              });
     };
     const auto has = [&](const Run& run) { return std::any_of(run.pieces.begin(), run.pieces.end(), could_help); };
@@ -520,7 +521,7 @@ class BlockerFinder {
     int most = 0;
     int free = 0;
     Tally tally;
-    std::map<std::pair<const GpuTopology*, GpuMask>, int> known;
+    std::map<std::pair<const GpuTopology*, GpuSet>, int> known;
     for (NodeIndex index = 0; index < state_.nodes.size(); ++index) {
       const Node& node = state_.nodes[index];
       const NodeState seen = SeenBy(node, node.state, shape);
@@ -528,12 +529,11 @@ class BlockerFinder {
       tally.nodes.push_back(index);
       tally.kinds |= placement::ModelSet{1} << node.facts.kind;
       free = std::max<int>(free, seen.whole);
-      const GpuMask idle = WholeFreeOf(seen);
+      const GpuSet idle = WholeFreeOf(seen);
       const auto [at, is_new] = known.try_emplace({node.facts.topology.get(), idle}, seen.whole);
       if (is_new && node.facts.topology != nullptr) {
         const GpuTopology& topology = *node.facts.topology;
-        while (at->second > 1 && !topology.Pick(GpuSet::FromBits(idle), at->second, kUsual, ask_.topology))
-          at->second -= 1;
+        while (at->second > 1 && !topology.Pick(idle, at->second, kUsual, ask_.topology)) at->second -= 1;
       }
       most = std::max(most, at->second);
     }

@@ -348,7 +348,7 @@ class Search {
       if (!FitsNode(node, node.state, bare)) continue;
       for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
         if (!placement::FitsGpu(node.state, gpu, bare)) continue;
-        most = std::max(most, node.state.gpu_memory_free[static_cast<std::size_t>(gpu)]);
+        most = std::max(most, placement::RoomOfGpu(node.state, gpu).memory_free);
       }
     }
     if (!IsEnough(most, shape().gpu_memory_mib) || most >= shape().gpu_memory_mib) return std::nullopt;

@@ -29,8 +29,8 @@ bool StartsWith(const Cluster& cluster, const Job& job, const Change& change, Ti
 
 TEST(Change, OffersTheMostGpusThatOneNodeHas) {
   Cluster cluster = MakeCluster(2, 8);
-  cluster.Adopt(MakeJob(cluster, 1, GpuAsk(3), At(0)), {{0, 0x07, 0, 0}}, At(0), At(0));
-  cluster.Adopt(MakeJob(cluster, 2, GpuAsk(5), At(0)), {{1, 0x1f, 0, 0}}, At(0), At(0));
+  cluster.Adopt(MakeJob(cluster, 1, GpuAsk(3), At(0)), {{0, AtGpus(0x07), 0, 0}}, At(0), At(0));
+  cluster.Adopt(MakeJob(cluster, 2, GpuAsk(5), At(0)), {{1, AtGpus(0x1f), 0, 0}}, At(0), At(0));
   cluster.Put(MakeJob(cluster, 3, GpuAsk(8), At(0)), At(0));
   cluster.Decide(At(0));
   EXPECT_EQ(ChangeText(cluster, 3, 0), "--gpus 5 (there is room on n0)");
@@ -38,7 +38,7 @@ TEST(Change, OffersTheMostGpusThatOneNodeHas) {
 
 TEST(Change, LowersTheLeastOfAnElasticJob) {
   Cluster cluster = MakeCluster(1, 8);
-  cluster.Adopt(MakeJob(cluster, 1, GpuAsk(5), At(0)), {{0, 0x1f, 0, 0}}, At(0), At(0));
+  cluster.Adopt(MakeJob(cluster, 1, GpuAsk(5), At(0)), {{0, AtGpus(0x1f), 0, 0}}, At(0), At(0));
   Ask ask = GpuAsk(1, 4, 8);
   ask.together = Together::kNode;
   ask.requires_together = true;
@@ -49,11 +49,11 @@ TEST(Change, LowersTheLeastOfAnElasticJob) {
 
 TEST(Change, OffersALowerShareButNotACrumb) {
   Cluster cluster = MakeCluster(1, 1);
-  cluster.Adopt(MakeJob(cluster, 1, ShareAsk(6000), At(0)), {{0, 0x01, 0, 0}}, At(0), At(0));
+  cluster.Adopt(MakeJob(cluster, 1, ShareAsk(6000), At(0)), {{0, AtGpus(0x01), 0, 0}}, At(0), At(0));
   cluster.Put(MakeJob(cluster, 2, GpuAsk(1), At(0)), At(0));
   cluster.Decide(At(0));
   EXPECT_EQ(ChangeText(cluster, 2, 0), "--gpus 0.4");
-  cluster.Adopt(MakeJob(cluster, 3, ShareAsk(3000), At(0)), {{0, 0x01, 0, 0}}, At(0), At(0));
+  cluster.Adopt(MakeJob(cluster, 3, ShareAsk(3000), At(0)), {{0, AtGpus(0x01), 0, 0}}, At(0), At(0));
   EXPECT_EQ(ChangeText(cluster, 2, 0), "");
 }
 
@@ -61,7 +61,7 @@ TEST(Change, NamesNoTimeLimitBelowWhatTheJobIsPredictedToRun) {
   Rules rules;
   rules.order = Order::kFifo;
   Cluster cluster = MakeCluster(1, 8, rules);
-  cluster.Adopt(MakeJob(cluster, 1, GpuAsk(6), At(0), hours(2)), {{0, 0x3f, 0, 0}}, At(0), At(0));
+  cluster.Adopt(MakeJob(cluster, 1, GpuAsk(6), At(0), hours(2)), {{0, AtGpus(0x3f), 0, 0}}, At(0), At(0));
   cluster.Put(MakeJob(cluster, 2, GpuAsk(8), At(0)), At(0));
   for (std::uint64_t id = 3; id <= 4; ++id) {
     Job job = MakeJob(cluster, id, GpuAsk(1), At(1));

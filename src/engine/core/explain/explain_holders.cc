@@ -14,7 +14,7 @@ Holder HolderOf(const Cluster::State& state, const Run& run, const std::vector<N
   std::copy_if(run.pieces.begin(), run.pieces.end(), std::back_inserter(holder.pieces),
                [&](const Piece& piece) { return std::find(nodes.begin(), nodes.end(), piece.node) != nodes.end(); });
   if (holder.pieces.empty()) holder.pieces = run.pieces;
-  holder.until = EndOf(state.rules, {run.id, Shape(), 0, run.started, run.end, run.predicted_end, false}, now);
+  holder.until = EndOf(state.rules, {run.id, Shape(), {}, run.started, run.end, run.predicted_end, false}, now);
   holder.is_leaving = run.is_leaving;
   return holder;
 }
@@ -56,7 +56,7 @@ void AddHolders(const Cluster::State& state, Time now, const std::function<bool(
 
 bool IsOnKinds(const Cluster::State& state, const Run& run, placement::ModelSet kinds, bool with_gpus) {
   return std::any_of(run.pieces.begin(), run.pieces.end(), [&](const Piece& piece) {
-    return (!with_gpus || piece.gpus != 0) && ((kinds >> state.nodes[piece.node].facts.kind) & 1) != 0;
+    return (!with_gpus || !piece.place.gpus.empty()) && ((kinds >> state.nodes[piece.node].facts.kind) & 1) != 0;
   });
 }
 

@@ -25,15 +25,13 @@ struct Kept {
 // (promised job, booking).
 using Owner = std::pair<JobId, std::uint64_t>;
 
-GpuMask Fitting(const NodeState& state, const Shape& shape) {
-  GpuMask mask = 0;
+GpuSet Fitting(const NodeState& state, const Shape& shape) {
+  GpuSet fitting;
   for (int gpu = 0; gpu < state.gpus; ++gpu) {
-    const bool has_room = shape.slice || state.free_parts[static_cast<std::size_t>(gpu)] > 0;
-    if (has_room && placement::FitsGpu(state, gpu, shape)) {
-      mask = static_cast<GpuMask>(mask | (1u << gpu));
-    }
+    const bool has_room = shape.slice || placement::RoomOfGpu(state, gpu).free_parts > 0;
+    if (has_room && placement::FitsGpu(state, gpu, shape)) fitting.Insert(gpu);
   }
-  return mask;
+  return fitting;
 }
 
 class ReservationFinder {
@@ -59,22 +57,21 @@ class ReservationFinder {
       std::int64_t room = 0;
       for (const TaskGroup& group : ask_.groups) room += RoomOf(node.state, group);
       if (room == 0) continue;
-      const GpuMask fitting = Fitting(node.state, shape_);
-      GpuMask unkept = fitting;
+      const GpuSet fitting = Fitting(node.state, shape_);
+      GpuSet unkept = fitting;
       for (const Hold& hold : node.holds) {
         if (!view_.Binds(hold)) continue;
-        unkept = static_cast<GpuMask>(unkept & ~hold.gpus);
+        unkept -= hold.place.gpus;
         Kept& kept = kept_[{hold.booking == 0 ? hold.entry : JobId(), hold.booking}];
         if (kept.nodes.empty() || hold.from < kept.first.from) kept.first = hold;
         if (kept.nodes.empty() || kept.nodes.back() != index) {
           kept.nodes.push_back(index);
-          kept.of += __builtin_popcount(fitting);
+          kept.of += fitting.size();
         }
-        if (const auto gpus = static_cast<GpuMask>(hold.gpus & fitting); gpus != 0) {
-          kept.pieces.push_back({index, gpus, 0, 0});
-        }
+        const GpuSet gpus = hold.place.gpus & fitting;
+        if (!gpus.empty()) kept.pieces.push_back({index, {gpus}, 0, 0});
       }
-      available_ = std::max<std::int64_t>(available_, __builtin_popcount(unkept));
+      available_ = std::max<std::int64_t>(available_, unkept.size());
     }
   }
 
@@ -88,19 +85,19 @@ class ReservationFinder {
       if (!node.accepts) continue;
       NodeState idle = Cluster::State::EmptyState(node.facts);
       placement::Block(idle, node.blocked);
-      const GpuMask fitting = Fitting(SeenBy(node.facts, idle, shape_), shape_);
-      GpuMask booked = 0;
+      const GpuSet fitting = Fitting(SeenBy(node.facts, idle, shape_), shape_);
+      GpuSet booked;
       for (const Hold& hold : node.holds) {
-        const auto gpus = static_cast<GpuMask>(placement::GpusOf(hold.gpus) & fitting);
-        if (hold.booking == 0 || gpus == 0 || !view_.Binds(hold)) continue;
-        booked = static_cast<GpuMask>(booked | gpus);
+        const GpuSet gpus = hold.place.gpus & fitting;
+        if (hold.booking == 0 || gpus.empty() || !view_.Binds(hold)) continue;
+        booked |= gpus;
         Kept& kept = ahead[{JobId(), hold.booking}];
         if (kept.nodes.empty() || hold.from < kept.first.from) kept.first = hold;
         if (kept.nodes.empty() || kept.nodes.back() != index) {
           kept.nodes.push_back(index);
-          kept.of += __builtin_popcount(fitting);
+          kept.of += fitting.size();
         }
-        kept.pieces.push_back({index, gpus, 0, 0});
+        kept.pieces.push_back({index, {gpus}, 0, 0});
         kept.is_ahead = true;
       }
       placement::Block(idle, booked);
@@ -118,7 +115,7 @@ class ReservationFinder {
   // begins, says nothing of which ones they are.
   std::string CountText(const Kept& kept, bool may_move) const {
     std::int64_t gpus = 0;
-    for (const Piece& piece : kept.pieces) gpus += __builtin_popcount(piece.gpus);
+    for (const Piece& piece : kept.pieces) gpus += piece.place.gpus.size();
     const std::string which = std::string(kept.is_ahead ? " GPU" : " free GPU") + (kept.of == 1 ? "" : "s") +
                               (state_.nodes.size() == 1 ? ""
                                : kept.nodes.size() == 1 ? " of " + state_.nodes[kept.nodes.front()].facts.name
@@ -128,7 +125,7 @@ class ReservationFinder {
                                              : "all " + std::to_string(gpus);
     const std::string needs = IsSingle(ask_) ? "needs " + GpusOf(shape_) + "; " : "";
     const bool are_named = !may_move && kept.pieces.size() == 1 && gpus < kept.of;
-    const std::string names = are_named ? " (" + GpusText(GpuSet::FromBits(kept.pieces.front().gpus)) + ")" : "";
+    const std::string names = are_named ? " (" + GpusText(kept.pieces.front().place.gpus) + ")" : "";
     return needs + count + which + names + " " + std::string(IsOrAre(gpus)) + " reserved";
   }
 
@@ -139,12 +136,12 @@ class ReservationFinder {
     }
     if (kept.pieces.size() == 1) {
       const Piece& piece = kept.pieces.front();
-      const GpuSet gpus = GpuSet::FromBits(piece.gpus);
+      const GpuSet gpus = piece.place.gpus;
       const std::string where = state_.nodes.size() > 1 ? " of " + state_.nodes[piece.node].facts.name : "";
       return GpusText(gpus) + where + " " + std::string(IsOrAre(gpus.size())) + " free, but kept";
     }
     std::int64_t gpus = 0;
-    for (const Piece& piece : kept.pieces) gpus += __builtin_popcount(piece.gpus);
+    for (const Piece& piece : kept.pieces) gpus += piece.place.gpus.size();
     return Plural(gpus, "GPU") + " on " + Plural(static_cast<std::int64_t>(kept.nodes.size()), "node") +
            " are free, but kept";
   }

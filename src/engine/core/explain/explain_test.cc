@@ -31,7 +31,7 @@ std::string Picture(const Cluster& cluster) {
   for (const Node& node : state.nodes) {
     out << node.state.gpu_free << ' ' << node.state.cpu_free << ' ' << node.has_grown << ':';
     for (const Hold& hold : node.holds) {
-      out << hold.entry.value() << '/' << hold.booking << '/' << hold.gpus << '/'
+      out << hold.entry.value() << '/' << hold.booking << '/' << hold.place.gpus.bits() << '/'
           << hold.from.time_since_epoch().count() << ' ';
     }
     out << ';';
@@ -222,7 +222,7 @@ TEST(Explain, AdvisesAJobThatOnlyTheQuotaHoldsBackToBePreemptible) {
 TEST(Explain, TellsRacksFromRoom) {
   Cluster cluster = MakeCluster(8, 8);
   for (const NodeIndex node : {0u, 1u, 2u, 4u, 5u}) {
-    cluster.Adopt(MakeJob(cluster, 10 + node, GpuAsk(8), At(0)), {{node, 0xff, 0, 0}}, At(0), At(0));
+    cluster.Adopt(MakeJob(cluster, 10 + node, GpuAsk(8), At(0)), {{node, AtGpus(0xff), 0, 0}}, At(0), At(0));
   }
   Ask ask = GpuAsk(8, 3);
   ask.together = Together::kRack;
@@ -252,8 +252,8 @@ TEST(Explain, SaysWhatCanNeverRunAndWhatIsOutOfService) {
   Cluster cluster = MakeCluster(2, 8);
   cluster.Put(MakeJob(cluster, 1, GpuAsk(16), At(0)), At(0));
   cluster.Put(MakeJob(cluster, 2, GpuAsk(8), At(0)), At(0));
-  cluster.SetUsable(0, 0x0f, true);
-  cluster.SetUsable(1, 0xff, false);
+  cluster.SetUsable(0, GpuSet::FromBits(0x0f), true);
+  cluster.SetUsable(1, GpuSet::FromBits(0xff), false);
   cluster.Decide(At(0));
   const Explanation never = Why(cluster, 1, 0);
   EXPECT_EQ(TextOf(never), "can never start: asks for 16 GPUs on one node, but the largest has 8");
@@ -282,9 +282,8 @@ TEST(Explain, AsksForLessThanARequiredTopology) {
   Cluster cluster{Rules()};
   cluster.AddNode(facts);
   for (const int gpu : {0, 2}) {
-    const auto mask = static_cast<GpuMask>(1u << gpu);
-    cluster.Adopt(MakeJob(cluster, static_cast<std::uint64_t>(10 + gpu), GpuAsk(1), At(0)), {{0, mask, 0, 0}}, At(0),
-                  At(0));
+    cluster.Adopt(MakeJob(cluster, static_cast<std::uint64_t>(10 + gpu), GpuAsk(1), At(0)),
+                  {{0, {GpuSet::Only(gpu)}, 0, 0}}, At(0), At(0));
   }
   Ask ask = GpuAsk(2);
   ask.topology = TopologyNeed::kNvlink;

@@ -30,7 +30,7 @@ class RandomWorld {
       facts.block = static_cast<std::uint32_t>(i / 4);
       if (has_slices_) {
         facts.gpu_memory_mib.assign(static_cast<std::size_t>(gpus), 81'920);
-        facts.sliceable = static_cast<GpuMask>(draws_.Next()) & ((GpuMask{1} << gpus) - 1);
+        facts.sliceable = GpuSet::FromBits(draws_.Next()) & GpuSet::FirstN(gpus);
       }
       cluster_.AddNode(facts);
     }
@@ -63,7 +63,7 @@ class RandomWorld {
     for (int i = 0; i < arrivals; ++i) Arrive();
     if (draws_.Below(25) == 0) {
       const auto node = static_cast<NodeIndex>(draws_.Below(nodes_));
-      cluster_.SetUsable(node, static_cast<GpuMask>(draws_.Next()), draws_.Below(3) != 0);
+      cluster_.SetUsable(node, GpuSet::FromBits(draws_.Next()), draws_.Below(3) != 0);
     }
     if (draws_.Below(30) == 0) Reserve();
     Decide();

@@ -26,7 +26,7 @@ int MostJoined(const NodeKinds::Kind& kind, TopologyNeed need) {
   static const SizeDemand kUsual = UsualSizeDemand();
   if (kind.facts.topology == nullptr) return kind.idle.whole;
   for (int count = kind.idle.whole; count > 1; --count) {
-    if (kind.facts.topology->Pick(GpuSet::FromBits(kind.gpus), count, kUsual, need)) return count;
+    if (kind.facts.topology->Pick(kind.gpus, count, kUsual, need)) return count;
   }
   return std::min<int>(kind.idle.whole, 1);
 }
@@ -189,7 +189,7 @@ class Judge {
     std::int32_t most = 0;
     for (const Kind& kind : kinds_.kinds) {
       if (FreeGpus(kind.idle, rest) == 0) continue;
-      for (std::size_t gpu = 0; gpu < kind.idle.gpus; ++gpu) most = std::max(most, kind.idle.gpu_memory_free[gpu]);
+      for (const placement::GpuRoom& gpu : kind.idle.rooms()) most = std::max(most, gpu.memory_free);
     }
     if (most == 0) return std::nullopt;
     Lack lack;
@@ -442,7 +442,7 @@ class Cells {
 }  // namespace
 
 NodeKinds::NodeKinds(const Cluster::State& state, Of given) : which(given), nodes(state.nodes.size()) {
-  using Facts = std::tuple<std::int32_t, std::int32_t, int, int, int, const GpuTopology*, GpuMask, GpuMask,
+  using Facts = std::tuple<std::int32_t, std::int32_t, int, int, int, const GpuTopology*, GpuSet, GpuSet, GpuSet,
                            std::vector<std::int32_t>, std::vector<std::uint8_t>, std::vector<int>>;
   std::map<Facts, std::uint32_t> known;
   Cells in_racks;
@@ -451,11 +451,10 @@ NodeKinds::NodeKinds(const Cluster::State& state, Of given) : which(given), node
     const Node& node = state.nodes[index];
     if (which == Of::kUsable && !node.accepts) continue;
     const NodeFacts& facts = node.facts;
-    const GpuMask blocked = which == Of::kUsable ? node.blocked : GpuMask{0};
+    const GpuSet blocked = which == Of::kUsable ? node.blocked : GpuSet();
     const auto [at, is_new] = known.try_emplace(
         Facts{facts.cpu_milli, facts.memory_mib, facts.gpus, facts.kind, facts.gpu_model, facts.topology.get(), blocked,
-              facts.sliceable | facts.only_sliced << placement::kMaxGpus, facts.gpu_memory_mib, facts.gpu_kinds,
-              facts.gpu_models},
+              facts.sliceable, facts.only_sliced, facts.gpu_memory_mib, facts.gpu_kinds, facts.gpu_models},
         static_cast<std::uint32_t>(kinds.size()));
     if (is_new) {
       Kind kind;

@@ -28,8 +28,8 @@ struct NodeKinds {
 
   struct Kind {
     NodeState idle;
-    GpuMask gpus = 0;  // That count.
-    NodeFacts facts;   // Of one of them; they differ in name and place alone.
+    GpuSet gpus;      // That count.
+    NodeFacts facts;  // Of one of them; they differ in name and place alone.
     std::int64_t nodes = 0;
   };
   /// So many nodes of a kind lie in one rack (or block).

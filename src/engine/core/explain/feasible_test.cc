@@ -29,7 +29,7 @@ TEST(Feasible, NamesTheMostThatOneNodeGives) {
 
 TEST(Feasible, CountsWhatIsOutOfService) {
   Cluster cluster = MakeCluster(1, 8);
-  cluster.SetUsable(0, 0, false);
+  cluster.SetUsable(0, {}, false);
   EXPECT_EQ(Refusal(cluster, GpuAsk(8)), "");
 }
 

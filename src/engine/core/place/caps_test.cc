@@ -94,8 +94,8 @@ TEST(Caps, KeepRoomForWhoIsPromisedAStart) {
   rules.order = Order::kFifo;
   Cluster cluster = MakeCluster(2, 4, rules);
   const CapIndex cap = cluster.AddCap("user ada", 0, 4 * kGpu);
-  cluster.Adopt(MakeJob(cluster, 1, GpuAsk(2), At(0), hours(1)), {{0, 3, 0, 0}}, At(0), At(0));
-  cluster.Adopt(MakeJob(cluster, 2, GpuAsk(2), At(0), hours(1)), {{1, 3, 0, 0}}, At(0), At(0));
+  cluster.Adopt(MakeJob(cluster, 1, GpuAsk(2), At(0), hours(1)), {{0, AtGpus(3), 0, 0}}, At(0), At(0));
+  cluster.Adopt(MakeJob(cluster, 2, GpuAsk(2), At(0), hours(1)), {{1, AtGpus(3), 0, 0}}, At(0), At(0));
   Wait(cluster, 3, GpuAsk(4), {cap}, hours(1));
   cluster.Decide(At(0));
   ASSERT_EQ(cluster.promises().size(), 1u);
@@ -160,7 +160,7 @@ TEST_F(CapOverTwoKinds, APromiseThatFallsLetsAnotherStartElsewhere) {
   Rules rules;
   rules.order = Order::kFifo;
   cluster.SetRules(rules);
-  cluster.Adopt(MakeJob(cluster, 1, On(0, GpuAsk(2)), At(0), hours(1)), {{0, 3, 0, 0}}, At(0), At(0));
+  cluster.Adopt(MakeJob(cluster, 1, On(0, GpuAsk(2)), At(0), hours(1)), {{0, AtGpus(3), 0, 0}}, At(0), At(0));
   Wait(cluster, 2, On(0, GpuAsk(4)), {cap});
   cluster.Decide(At(0));
   ASSERT_EQ(cluster.promises().size(), 1u);
@@ -175,23 +175,23 @@ class ResizedUnderACap : public testing::Test {
  protected:
   ResizedUnderACap() {
     Job job = Capped(cluster, 1, GpuAsk(2), {cap}, Duration(0));
-    cluster.Adopt(job, {{0, 3, 0, 0}}, At(0), At(0));
+    cluster.Adopt(job, {{0, AtGpus(3), 0, 0}}, At(0), At(0));
   }
-  GpuMask Grow(std::int64_t now) {
-    const GpuMask more = OneMore(cluster, JobId(1), Taste{}, At(now));
-    if (more != 0) Resize(cluster, JobId(1), static_cast<GpuMask>(Held() | more), 0, At(now));
+  GpuSet Grow(std::int64_t now) {
+    const GpuSet more = OneMore(cluster, JobId(1), Taste{}, At(now));
+    if (!more.empty()) Resize(cluster, JobId(1), Held() | more, {}, At(now));
     return more;
   }
-  GpuMask Held() { return GpusOf(*cluster.running(JobId(1))); }
+  GpuSet Held() { return GpusOf(*cluster.running(JobId(1))); }
 
   Cluster cluster = MakeCluster(1, 8);
   CapIndex cap = cluster.AddCap("user ada", 0, 4 * kGpu);
 };
 
 TEST_F(ResizedUnderACap, OneGrowsUpToItAndGivesBackForAnotherOfTheCap) {
-  EXPECT_NE(Grow(1), 0);
-  EXPECT_NE(Grow(1), 0);
-  EXPECT_EQ(Grow(1), 0);
+  EXPECT_FALSE(Grow(1).empty());
+  EXPECT_FALSE(Grow(1).empty());
+  EXPECT_TRUE(Grow(1).empty());
   EXPECT_EQ(cluster.state().caps[cap].parts, 4 * placement::kGpuParts);
   // Four GPUs are free, but within the cap there is room only where the elastic job gives back.
   Wait(cluster, 2, GpuAsk(1), {cap});
@@ -201,7 +201,7 @@ TEST_F(ResizedUnderACap, OneGrowsUpToItAndGivesBackForAnotherOfTheCap) {
   ASSERT_EQ(given.size(), 1u);
   EXPECT_EQ(given.front().taker, JobId(2));
   EXPECT_EQ(AskedOf(*cluster.running(JobId(1))), given.front().parts.front().gpus);
-  Resize(cluster, JobId(1), static_cast<GpuMask>(Held() & ~given.front().parts.front().gpus), 0, At(3));
+  Resize(cluster, JobId(1), Held() - given.front().parts.front().gpus, {}, At(3));
   EXPECT_EQ(Started(cluster.Decide(At(3))), (Ids{2}));
   EXPECT_EQ(cluster.state().caps[cap].parts, 4 * placement::kGpuParts);
   EXPECT_EQ(cluster.CheckInvariants(), "");
@@ -209,9 +209,9 @@ TEST_F(ResizedUnderACap, OneGrowsUpToItAndGivesBackForAnotherOfTheCap) {
 
 TEST_F(ResizedUnderACap, NothingIsAskedBackForWhoseCapIsFullAllTheSame) {
   cluster.SetCap(cap, 0, 0);
-  EXPECT_NE(Grow(1), 0);
+  EXPECT_FALSE(Grow(1).empty());
   const CapIndex other = cluster.AddCap("user bob", 0, kGpu);
-  cluster.Adopt(Capped(cluster, 4, GpuAsk(1), {other}), {{0, 0x80, 0, 0}}, At(1), At(1));
+  cluster.Adopt(Capped(cluster, 4, GpuAsk(1), {other}), {{0, AtGpus(0x80), 0, 0}}, At(1), At(1));
   Wait(cluster, 5, GpuAsk(1), {other});
   cluster.Decide(At(1));
   EXPECT_TRUE(AskBack(cluster, {{JobId(1), 1, At(1)}}, At(2)).empty());
@@ -219,11 +219,11 @@ TEST_F(ResizedUnderACap, NothingIsAskedBackForWhoseCapIsFullAllTheSame) {
 
 TEST_F(ResizedUnderACap, GrowthLeavesWhatIsPromisedWithinIt) {
   cluster.SetCap(cap, 0, 5 * kGpu);
-  cluster.Adopt(MakeJob(cluster, 4, GpuAsk(4), At(0), hours(1)), {{0, 0xf0, 0, 0}}, At(0), At(0));
+  cluster.Adopt(MakeJob(cluster, 4, GpuAsk(4), At(0), hours(1)), {{0, AtGpus(0xf0), 0, 0}}, At(0), At(0));
   Wait(cluster, 5, GpuAsk(3), {cap});
   cluster.Decide(At(1));
   ASSERT_EQ(cluster.promises().size(), 1u);
-  EXPECT_EQ(Grow(2), 0);
+  EXPECT_TRUE(Grow(2).empty());
 }
 
 TEST(Caps, ATakerWhoseCapIsFullTakesNothing) {
@@ -231,12 +231,12 @@ TEST(Caps, ATakerWhoseCapIsFullTakesNothing) {
   rules.preempts = true;
   TakingWorld world(1, 2, rules);
   const CapIndex cap = world.cluster.AddCap("user ada", 0, kGpu);
-  world.Run(world.Make(1, GpuAsk(1)), {{0, 1, 0, 0}});
+  world.Run(world.Make(1, GpuAsk(1)), {{0, AtGpus(1), 0, 0}});
   Job held = world.Make(2, GpuAsk(1));
   held.caps = {cap};
   held.priority = 9;
   world.jobs[2] = held;
-  world.Run(held, {{0, 2, 0, 0}});
+  world.Run(held, {{0, AtGpus(2), 0, 0}});
   Job taker = world.Make(3, GpuAsk(1), 5);
   taker.caps = {cap};
   world.jobs[3] = taker;
@@ -251,8 +251,8 @@ TEST(Caps, TakersOfOneCapTakeNoMoreThanItLetsStart) {
   rules.preempts = true;
   TakingWorld world(1, 2, rules);
   const CapIndex cap = world.cluster.AddCap("user ada", 0, kGpu);
-  world.Run(world.Make(1, GpuAsk(1)), {{0, 1, 0, 0}});
-  world.Run(world.Make(2, GpuAsk(1)), {{0, 2, 0, 0}});
+  world.Run(world.Make(1, GpuAsk(1)), {{0, AtGpus(1), 0, 0}});
+  world.Run(world.Make(2, GpuAsk(1)), {{0, AtGpus(2), 0, 0}});
   for (std::uint64_t id = 3; id <= 4; ++id) {
     Job taker = world.Make(id, GpuAsk(1), 5);
     taker.caps = {cap};

@@ -15,7 +15,7 @@ Hold ClaimHold(JobId entry, const Shape& shape, const Piece& piece, Time now) {
   Hold hold;
   hold.entry = entry;
   hold.shape = shape;
-  hold.gpus = piece.gpus;
+  hold.place = piece.place;
   hold.from = now;
   hold.drains = hold.is_claim = true;
   return hold;

@@ -1,6 +1,5 @@
 // Running jobs: what they hold of nodes, teams and caps, and when they are expected to end.
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "base/result.h"
@@ -50,16 +49,14 @@ std::uint64_t Cluster::State::DrawOf(JobId entry) const {
 void Cluster::State::TakePiece(JobId job, const Run& run, const Piece& piece) {
   Node& node = nodes[piece.node];
   const Shape& shape = ShapeOf(ask_of(run), piece);
-  node.pieces.push_back({job, shape, piece.gpus, run.started, run.end, run.predicted_end});
-  const GpuMask gpus = placement::GpusOf(piece.gpus);
-  const GpuMask carved = shape.slice ? node.carved | gpus : node.carved & ~gpus;
-  for (GpuMask changed = carved ^ node.carved; changed != 0; changed &= changed - 1) {
-    const int gpu = std::countr_zero(changed);
-    carvings.push_back({piece.node, gpu, ((node.carved >> gpu) & 1) != 0, job});
+  node.pieces.push_back({job, shape, piece.place, run.started, run.end, run.predicted_end});
+  const GpuSet gpus = piece.place.gpus;
+  for (const int gpu : shape.slice ? gpus - node.carved : gpus& node.carved) {
+    carvings.push_back({piece.node, gpu, !shape.slice, job});
   }
-  node.carved = carved;
-  if (node.blocked == 0 && node.accepts) {
-    placement::Take(node.state, shape, piece.gpus);
+  node.carved = shape.slice ? node.carved | gpus : node.carved - gpus;
+  if (node.blocked.empty() && node.accepts) {
+    placement::Take(node.state, shape, piece.place);
     Show(piece.node);
   } else {
     Rebuild(piece.node);
@@ -70,7 +67,7 @@ void Cluster::State::DropPiece(JobId job, const Piece& piece) {
   Node& node = nodes[piece.node];
   const Shape& shape = ShapeOf(ask_of(running.at(job)), piece);
   const auto is_it = [&](const RunPiece& one) {
-    return one.job == job && one.gpus == piece.gpus && one.shape == shape;
+    return one.job == job && one.place == piece.place && one.shape == shape;
   };
   // Of equal ones (tasks without GPUs) those that were told to leave go first.
   auto at = std::find_if(node.pieces.begin(), node.pieces.end(),
@@ -80,8 +77,8 @@ void Cluster::State::DropPiece(JobId job, const Piece& piece) {
   const RunPiece gone = *at;
   node.pieces.erase(at);
   if (gone.end == kNever && (gone.predicted_end == kNever || !rules.uses_predictions)) room_epoch += 1;
-  if (node.blocked == 0 && node.accepts) {
-    placement::Release(node.state, gone.shape, gone.gpus);
+  if (node.blocked.empty() && node.accepts) {
+    placement::Release(node.state, gone.shape, gone.place);
     Show(piece.node);
   } else {
     Rebuild(piece.node);

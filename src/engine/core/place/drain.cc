@@ -24,7 +24,7 @@ struct Wait {
 struct Spot {
   Wait wait;
   NodeIndex node = 0;
-  GpuMask gpus = 0;
+  GpuPlace place;
   std::uint8_t alternative = 0;
 };
 
@@ -37,7 +37,7 @@ class Drain {
   /// The same with `pieces` taken as well.
   std::map<NodeIndex, NodeState> With(const std::vector<Piece>& pieces) {
     unpromised_ = before_;
-    for (const Piece& piece : pieces) placement::Take(Unpromised(piece.node), ShapeOf(ask_, piece), piece.gpus);
+    for (const Piece& piece : pieces) placement::Take(Unpromised(piece.node), ShapeOf(ask_, piece), piece.place);
     return std::move(unpromised_);
   }
 
@@ -64,8 +64,8 @@ class Drain {
     return std::all_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
       NodeState& unpromised = Unpromised(piece.node);
       const Shape& shape = ShapeOf(ask_, piece);
-      if (!state_.nodes[piece.node].accepts || !FitsOn(unpromised, shape, piece.gpus)) return false;
-      placement::Take(unpromised, shape, piece.gpus);
+      if (!state_.nodes[piece.node].accepts || !FitsOn(unpromised, shape, piece.place)) return false;
+      placement::Take(unpromised, shape, piece.place);
       return true;
     });
   }
@@ -83,9 +83,7 @@ class Drain {
     for (const Piece& piece : pieces) {
       const Node& node = state_.nodes[piece.node];
       const Shape& shape = ShapeOf(ask_, piece);
-      for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
-        if (((piece.gpus >> gpu) & 1) != 0 && IsBusy(piece.node, shape, gpu)) busy += 1;
-      }
+      for (const int gpu : piece.place.gpus) busy += IsBusy(piece.node, shape, gpu);
       if (IsHostBusy(node, shape)) busy += 1;
     }
     return busy;
@@ -95,7 +93,7 @@ class Drain {
   bool IsBusy(NodeIndex index, const Shape& shape, int gpu) {
     const Node& node = state_.nodes[index];
     NodeState left = node.state;
-    for (const Hold& hold : node.holds) Deduct(left, hold.shape, hold.gpus);
+    for (const Hold& hold : node.holds) Deduct(left, hold.shape, hold.place);
     return !placement::FitsGpu(left, gpu, shape);
   }
 
@@ -155,8 +153,8 @@ class Drain {
         }
         if (!best) return false;
         const Shape& shape = ask_.groups[group].alternatives[best->alternative];
-        placement::Take(Unpromised(best->node), shape, best->gpus);
-        pieces.push_back({best->node, best->gpus, static_cast<std::uint8_t>(group), best->alternative});
+        placement::Take(Unpromised(best->node), shape, best->place);
+        pieces.push_back({best->node, best->place, static_cast<std::uint8_t>(group), best->alternative});
         wait.busy += best->wait.busy;
         wait.youngest = std::max(wait.youngest, best->wait.youngest);
       }
@@ -175,7 +173,7 @@ class Drain {
     const Node& node = state_.nodes[index];
     at->second = IdleState(node);
     for (const Hold& hold : node.holds) {
-      Deduct(at->second, hold.shape, hold.gpus);
+      Deduct(at->second, hold.shape, hold.place);
       DeductHost(at->second, hold.shape);
     }
     return at->second;
@@ -195,7 +193,7 @@ class Drain {
       const bool is_busy = IsBusy(index, shape, gpu);
       Time owner = kNoTime;
       for (const RunPiece& piece : node.pieces) {
-        if (is_busy && ((piece.gpus >> gpu) & 1) != 0) owner = std::max(owner, piece.started);
+        if (is_busy && piece.place.gpus.Contains(gpu)) owner = std::max(owner, piece.started);
       }
       gpus.emplace_back(is_busy, owner, gpu);
     }
@@ -203,12 +201,12 @@ class Drain {
     Spot spot;
     spot.node = index;
     if (shape.gpus > 0) {
-      const std::optional<GpuMask> chosen = Choose(node, shape, unpromised, gpus);
+      const std::optional<GpuPlace> chosen = Choose(node, shape, unpromised, gpus);
       if (!chosen) return std::nullopt;
-      spot.gpus = *chosen;
+      spot.place = *chosen;
     }
     for (const auto& [is_busy, owner, gpu] : gpus) {
-      if (!is_busy || ((spot.gpus >> gpu) & 1) == 0) continue;
+      if (!is_busy || !spot.place.gpus.Contains(gpu)) continue;
       spot.wait.busy += 1;
       spot.wait.youngest = std::max(spot.wait.youngest, owner);
     }
@@ -218,11 +216,11 @@ class Drain {
 
   // Of the first few that will do, in that order; where they must be joined, of the joined sets the one that waits
   // least.
-  std::optional<GpuMask> Choose(const Node& node, const Shape& shape, const NodeState& unpromised,
-                                const std::vector<std::tuple<bool, Time, int>>& gpus) const {
+  std::optional<GpuPlace> Choose(const Node& node, const Shape& shape, const NodeState& unpromised,
+                                 const std::vector<std::tuple<bool, Time, int>>& gpus) const {
     if (ask_.requires_topology && node.facts.topology != nullptr) return Joined(node, shape, unpromised, gpus);
     NodeState few = unpromised;
-    placement::Block(few, static_cast<GpuMask>((1u << node.facts.gpus) - 1));
+    placement::Block(few, GpuSet::FirstN(node.facts.gpus));
     for (const auto& [is_busy, owner, gpu] : gpus) {
       placement::CopyGpu(few, unpromised, gpu);
       if (const auto chosen = ChooseGpus(state_, ask_, shape, node, few, 0)) return chosen;
@@ -230,8 +228,8 @@ class Drain {
     return std::nullopt;
   }
 
-  std::optional<GpuMask> Joined(const Node& node, const Shape& shape, const NodeState& unpromised,
-                                const std::vector<std::tuple<bool, Time, int>>& gpus) const {
+  std::optional<GpuPlace> Joined(const Node& node, const Shape& shape, const NodeState& unpromised,
+                                 const std::vector<std::tuple<bool, Time, int>>& gpus) const {
     const NodeState seen = SeenBy(node, unpromised, shape);
     std::vector<std::tuple<bool, Time, int>> suitable;
     std::vector<int> order;
@@ -242,22 +240,22 @@ class Drain {
     }
     const GpuChoice choice{ask_.placement, 0, ask_.topology, true, node.facts.topology.get()};
     std::optional<Wait> least;
-    GpuMask best = 0;
+    GpuSet best;
     for (const std::vector<std::size_t>& places : GrownSets(order, shape.gpus, choice)) {
       Wait wait;
-      GpuMask mask = 0;
+      GpuSet set;
       for (const std::size_t place : places) {
         const auto& [is_busy, owner, gpu] = suitable[place];
-        mask = static_cast<GpuMask>(mask | (1u << gpu));
+        set.Insert(gpu);
         if (!is_busy) continue;
         wait.busy += 1;
         wait.youngest = std::max(wait.youngest, owner);
       }
       if (least && !(wait < *least)) continue;
       least = wait;
-      best = mask;
+      best = set;
     }
-    return least ? std::optional(best) : std::nullopt;
+    return least ? std::optional(GpuPlace{best}) : std::nullopt;
   }
 
   const Cluster::State& state_;

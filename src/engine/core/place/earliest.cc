@@ -43,11 +43,11 @@ bool IsSure(const Cluster::State& state, const Ask& ask, const Promise& promise,
     // It waits for CPUs or memory, which anybody on the node may have.
     const bool lacks_host = shape.cpu_milli > left.cpu_free || shape.memory_mib > left.memory_free;
     for (const RunPiece& other : state.nodes[piece.node].pieces) {
-      const bool overlaps = placement::Overlap(other.gpus, piece.gpus) || piece.gpus == 0 || lacks_host;
+      const bool overlaps = placement::Overlap(other.place, piece.place) || piece.place.gpus.empty() || lacks_host;
       if (overlaps && other.end == kNever && EndOf(state.rules, other, now) <= promise.start) return false;
     }
     for (const Hold& hold : state.nodes[piece.node].holds) {
-      const bool overlaps = placement::Overlap(hold.gpus, piece.gpus) || piece.gpus == 0 || lacks_host;
+      const bool overlaps = placement::Overlap(hold.place, piece.place) || piece.place.gpus.empty() || lacks_host;
       if (overlaps && !hold.ends_surely && hold.booking == 0 && hold.until <= promise.start) return false;
     }
   }
@@ -286,7 +286,7 @@ bool CouldRun(const Cluster::State& state, const Ask& ask) {
       for (const Shape& shape : group.alternatives) {
         if (group.apart && left < before) break;
         while (left > 0) {
-          const std::optional<GpuMask> gpus = ChooseGpus(state, ask, shape, node, idle, 0);
+          const std::optional<GpuPlace> gpus = ChooseGpus(state, ask, shape, node, idle, 0);
           if (!gpus) break;
           placement::Take(idle, shape, *gpus);
           --left;

@@ -44,7 +44,7 @@ std::int64_t RoomOf(const NodeState& node, const Shape& shape) {
   if (is_plain && shape.parts == placement::kGpuParts) return std::min<std::int64_t>(room, node.whole / shape.gpus);
   if (is_plain && shape.gpus == 1) {
     std::int64_t shares = 0;
-    for (int gpu = 0; gpu < node.gpus; ++gpu) shares += node.free_parts[static_cast<std::size_t>(gpu)] / shape.parts;
+    for (const placement::GpuRoom& gpu : node.rooms()) shares += gpu.free_parts / shape.parts;
     return std::min(room, shares);
   }
   NodeState left = node;
@@ -75,13 +75,12 @@ bool NeedsTopology(const Ask& ask, const Shape& shape) {
   return ask.requires_topology && ask.topology != TopologyNeed::kAny && shape.gpus > 1 && shape.is_whole();
 }
 
-GpuMask WholeFreeOf(const NodeState& node) {
-  GpuMask mask = 0;
+GpuSet WholeFreeOf(const NodeState& node) {
+  GpuSet free;
   for (int gpu = 0; gpu < node.gpus; ++gpu) {
-    const bool is_free = node.free_parts[static_cast<std::size_t>(gpu)] == placement::kGpuParts;
-    mask = static_cast<GpuMask>(mask | (is_free ? 1u << gpu : 0u));
+    if (placement::RoomOfGpu(node, gpu).free_parts == placement::kGpuParts) free.Insert(gpu);
   }
-  return mask;
+  return free;
 }
 
 View::View(Cluster::State& state, Seeker seeker, Time now) : state_(state), seeker_(std::move(seeker)), now_(now) {
@@ -184,12 +183,12 @@ bool View::Binds(const Hold& hold) const {
 bool View::HasTopology(const Node& node, const Shape& shape) {
   const GpuTopology* topology = node.facts.topology.get();
   if (topology == nullptr || !NeedsTopology(seeker_.ask, shape)) return true;
-  const GpuMask idle = WholeFreeOf(node.state);
+  const GpuSet idle = WholeFreeOf(node.state);
   for (const Joined& one : joined_) {
     if (one.topology == topology && one.idle == idle && one.gpus == shape.gpus) return one.is_there;
   }
   static const SizeDemand kUsual = UsualSizeDemand();
-  const bool is_there = topology->Pick(GpuSet::FromBits(idle), shape.gpus, kUsual, seeker_.ask.topology).has_value();
+  const bool is_there = topology->Pick(idle, shape.gpus, kUsual, seeker_.ask.topology).has_value();
   joined_.push_back({topology, idle, shape.gpus, is_there});
   return is_there;
 }

@@ -42,7 +42,7 @@ inline int FreeGpus(const NodeState& node, const Shape& shape) {
 inline bool IsOfKind(const NodeFacts& facts, const Shape& shape) { return ((shape.models >> facts.kind) & 1) != 0; }
 inline bool IsSingle(const Ask& ask) { return ask.groups.size() == 1 && ask.groups.front().least == 1; }
 bool NeedsTopology(const Ask& ask, const Shape& shape);
-GpuMask WholeFreeOf(const NodeState& node);
+GpuSet WholeFreeOf(const NodeState& node);
 
 class View {
  public:
@@ -96,7 +96,7 @@ class View {
   std::vector<JobId> before_;  // Have a promise and stand before it.
   struct Joined {
     const GpuTopology* topology;
-    GpuMask idle;
+    GpuSet idle;
     int gpus;
     bool is_there;
   };

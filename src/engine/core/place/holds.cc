@@ -75,11 +75,11 @@ void MarkStale(Cluster::State& state, JobId entry) {
 }
 
 // To other GPUs of its node, and with it what it was made for.
-void MoveHold(Cluster::State& state, NodeIndex node, Hold& hold, GpuMask gpus) {
+void MoveHold(Cluster::State& state, NodeIndex node, Hold& hold, const GpuPlace& place) {
   const auto move = [&](std::vector<Piece>& pieces) {
     const auto at = std::find_if(pieces.begin(), pieces.end(),
-                                 [&](const Piece& piece) { return piece.node == node && piece.gpus == hold.gpus; });
-    if (at != pieces.end()) at->gpus = gpus;
+                                 [&](const Piece& piece) { return piece.node == node && piece.place == hold.place; });
+    if (at != pieces.end()) at->place = place;
   };
   for (PromiseSlot& slot : state.promises) {
     if (hold.booking == 0 && slot.promise.entry == hold.entry) move(slot.promise.pieces);
@@ -87,7 +87,7 @@ void MoveHold(Cluster::State& state, NodeIndex node, Hold& hold, GpuMask gpus) {
   for (Booking& booking : state.bookings) {
     if (hold.booking == booking.id) move(booking.pieces);
   }
-  hold.gpus = gpus;
+  hold.place = place;
   state.Grow(node);
 }
 
@@ -96,7 +96,7 @@ void MoveHold(Cluster::State& state, NodeIndex node, Hold& hold, GpuMask gpus) {
 void Apply(Cluster::State& state, const std::vector<Shift>& shifts) {
   for (const Shift& shift : shifts) {
     for (Hold& hold : state.nodes[shift.node].holds) {
-      if (hold.entry != shift.entry || hold.booking != shift.booking || hold.gpus != shift.from) continue;
+      if (hold.entry != shift.entry || hold.booking != shift.booking || hold.place != shift.from) continue;
       MoveHold(state, shift.node, hold, shift.to);
       break;
     }
@@ -119,17 +119,17 @@ void RefitHolds(Cluster::State& state, NodeIndex index, Time now) {
     NodeState then = StateAt(state, index, now, moment);
     for (const Hold& other : before) {
       if (other.until <= moment) continue;
-      if (FitsOn(then, other.shape, other.gpus)) placement::Take(then, other.shape, other.gpus);
-      if (other.closed != 0) placement::Block(then, other.closed);
+      if (FitsOn(then, other.shape, other.place)) placement::Take(then, other.shape, other.place);
+      if (!other.closed.empty()) placement::Block(then, other.closed);
     }
-    if (!FitsOn(then, rest.shape, rest.gpus) && rest.shape.gpus > 0 && hold->from > now) {
-      const std::optional<GpuMask> gpus = ServedOn(state, node, rest, Undrained(node, then));
-      if (!gpus) {
+    if (!FitsOn(then, rest.shape, rest.place) && rest.shape.gpus > 0 && hold->from > now) {
+      const std::optional<GpuPlace> place = ServedOn(state, node, rest, Undrained(node, then));
+      if (!place) {
         MarkStale(state, hold->entry);
         continue;
       }
-      MoveHold(state, index, *hold, *gpus);
-      rest.gpus = hold->gpus;
+      MoveHold(state, index, *hold, *place);
+      rest.place = hold->place;
     }
     before.push_back(std::move(rest));
   }
@@ -148,7 +148,7 @@ std::optional<Booking> Cluster::Book(Booking booking, Time now) {
     Hold hold;
     hold.booking = booking.id;
     hold.shape = ShapeOf(s.asks[booking.ask], piece);
-    hold.gpus = piece.gpus;
+    hold.place = piece.place;
     hold.from = booking.from;
     hold.until = booking.until;
     s.AddHold(piece.node, hold);

@@ -1,7 +1,6 @@
 #include "engine/core/place/placing.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 #include <utility>
 
@@ -15,14 +14,12 @@ namespace {
 using placement::Fits;
 using placement::kNoRoom;
 
-GpuMask WholeFree(const NodeState& state) {
-  GpuMask mask = 0;
+GpuSet WholeFree(const NodeState& state) {
+  GpuSet free;
   for (int gpu = 0; gpu < state.gpus; ++gpu) {
-    if (state.free_parts[static_cast<std::size_t>(gpu)] == placement::kGpuParts) {
-      mask = static_cast<GpuMask>(mask | (1u << gpu));
-    }
+    if (placement::RoomOfGpu(state, gpu).free_parts == placement::kGpuParts) free.Insert(gpu);
   }
-  return mask;
+  return free;
 }
 
 }  // namespace
@@ -71,9 +68,9 @@ const Ask* AskOf(const Cluster::State& cluster, const Hold& hold) {
 
 }  // namespace
 
-std::optional<GpuMask> ChooseGpus(const Cluster::State& cluster, const Ask& ask, const Shape& shape, const Node& node,
-                                  const NodeState& state, std::uint64_t draw) {
-  if (shape.gpus == 0) return Fits(state, shape) ? std::optional(GpuMask{0}) : std::nullopt;
+std::optional<GpuPlace> ChooseGpus(const Cluster::State& cluster, const Ask& ask, const Shape& shape, const Node& node,
+                                   const NodeState& state, std::uint64_t draw) {
+  if (shape.gpus == 0) return Fits(state, shape) ? std::optional(GpuPlace()) : std::nullopt;
   const NodeState seen = SeenBy(node, state, shape);
   if (!Fits(seen, shape)) return std::nullopt;
   const GpuTopology* topology = node.facts.topology.get();
@@ -81,27 +78,27 @@ std::optional<GpuMask> ChooseGpus(const Cluster::State& cluster, const Ask& ask,
   if (shape.is_whole() && (topology != nullptr || ask.placement == PlacementStrategy::kRandom)) {
     GpuChoice choice{ask.placement, draw, ask.topology, ask.requires_topology, topology};
     if (topology == nullptr) choice.topology = TopologyNeed::kAny;
-    const std::optional<GpuSet> set = PickGpus(GpuSet::FromBits(WholeFree(seen)), shape.gpus, choice);
+    const std::optional<GpuSet> set = PickGpus(WholeFree(seen), shape.gpus, choice);
     if (!set) return std::nullopt;
-    return static_cast<GpuMask>(set->bits());
+    return GpuPlace{*set};
   }
   const placement::Scorer& scorer = ScorerOf(cluster, ask);
   return placement::ChooseOn(scorer, seen, scorer.Worth(seen), shape);
 }
 
-std::optional<GpuMask> ServedOn(const Cluster::State& cluster, const Node& node, const Hold& hold,
-                                const NodeState& state) {
-  if (FitsOn(state, hold.shape, hold.gpus)) return hold.gpus;
+std::optional<GpuPlace> ServedOn(const Cluster::State& cluster, const Node& node, const Hold& hold,
+                                 const NodeState& state) {
+  if (FitsOn(state, hold.shape, hold.place)) return hold.place;
   const Ask* ask = AskOf(cluster, hold);
   NodeState seen = SeenBy(node, state, hold.shape);
   // Its other tasks lie on this model.
-  if (!node.facts.gpu_models.empty() && ask != nullptr && RunsOnOneModel(*ask) && placement::GpusOf(hold.gpus) != 0) {
-    const int model = ModelOf(node.facts, std::countr_zero(placement::GpusOf(hold.gpus)));
+  if (!node.facts.gpu_models.empty() && ask != nullptr && RunsOnOneModel(*ask) && !hold.place.gpus.empty()) {
+    const int model = ModelOf(node.facts, hold.place.gpus.First());
     seen = SeenBy(node.facts, state, hold.shape, model);
   }
   if (!Fits(seen, hold.shape)) return std::nullopt;
   if (ask != nullptr && ask->requires_topology) return ChooseGpus(cluster, *ask, hold.shape, node, seen, 0);
-  return hold.shape.gpus == 0 ? GpuMask{0} : placement::TightestGpus(seen, hold.shape);
+  return hold.shape.gpus == 0 ? GpuPlace() : placement::TightestGpus(seen, hold.shape);
 }
 
 std::uint64_t DomainOf(const NodeFacts& facts, NodeIndex node, Together level) {
@@ -120,23 +117,23 @@ std::uint64_t DomainOf(const NodeFacts& facts, NodeIndex node, Together level) {
 
 NodeState IdleState(const Node& node) {
   NodeState idle = Cluster::State::EmptyState(node.facts);
-  idle.carved = static_cast<std::uint16_t>(node.carved);
+  idle.carved = node.carved;
   placement::Block(idle, node.blocked);
   return idle;
 }
 
 void ReleasePiece(const Node& node, const RunPiece& piece, NodeState& after) {
-  const auto gpus = static_cast<GpuMask>(piece.gpus & ~node.blocked);
-  if (gpus == piece.gpus) {
-    placement::Release(after, piece.shape, gpus);
+  const GpuSet gpus = piece.place.gpus - node.blocked;
+  if (gpus == piece.place.gpus) {
+    placement::Release(after, piece.shape, piece.place);
     return;
   }
   after.cpu_free += piece.shape.cpu_milli;
   after.memory_free += piece.shape.memory_mib;
   Shape rest = piece.shape;
-  rest.gpus = static_cast<std::int16_t>(std::popcount(placement::GpusOf(gpus)));
+  rest.gpus = static_cast<std::int16_t>(gpus.size());
   rest.cpu_milli = rest.memory_mib = 0;
-  if (rest.gpus > 0) placement::Release(after, rest, gpus);
+  if (rest.gpus > 0) placement::Release(after, rest, {gpus});
 }
 
 NodeState StateAt(const Cluster::State& state, NodeIndex index, Time now, Time at) {
@@ -174,18 +171,18 @@ Hold Unserved(const Cluster::State& state, const Node& node, const Hold& hold, T
   if (hold.booking == 0 || hold.from > now) return rest;
   const Booking* booking = BookingOf(state, hold.booking);
   if (booking == nullptr) return rest;
-  rest.closed = hold.gpus;
+  rest.closed = hold.place.gpus;
   for (const RunPiece& piece : node.pieces) {
-    if ((piece.gpus & hold.gpus) == 0) continue;
+    if ((piece.place.gpus & hold.place.gpus).empty()) continue;
     const auto owner = state.running.find(piece.job);
     if (owner == state.running.end()) continue;  // A stand-in.
     const ClassKey& key = state.classes[owner->second.job_class].key;
     if (!IsTheirs(*booking, key.team, key.user) || EndOf(state.rules, piece, now) <= moment) continue;
-    rest.gpus = static_cast<GpuMask>(rest.gpus & ~piece.gpus);
+    rest.place.gpus -= piece.place.gpus;
     rest.shape.cpu_milli = std::max(0, rest.shape.cpu_milli - piece.shape.cpu_milli);
     rest.shape.memory_mib = std::max(0, rest.shape.memory_mib - piece.shape.memory_mib);
   }
-  rest.shape.gpus = static_cast<std::int16_t>(std::popcount(placement::GpusOf(rest.gpus)));
+  rest.shape.gpus = static_cast<std::int16_t>(rest.place.gpus.size());
   return rest;
 }
 
@@ -209,7 +206,7 @@ NodeState Placing::StateOf(NodeIndex node) const {
   NodeState state = StateAt(state_, node, now_, at_);
   const auto extra = extras_.find(node);
   if (extra == extras_.end()) return state;
-  for (const Extra& one : extra->second) placement::Take(state, one.shape, one.gpus);
+  for (const Extra& one : extra->second) placement::Take(state, one.shape, one.place);
   return state;
 }
 
@@ -241,51 +238,51 @@ bool Placing::IsOpen(const Hold& hold) const {
   return booking != nullptr && IsTheirs(*booking, team_, user_) && at_ >= booking->from && until_ <= booking->until;
 }
 
-std::optional<GpuMask> Placing::Choose(const Ask& ask, const Shape& shape, NodeIndex node,
-                                       const NodeState& state) const {
+std::optional<GpuPlace> Placing::Choose(const Ask& ask, const Shape& shape, NodeIndex node,
+                                        const NodeState& state) const {
   return ChooseGpus(state_, ask, shape, state_.nodes[node], state, draw_);
 }
 
 NodeState Undrained(const Node& node, const NodeState& state) {
   NodeState rest = state;
   for (const Hold& hold : node.holds) {
-    if (hold.drains) Deduct(rest, hold.shape, hold.gpus);
+    if (hold.drains) Deduct(rest, hold.shape, hold.place);
   }
   return rest;
 }
 
-std::optional<GpuMask> Placing::On(const Ask& ask, const Shape& shape, NodeIndex index, const NodeState& state) {
+std::optional<GpuPlace> Placing::On(const Ask& ask, const Shape& shape, NodeIndex index, const NodeState& state) {
   const Node& node = state_.nodes[index];
   if (!FitsNode(node, state, shape)) return std::nullopt;
   NodeState unpromised = state;
-  GpuMask booked = 0;
+  GpuSet booked;
   bool is_bound = false;
   for (const Hold& hold : node.holds) {
-    if (IsOpen(hold)) booked = static_cast<GpuMask>(booked | hold.gpus);
+    if (IsOpen(hold)) booked |= hold.place.gpus;
     if (!Binds(hold)) continue;
     is_bound = true;
-    Deduct(unpromised, hold.shape, hold.gpus);
+    Deduct(unpromised, hold.shape, hold.place);
   }
-  if (!is_bound && booked == 0) return Choose(ask, shape, index, state);
-  if (booked != 0) {
+  if (!is_bound && booked.empty()) return Choose(ask, shape, index, state);
+  if (!booked.empty()) {
     // What is kept for them first: nobody else can use it.
     NodeState own = state;
-    placement::Block(own, static_cast<GpuMask>(~booked & ((1u << node.facts.gpus) - 1)));
+    placement::Block(own, GpuSet::FirstN(node.facts.gpus) - booked);
     if (FitsNode(node, own, shape)) {
-      const std::optional<GpuMask> gpus = Choose(ask, shape, index, own);
+      const std::optional<GpuPlace> gpus = Choose(ask, shape, index, own);
       if (gpus && HoldsStand(index, shape, *gpus)) return gpus;
     }
   }
   // Which GPUs of a node is all that a strategy other than kBest says: who starts now has its way, what is held moves.
   if (ask.placement != PlacementStrategy::kBest && at_ <= now_) {
-    const std::optional<GpuMask> gpus = Choose(ask, shape, index, state);
+    const std::optional<GpuPlace> gpus = Choose(ask, shape, index, state);
     if (gpus && HoldsStand(index, shape, *gpus)) return gpus;
   }
   if (FitsNode(node, unpromised, shape)) {
-    const std::optional<GpuMask> gpus = Choose(ask, shape, index, unpromised);
+    const std::optional<GpuPlace> gpus = Choose(ask, shape, index, unpromised);
     if (gpus && HoldsStand(index, shape, *gpus)) return gpus;
   }
-  const std::optional<GpuMask> gpus = Choose(ask, shape, index, state);
+  const std::optional<GpuPlace> gpus = Choose(ask, shape, index, state);
   if (gpus && HoldsStand(index, shape, *gpus)) return gpus;
   return std::nullopt;
 }
@@ -301,7 +298,7 @@ void Placing::Offer(const Ask& ask, const Shape& shape, NodeIndex node, std::opt
   const placement::Scorer& scorer = ScorerOf(state_, ask);
   const placement::Score score = placement::RateNode(scorer, seen, scorer.Worth(seen), shape);
   if (score == kNoRoom || (best && (best->score > score || (best->score == score && best->piece.node < node)))) return;
-  const std::optional<GpuMask> gpus = On(ask, shape, node, state);
+  const std::optional<GpuPlace> gpus = On(ask, shape, node, state);
   if (gpus) best = Spot{{node, *gpus, 0, 0}, score};
 }
 
@@ -321,8 +318,8 @@ std::optional<Placing::Spot> Placing::Best(const Ask& ask, std::size_t group, co
       if (const auto found = state_.fleet->Find(known)) {
         const NodeState& state = state_.fleet->nodes()[found->node];
         const placement::Scorer& scorer = ScorerOf(state_, ask);
-        const std::optional<GpuMask> gpus = Choose(ask, shape, found->node, state);
-        best = Spot{{found->node, gpus.value_or(found->gpus), 0, 0},
+        const std::optional<GpuPlace> gpus = Choose(ask, shape, found->node, state);
+        best = Spot{{found->node, gpus.value_or(found->place), 0, 0},
                     placement::RateNode(scorer, state, scorer.Worth(state), shape)};
       }
       for (const NodeIndex node : state_.held) Offer(ask, shape, node, {}, best);
@@ -343,14 +340,14 @@ std::optional<Placing::Spot> Placing::Best(const Ask& ask, std::size_t group, co
 }
 
 void Placing::Put(const Ask& ask, const Piece& piece) {
-  extras_[piece.node].push_back({ShapeOf(ask, piece), piece.gpus, ask.groups[piece.group].component});
+  extras_[piece.node].push_back({ShapeOf(ask, piece), piece.place, ask.groups[piece.group].component});
   // Its nodes are looked at one by one: placing_components.cc.
   if (IsHeterogeneous(ask)) return;
   if (at_ > now_ || !state_.nodes[piece.node].holds.empty() || state_.nodes[piece.node].is_mixed()) return;
   NodeState left = StateOf(piece.node);
   if (ask.groups[piece.group].apart) {
     // Nobody finds it there until Undo shows it again.
-    placement::Block(left, static_cast<GpuMask>((1u << state_.nodes[piece.node].facts.gpus) - 1));
+    placement::Block(left, GpuSet::FirstN(state_.nodes[piece.node].facts.gpus));
     left.cpu_free = left.memory_free = -1;
   }
   state_.fleet->Set(piece.node, left);
@@ -363,7 +360,7 @@ int Placing::Room(NodeIndex node, const Shape& shape, int most, std::optional<in
   NodeState state = SeenBy(facts, StateOf(node), shape, gpu_model);
   int count = 0;
   while (count < most && Fits(state, shape)) {
-    placement::Take(state, shape, shape.gpus == 0 ? GpuMask{0} : placement::TightestGpus(state, shape));
+    placement::Take(state, shape, shape.gpus == 0 ? GpuPlace() : placement::TightestGpus(state, shape));
     ++count;
   }
   return count;
@@ -529,7 +526,7 @@ bool Placing::Keeps(const Ask& ask, const std::vector<Piece>& pieces, Length len
   passes_gpu_holds_ = state_.rules.cpu_jobs_pass && !WantsGpu(ask);
   for (const Piece& piece : pieces) {
     const Shape& shape = ShapeOf(ask, piece);
-    if (!FitsOn(StateOf(piece.node), shape, piece.gpus) || !HoldsStand(piece.node, shape, piece.gpus)) return false;
+    if (!FitsOn(StateOf(piece.node), shape, piece.place) || !HoldsStand(piece.node, shape, piece.place)) return false;
     Put(ask, piece);
   }
   return true;
@@ -546,9 +543,9 @@ std::optional<std::vector<Shift>> Placing::Shifts(const Ask& ask, const std::vec
     const bool is_last = std::none_of(pieces.begin() + static_cast<std::ptrdiff_t>(i) + 1, pieces.end(),
                                       [&](const Piece& other) { return other.node == piece.node; });
     if (is_last && !state_.nodes[piece.node].holds.empty()) {
-      if (!HoldsStand(piece.node, ShapeOf(ask, piece), piece.gpus, &shifts)) return std::nullopt;
+      if (!HoldsStand(piece.node, ShapeOf(ask, piece), piece.place, &shifts)) return std::nullopt;
     }
-    extras_[piece.node].push_back({ShapeOf(ask, piece), piece.gpus, 0});
+    extras_[piece.node].push_back({ShapeOf(ask, piece), piece.place, 0});
   }
   extras_.clear();
   return shifts;

@@ -19,8 +19,8 @@ struct Shift {
   NodeIndex node = 0;
   JobId entry;
   std::uint64_t booking = 0;
-  GpuMask from = 0;
-  GpuMask to = 0;
+  GpuPlace from;
+  GpuPlace to;
 };
 
 /// How long a job holds what it gets. 0: nobody knows.
@@ -71,7 +71,7 @@ class Placing {
   /// What a node has left at some moment.
   struct Left {
     NodeState left;
-    bool Add(const Placing& placing, NodeIndex index, const Shape& shape, GpuMask gpus, Time moment);
+    bool Add(const Placing& placing, NodeIndex index, const Shape& shape, const GpuPlace& place, Time moment);
     void Meet(const Left& other);
   };
   struct Domain {
@@ -104,15 +104,16 @@ class Placing {
   std::optional<Spot> Best(const Ask& ask, std::size_t group, const Domain& domain);
   void Offer(const Ask& ask, const Shape& shape, NodeIndex node, std::optional<int> gpu_model,
              std::optional<Spot>& best);
-  std::optional<GpuMask> On(const Ask& ask, const Shape& shape, NodeIndex node, const NodeState& state);
-  bool HoldsStand(NodeIndex node, const Shape& shape, GpuMask gpus, std::vector<Shift>* shifts = nullptr) const;
+  std::optional<GpuPlace> On(const Ask& ask, const Shape& shape, NodeIndex node, const NodeState& state);
+  bool HoldsStand(NodeIndex node, const Shape& shape, const GpuPlace& place,
+                  std::vector<Shift>* shifts = nullptr) const;
   Left LeftAt(NodeIndex node, Time moment, const std::vector<Hold>& placed) const;
-  bool ClaimsStand(NodeIndex node, const Shape& shape, GpuMask gpus) const;
+  bool ClaimsStand(NodeIndex node, const Shape& shape, const GpuPlace& place) const;
   bool Binds(const Hold& hold) const;
   void SetLength(Length length);
   Time UntilFor(const Hold& hold) const;
   bool IsOpen(const Hold& hold) const;
-  std::optional<GpuMask> Choose(const Ask& ask, const Shape& shape, NodeIndex node, const NodeState& state) const;
+  std::optional<GpuPlace> Choose(const Ask& ask, const Shape& shape, NodeIndex node, const NodeState& state) const;
   bool IsPassed(const Hold& hold) const;
   void Put(const Ask& ask, const Piece& piece);
   void Undo();
@@ -135,7 +136,7 @@ class Placing {
   bool passes_gpu_holds_ = false;  // A job without GPUs, where those wait for no GPU job.
   struct Extra {
     Shape shape;
-    GpuMask gpus;
+    GpuPlace place;
     std::uint8_t component = 0;
   };
   std::map<NodeIndex, std::vector<Extra>> extras_;  // Tasks placed already.
@@ -162,11 +163,11 @@ NodeState SeenBy(const Node& node, const NodeState& state, const Shape& shape);
 /// Fits, of the GPUs that it accepts.
 bool FitsNode(const Node& node, const NodeState& state, const Shape& shape);
 /// GPUs for one task of `ask` on `node` as it is in `state`; nothing where it does not fit, or not as `ask` requires.
-std::optional<GpuMask> ChooseGpus(const Cluster::State& cluster, const Ask& ask, const Shape& shape, const Node& node,
-                                  const NodeState& state, std::uint64_t draw);
+std::optional<GpuPlace> ChooseGpus(const Cluster::State& cluster, const Ask& ask, const Shape& shape, const Node& node,
+                                   const NodeState& state, std::uint64_t draw);
 /// Where a hold can be served: on the GPUs that it names, else on others of the node; nothing: not at all.
-std::optional<GpuMask> ServedOn(const Cluster::State& cluster, const Node& node, const Hold& hold,
-                                const NodeState& state);
+std::optional<GpuPlace> ServedOn(const Cluster::State& cluster, const Node& node, const Hold& hold,
+                                 const NodeState& state);
 
 /// A hold is deducted (never below nothing) because it may get what it keeps from jobs that end.
 using placement::Deduct;

@@ -1,6 +1,5 @@
 // Whether what is held on a node can still be served once a task lies there: at its own time, if need be on other GPUs.
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "engine/core/place/placing.h"
@@ -8,43 +7,43 @@
 namespace divvy::core {
 
 // What was taken for others can still go to them, at once when those have left who leave.
-bool Placing::ClaimsStand(NodeIndex index, const Shape& shape, GpuMask gpus) const {
+bool Placing::ClaimsStand(NodeIndex index, const Shape& shape, const GpuPlace& place) const {
   const Node& node = state_.nodes[index];
   if (std::none_of(node.holds.begin(), node.holds.end(), [](const Hold& hold) { return hold.is_claim; })) return true;
   NodeState state = StateWithoutLeaving(state_, index);
-  const auto take = [&](const Shape& one, GpuMask mask) {
-    if (!FitsOn(state, one, mask)) return false;
-    placement::Take(state, one, mask);
+  const auto take = [&](const Shape& one, const GpuPlace& at) {
+    if (!FitsOn(state, one, at)) return false;
+    placement::Take(state, one, at);
     return true;
   };
   if (const auto extra = extras_.find(index); extra != extras_.end()) {
     for (const Extra& one : extra->second) {
-      if (!take(one.shape, one.gpus)) return false;
+      if (!take(one.shape, one.place)) return false;
     }
   }
-  if (!take(shape, gpus)) return false;
+  if (!take(shape, place)) return false;
   return std::all_of(node.holds.begin(), node.holds.end(),
-                     [&](const Hold& hold) { return !hold.is_claim || take(hold.shape, hold.gpus); });
+                     [&](const Hold& hold) { return !hold.is_claim || take(hold.shape, hold.place); });
 }
 
 // What drains has no time: what is free is kept for it up to what it needs. Every other hold of the node can still be
-// served from its own time on, with `shape` on `gpus` from at_ to until_, if need be on other GPUs.
-bool Placing::HoldsStand(NodeIndex index, const Shape& shape, GpuMask gpus, std::vector<Shift>* shifts) const {
+// served from its own time on, with `shape` at `place` from at_ to until_, if need be on other GPUs.
+bool Placing::HoldsStand(NodeIndex index, const Shape& shape, const GpuPlace& place, std::vector<Shift>* shifts) const {
   const Node& node = state_.nodes[index];
-  if (!ClaimsStand(index, shape, gpus)) return false;
+  if (!ClaimsStand(index, shape, place)) return false;
   std::vector<const Hold*> holds;
   std::optional<NodeState> undrained;
   for (const Hold& hold : node.holds) {
     if (hold.is_claim || IsPassed(hold)) continue;
     if (hold.drains) {
       if (!undrained) undrained = StateOf(index);
-      Deduct(*undrained, hold.shape, hold.gpus);
+      Deduct(*undrained, hold.shape, hold.place);
       DeductHost(*undrained, hold.shape);
     } else if (hold.until > now_) {
       holds.push_back(&hold);
     }
   }
-  if (undrained && !FitsOn(*undrained, shape, gpus)) return false;
+  if (undrained && !FitsOn(*undrained, shape, place)) return false;
   std::stable_sort(holds.begin(), holds.end(), [](const Hold* a, const Hold* b) {
     return std::pair(a->from, a->entry) < std::pair(b->from, b->entry);
   });
@@ -58,39 +57,39 @@ bool Placing::HoldsStand(NodeIndex index, const Shape& shape, GpuMask gpus, std:
     const Time from = std::max(hold->from, now_);
     Hold rest = Unserved(state_, node, *hold, now_, overlaps ? std::max(from, at_) : from);
     const bool is_open = IsOpen(*hold);
-    if (is_open) rest.closed = 0;
-    if (overlaps && (gpus & rest.closed) != 0) return false;
+    if (is_open) rest.closed = {};
+    if (overlaps && !(place.gpus & rest.closed).empty()) return false;
     if (hold->booking != 0 && rest.shape.gpus == 0 && hold->shape.gpus > 0) {
       before.push_back(rest);
       placed.push_back(std::move(rest));
       continue;
     }
     if (is_open) {
-      rest.gpus = static_cast<GpuMask>(rest.gpus & ~gpus);
-      rest.shape.gpus = static_cast<std::int16_t>(std::popcount(placement::GpusOf(rest.gpus)));
+      rest.place.gpus -= place.gpus;
+      rest.shape.gpus = static_cast<std::int16_t>(rest.place.gpus.size());
     } else if (overlaps || has_moved) {
       // At its own time, and once the new task has come to it.
       Left room = LeftAt(index, from, placed);
-      if (overlaps && !room.Add(*this, index, shape, gpus, from)) return false;
+      if (overlaps && !room.Add(*this, index, shape, place, from)) return false;
       if (overlaps && at_ > from) {
         Left then = LeftAt(index, at_, placed);
-        if (!then.Add(*this, index, shape, gpus, at_)) return false;
+        if (!then.Add(*this, index, shape, place, at_)) return false;
         room.Meet(then);
       }
-      const std::optional<GpuMask> served = FitsOn(room.left, rest.shape, rest.gpus)
-                                                ? rest.gpus
-                                                : ServedOn(state_, node, rest, Undrained(node, room.left));
+      const std::optional<GpuPlace> served = FitsOn(room.left, rest.shape, rest.place)
+                                                 ? rest.place
+                                                 : ServedOn(state_, node, rest, Undrained(node, room.left));
       if (!served) {
         // It cannot be served whoever starts: an owner stays longer than was known, or the node has lost GPUs.
         const bool is_lost = !ServedOn(state_, node, rest, LeftAt(index, from, before).left);
-        if (!is_lost || (overlaps && placement::Overlap(gpus, rest.gpus))) return false;
+        if (!is_lost || (overlaps && placement::Overlap(place, rest.place))) return false;
         continue;
       }
       before.push_back(rest);
-      if (*served != rest.gpus) {
+      if (*served != rest.place) {
         if (hold->booking != 0 && hold->from <= now_) return false;  // Its owners count on these.
-        if (shifts != nullptr) shifts->push_back({index, hold->entry, hold->booking, hold->gpus, *served});
-        rest.gpus = *served;
+        if (shifts != nullptr) shifts->push_back({index, hold->entry, hold->booking, hold->place, *served});
+        rest.place = *served;
         has_moved = true;
       }
     }
@@ -105,26 +104,27 @@ Placing::Left Placing::LeftAt(NodeIndex index, Time moment, const std::vector<Ho
   room.left = StateAt(state_, index, now_, moment);
   for (const Hold& hold : placed) {
     if (hold.from > moment || hold.until <= moment) continue;
-    if (FitsOn(room.left, hold.shape, hold.gpus)) placement::Take(room.left, hold.shape, hold.gpus);
-    if (hold.closed != 0) placement::Block(room.left, hold.closed);
+    if (FitsOn(room.left, hold.shape, hold.place)) placement::Take(room.left, hold.shape, hold.place);
+    if (!hold.closed.empty()) placement::Block(room.left, hold.closed);
   }
   return room;
 }
 
 // The new task, and those placed before it, if they are there at `moment`.
-bool Placing::Left::Add(const Placing& placing, NodeIndex index, const Shape& shape, GpuMask gpus, Time moment) {
-  const auto take = [&](const Shape& one, GpuMask mask) {
-    if (!FitsOn(left, one, mask)) return false;
-    placement::Take(left, one, mask);
+bool Placing::Left::Add(const Placing& placing, NodeIndex index, const Shape& shape, const GpuPlace& place,
+                        Time moment) {
+  const auto take = [&](const Shape& one, const GpuPlace& at) {
+    if (!FitsOn(left, one, at)) return false;
+    placement::Take(left, one, at);
     return true;
   };
   if (moment < placing.at_ || moment >= placing.until_) return true;
   if (const auto extra = placing.extras_.find(index); extra != placing.extras_.end()) {
     for (const Extra& one : extra->second) {
-      if (!take(one.shape, one.gpus)) return false;
+      if (!take(one.shape, one.place)) return false;
     }
   }
-  return take(shape, gpus);
+  return take(shape, place);
 }
 
 void Placing::Left::Meet(const Left& other) { left = placement::Less(left, other.left); }

@@ -17,7 +17,7 @@
 
 namespace divvy::core {
 
-using placement::GpuMask;
+using placement::GpuPlace;
 using placement::NodeIndex;
 using placement::NodeState;
 using placement::Shape;
@@ -102,7 +102,7 @@ Ask Narrowed(const Ask& ask, std::size_t alternative);
 /// One task's place.
 struct Piece {
   NodeIndex node = 0;
-  GpuMask gpus = 0;
+  GpuPlace place;
   std::uint8_t group = 0;
   std::uint8_t alternative = 0;
   friend bool operator==(const Piece&, const Piece&) = default;

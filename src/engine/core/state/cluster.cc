@@ -6,12 +6,6 @@
 #include "base/result.h"
 
 namespace divvy::core {
-namespace {
-
-GpuMask AllGpus(int count) { return static_cast<GpuMask>((std::uint32_t{1} << count) - 1); }
-
-}  // namespace
-
 Cluster::Cluster(Rules rules, Duration usage_half_life) : state_(std::make_unique<State>(rules, usage_half_life)) {
   state_->pools.front() = rules;
 }
@@ -49,9 +43,9 @@ NodeIndex Cluster::AddNode(NodeFacts facts) {
   return index;
 }
 
-void Cluster::SetUsable(NodeIndex node, GpuMask usable, bool accepts) {
+void Cluster::SetUsable(NodeIndex node, GpuSet usable, bool accepts) {
   State& s = *state_;
-  s.nodes[node].blocked = static_cast<GpuMask>(AllGpus(s.nodes[node].facts.gpus) & ~usable);
+  s.nodes[node].blocked = GpuSet::FirstN(s.nodes[node].facts.gpus) - usable;
   s.nodes[node].accepts = accepts;
   s.take_epoch += 1;
   s.usable_epoch += 1;
@@ -106,7 +100,7 @@ void Cluster::State::MakeFleet() {
 NodeState Cluster::State::EmptyState(const NodeFacts& facts) {
   NodeState state = placement::MakeNode(facts.cpu_milli, facts.memory_mib, facts.gpus, facts.kind);
   for (std::size_t gpu = 0; gpu < facts.gpu_memory_mib.size(); ++gpu) {
-    state.gpu_memory_free[gpu] = facts.gpu_memory_mib[gpu];
+    state.rooms()[gpu].memory_free = facts.gpu_memory_mib[gpu];
   }
   placement::MakeSliceable(state, facts.sliceable, facts.only_sliced);
   return state;
@@ -116,9 +110,9 @@ NodeState Cluster::State::EmptyState(const NodeFacts& facts) {
 void Cluster::State::Rebuild(NodeIndex index) {
   Node& node = nodes[index];
   NodeState state = EmptyState(node.facts);
-  state.carved = static_cast<std::uint16_t>(node.carved);
-  for (const RunPiece& piece : node.pieces) placement::Take(state, piece.shape, piece.gpus);
-  placement::Block(state, node.accepts ? node.blocked : AllGpus(node.facts.gpus));
+  state.carved = node.carved;
+  for (const RunPiece& piece : node.pieces) placement::Take(state, piece.shape, piece.place);
+  placement::Block(state, node.accepts ? node.blocked : GpuSet::FirstN(node.facts.gpus));
   if (!node.accepts) state.cpu_free = state.memory_free = 0;
   node.state = state;
   Show(index);
@@ -132,7 +126,7 @@ void Cluster::State::Show(NodeIndex index) {
     return;
   }
   NodeState hidden = node.state;
-  placement::Block(hidden, AllGpus(node.facts.gpus));
+  placement::Block(hidden, GpuSet::FirstN(node.facts.gpus));
   hidden.cpu_free = hidden.memory_free = -1;
   fleet->Set(index, hidden);
 }

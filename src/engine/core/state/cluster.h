@@ -39,9 +39,9 @@ struct NodeFacts {
   /// Memory of each GPU, MiB. Empty: not counted.
   std::vector<std::int32_t> gpu_memory_mib;
   /// GPUs that can be cut into MIG instances while nothing else runs on them.
-  GpuMask sliceable = 0;
+  GpuSet sliceable;
   /// Those of them that take nothing else.
-  GpuMask only_sliced = 0;
+  GpuSet only_sliced;
   /// Of the GPU alone: tasks of one job run on one model.
   int gpu_model = 0;
   /// That of each GPU, on a node that has `gpu_kinds`. Empty: all are of `gpu_model`.
@@ -172,7 +172,7 @@ class Cluster {
   /// Nodes are added before the first decision or between two; the order is the order of equally good nodes.
   NodeIndex AddNode(NodeFacts facts);
   /// `usable`: GPUs that take new work; `accepts`: the node does at all. What runs there stays.
-  void SetUsable(NodeIndex node, GpuMask usable, bool accepts);
+  void SetUsable(NodeIndex node, GpuSet usable, bool accepts);
   /// How good nodes are for requests; "best", "pack" ... Made outside, because it depends on what is usually asked.
   void SetScorer(std::shared_ptr<const placement::Scorer> scorer);
   void SetRules(Rules rules);

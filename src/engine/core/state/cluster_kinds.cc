@@ -58,7 +58,7 @@ class Renumbering {
     for (const Piece& piece : run.pieces) {
       const Shape& was = ShapeOf(before->second, piece);
       for (RunPiece& one : state_.nodes[piece.node].pieces) {
-        const bool is_it = one.job == id && one.gpus == piece.gpus && one.shape == was;
+        const bool is_it = one.job == id && one.place == piece.place && one.shape == was;
         if (!is_it || std::find(done.begin(), done.end(), &one) != done.end()) continue;
         one.shape = ShapeOf(state_.asks[index], piece);
         done.push_back(&one);
@@ -128,7 +128,8 @@ void Cluster::SetKinds(const KindBook& book, const KindChange& change,
     if (s.nodes[index].is_mixed()) s.mixed.push_back(index);
   }
   for (const NodeIndex index : change.changed) {
-    SetUsable(index, static_cast<GpuMask>(~s.nodes[index].blocked), s.nodes[index].accepts);
+    const GpuSet usable = GpuSet::FirstN(s.nodes[index].facts.gpus) - s.nodes[index].blocked;
+    SetUsable(index, usable, s.nodes[index].accepts);
   }
 }
 

@@ -24,33 +24,33 @@ std::string Cluster::CheckInvariants() const {
         return OnNode(node, "holds a piece of job " + ToString(piece.job) + ", which does not run");
       cpu += piece.shape.cpu_milli;
       memory += piece.shape.memory_mib;
-      for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
-        if (((piece.gpus >> gpu) & 1) != 0) used[static_cast<std::size_t>(gpu)] += piece.shape.parts;
+      for (const int gpu : piece.place.gpus& GpuSet::FirstN(node.facts.gpus)) {
+        used[static_cast<std::size_t>(gpu)] += piece.shape.parts;
       }
     }
     // A machine that has gone has less than none.
     if (cpu > std::max(node.facts.cpu_milli, 0)) return OnNode(node, "more CPUs are given away than it has");
     if (memory > node.facts.memory_mib) return OnNode(node, "more memory is given away than it has");
     for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
-      const int free = node.state.free_parts[static_cast<std::size_t>(gpu)];
-      const bool is_blocked = !node.accepts || ((node.blocked >> gpu) & 1) != 0;
+      const placement::GpuRoom& room = placement::RoomOfGpu(node.state, gpu);
+      const bool is_blocked = !node.accepts || node.blocked.Contains(gpu);
       const int taken = used[static_cast<std::size_t>(gpu)];
       if (taken > placement::kGpuParts) return OnNode(node, "GPU " + std::to_string(gpu) + " has more than one owner");
-      const bool is_closed = is_blocked || ((node.facts.only_sliced >> gpu) & 1) != 0;
-      const bool is_cut = !is_blocked && node.state.cuts[static_cast<std::size_t>(gpu)] != placement::MigCut{};
-      if (free != (is_closed || is_cut ? 0 : placement::kGpuParts - taken)) {
+      const bool is_closed = is_blocked || node.facts.only_sliced.Contains(gpu);
+      const bool is_cut = !is_blocked && room.cut != placement::MigCut{};
+      if (room.free_parts != (is_closed || is_cut ? 0 : placement::kGpuParts - taken)) {
         return OnNode(node, "GPU " + std::to_string(gpu) + " shows other room than its pieces leave");
       }
     }
     NodeState from_nothing = Cluster::State::EmptyState(node.facts);
-    for (const RunPiece& piece : node.pieces) placement::Take(from_nothing, piece.shape, piece.gpus);
-    placement::Block(from_nothing, node.accepts ? node.blocked : placement::kGpuBits);
-    if (from_nothing.cuts != node.state.cuts || from_nothing.gpu_memory_free != node.state.gpu_memory_free) {
+    for (const RunPiece& piece : node.pieces) placement::Take(from_nothing, piece.shape, piece.place);
+    placement::Block(from_nothing, node.accepts ? node.blocked : GpuSet::FirstN(node.facts.gpus));
+    if (!std::ranges::equal(from_nothing.rooms(), node.state.rooms())) {
       return OnNode(node, "shows other slices or GPU memory than its pieces leave");
     }
     for (const RunPiece& piece : node.pieces) {
-      const GpuMask others = piece.shape.slice ? ~node.carved : node.carved;
-      if ((placement::GpusOf(piece.gpus) & others) != 0) {
+      const GpuSet carved = piece.place.gpus & node.carved;
+      if (carved != (piece.shape.slice ? piece.place.gpus : GpuSet())) {
         return OnNode(node, "a GPU is carved and has whole work, or has an instance and is not carved");
       }
     }

@@ -282,8 +282,8 @@ TEST(KindBook, AcceptsWhatAnOracleAccepts) {
 std::string TextOf(const std::vector<Piece>& pieces) {
   std::string text;
   for (const Piece& piece : pieces) {
-    text += " " + std::to_string(piece.node) + ":" + std::to_string(piece.gpus) + "/" + std::to_string(piece.group) +
-            "/" + std::to_string(piece.alternative);
+    text += " " + std::to_string(piece.node) + ":" + std::to_string(piece.place.gpus.bits()) + "/" +
+            std::to_string(piece.group) + "/" + std::to_string(piece.alternative);
   }
   return text;
 }

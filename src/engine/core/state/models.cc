@@ -10,28 +10,28 @@ bool HasModel(const NodeFacts& facts, int model) {
   return std::find(facts.gpu_models.begin(), facts.gpu_models.end(), model) != facts.gpu_models.end();
 }
 
-GpuMask NotOfKind(const NodeFacts& facts, const Shape& shape) {
-  GpuMask others = 0;
+GpuSet NotOfKind(const NodeFacts& facts, const Shape& shape) {
+  GpuSet others;
   for (std::size_t gpu = 0; gpu < facts.gpu_kinds.size(); ++gpu) {
-    if (((shape.models >> facts.gpu_kinds[gpu]) & 1) == 0) others = static_cast<GpuMask>(others | (1u << gpu));
+    if (((shape.models >> facts.gpu_kinds[gpu]) & 1) == 0) others.Insert(static_cast<int>(gpu));
   }
   return others;
 }
 
-GpuMask NotOfModel(const NodeFacts& facts, int model) {
-  GpuMask others = 0;
+GpuSet NotOfModel(const NodeFacts& facts, int model) {
+  GpuSet others;
   for (int gpu = 0; gpu < facts.gpus; ++gpu) {
-    if (ModelOf(facts, gpu) != model) others = static_cast<GpuMask>(others | (1u << gpu));
+    if (ModelOf(facts, gpu) != model) others.Insert(gpu);
   }
   return others;
 }
 
 NodeState SeenBy(const NodeFacts& facts, const NodeState& state, const Shape& shape, std::optional<int> model) {
   if (shape.gpus == 0) return state;
-  GpuMask others = NotOfKind(facts, shape);
-  if (model) others = static_cast<GpuMask>(others | NotOfModel(facts, *model));
+  GpuSet others = NotOfKind(facts, shape);
+  if (model) others |= NotOfModel(facts, *model);
   NodeState seen = state;
-  if (others != 0) placement::Block(seen, others);
+  if (!others.empty()) placement::Block(seen, others);
   return seen;
 }
 
@@ -45,9 +45,8 @@ std::vector<int> ModelsFor(const Cluster::State& state, const Ask& ask) {
           models.insert(node.facts.gpu_model);
           continue;
         }
-        const GpuMask others = NotOfKind(node.facts, shape);
-        for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
-          if (((others >> gpu) & 1) == 0) models.insert(ModelOf(node.facts, gpu));
+        for (const int gpu : GpuSet::FirstN(node.facts.gpus) - NotOfKind(node.facts, shape)) {
+          models.insert(ModelOf(node.facts, gpu));
         }
       }
     }
@@ -59,10 +58,7 @@ std::vector<int> ModelsOf(const Cluster::State& state, const std::vector<Piece>&
   std::set<int> models;
   for (const Piece& piece : pieces) {
     const NodeFacts& facts = state.nodes[piece.node].facts;
-    const GpuMask gpus = placement::GpusOf(piece.gpus);
-    for (int gpu = 0; gpu < facts.gpus; ++gpu) {
-      if (((gpus >> gpu) & 1) != 0) models.insert(ModelOf(facts, gpu));
-    }
+    for (const int gpu : piece.place.gpus& GpuSet::FirstN(facts.gpus)) models.insert(ModelOf(facts, gpu));
   }
   return {models.begin(), models.end()};
 }

@@ -19,9 +19,9 @@ inline int ModelOf(const NodeFacts& facts, int gpu) {
 bool HasModel(const NodeFacts& facts, int model);
 
 /// GPUs whose kind the shape does not accept; only a node that mixes kinds has such while it has others.
-GpuMask NotOfKind(const NodeFacts& facts, const Shape& shape);
+GpuSet NotOfKind(const NodeFacts& facts, const Shape& shape);
 /// GPUs of any other model.
-GpuMask NotOfModel(const NodeFacts& facts, int model);
+GpuSet NotOfModel(const NodeFacts& facts, int model);
 
 /// `state`, one of a node with these facts, with no GPUs but those that a task of `shape` accepts, of `model` if there
 /// is one. A task without GPUs sees all of it.

@@ -55,7 +55,8 @@ Ask DrawnAsk(Draws& draws, const Cluster& cluster) {
 std::string WrongPlace(const Cluster& cluster, const Ask& ask, const std::vector<Piece>& pieces) {
   for (const Piece& piece : pieces) {
     const NodeFacts& facts = cluster.node(piece.node);
-    if ((NotOfKind(facts, ShapeOf(ask, piece)) & piece.gpus) != 0) return "a GPU of a kind that it does not accept";
+    if (!(NotOfKind(facts, ShapeOf(ask, piece)) & piece.place.gpus).empty())
+      return "a GPU of a kind that it does not accept";
     const auto domain_of = [&](NodeIndex node) { return DomainOf(cluster.node(node), node, WidestOf(ask)); };
     if (pieces.size() > 1 && domain_of(piece.node) != domain_of(pieces.front().node)) return "too far apart";
   }
@@ -124,17 +125,17 @@ TEST(Models, ASingleTaskTakesAnyMixAndThenGrowsNoFurther) {
   facts.gpu_models = {0, 1, 1, 1, 1};
   cluster.AddNode(facts);
   // On GPUs 0 and 1, one of each.
-  cluster.SetUsable(0, 0b00011, true);
+  cluster.SetUsable(0, GpuSet::FromBits(0b00011), true);
   cluster.Put(MakeJob(cluster, 1, GpuAsk(2, 1, 2), At(0)), At(0));
   ASSERT_EQ(cluster.Decide(At(0)).starts.size(), 1U);
-  cluster.SetUsable(0, 0b11111, true);
+  cluster.SetUsable(0, GpuSet::FromBits(0b11111), true);
   EXPECT_TRUE(cluster.Decide(At(1)).growths.empty());
   // On one model it grows on that.
   cluster.Finish(JobId(1), At(2));
-  cluster.SetUsable(0, 0b00110, true);
+  cluster.SetUsable(0, GpuSet::FromBits(0b00110), true);
   cluster.Put(MakeJob(cluster, 2, GpuAsk(2, 1, 2), At(2)), At(2));
   ASSERT_EQ(cluster.Decide(At(2)).starts.size(), 1U);
-  cluster.SetUsable(0, 0b11111, true);
+  cluster.SetUsable(0, GpuSet::FromBits(0b11111), true);
   EXPECT_EQ(cluster.Decide(At(3)).growths.size(), 1U);
 }
 

@@ -70,7 +70,7 @@ struct Waiting {
 struct RunPiece {
   JobId job;
   Shape shape;
-  GpuMask gpus = 0;
+  GpuPlace place;
   Time started = kNoTime;
   Time end = kNever;  // By time limit.
   Time predicted_end = kNever;
@@ -82,21 +82,21 @@ struct Hold {
   JobId entry;  // For whom; not set: of a booking.
   std::uint64_t booking = 0;
   Shape shape;
-  GpuMask gpus = 0;
+  GpuPlace place;
   Time from = kNever;
   Time until = kNever;
   bool is_sure = false;      // `from` rests on time limits alone,
   bool ends_surely = false;  // and so does `until`.
-  GpuMask closed = 0;        // Of a booking that has begun: nobody else's, whatever of them its owners use.
-  bool drains = false;       // `gpus` as they become free, which nobody can date.
+  GpuSet closed;             // Of a booking that has begun: nobody else's, whatever of them its owners use.
+  bool drains = false;       // `place` as it becomes free, which nobody can date.
   bool is_claim = false;     // Of what was taken for `entry`: it binds everybody, whatever their place in the order.
 };
 
 struct Node {
   NodeFacts facts;
-  NodeState state;      // What is left: unusable GPUs count as taken.
-  GpuMask blocked = 0;  // Take no new work.
-  GpuMask carved = 0;   // Given over to MIG instances. `state` may say otherwise while something is only tried.
+  NodeState state;  // What is left: unusable GPUs count as taken.
+  GpuSet blocked;   // Take no new work.
+  GpuSet carved;    // Given over to MIG instances. `state` may say otherwise while something is only tried.
   bool accepts = true;
   bool has_grown = false;  // Since the last decision.
   std::vector<RunPiece> pieces;

@@ -7,8 +7,11 @@
 
 #include "engine/core/state/cluster.h"
 #include "engine/placement/policy.h"
+#include "engine/placement/test_random.h"
 
 namespace divvy::core {
+
+using placement::AtGpus;
 
 inline Time At(std::int64_t seconds) { return Time(std::chrono::seconds(1'000'000 + seconds)); }
 
