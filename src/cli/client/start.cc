@@ -4,14 +4,19 @@
 #include <grp.h>
 #include <poll.h>
 #include <pwd.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "cli/client/command.h"
 #include "cli/client/patience.h"
 #include "platform/os/launch_descriptor.h"
@@ -58,6 +63,81 @@ std::vector<char*> PointersTo(std::vector<std::string>& arguments) {
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   return argv;
+}
+
+bool HasTerminal() {
+  const Descriptor own(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
+  return own.is_open() || ::isatty(STDIN_FILENO) != 0 || ::isatty(STDOUT_FILENO) != 0 || ::isatty(STDERR_FILENO) != 0;
+}
+
+/// Shows whole lines of `text` as text, and keeps the rest; all of it once there is too much.
+void ShowLines(std::string& text, int to) {
+  constexpr std::size_t kLineMost = 4096;
+  for (std::size_t end = 0; !text.empty(); text.erase(0, end)) {
+    end = std::min(text.find('\n'), text.size() < kLineMost ? std::string::npos : kLineMost);
+    if (end == std::string::npos) return;
+    const std::string line = WithoutControls(std::string_view(text).substr(0, end)) + "\n";
+    static_cast<void>(!::write(to, line.data(), line.size()));
+    end += text[end] == '\n' ? 1 : 0;
+  }
+}
+
+/// Shows what comes from `said`, passes signals on to the process, and ends as that does.
+[[noreturn]] void StandInFor(pid_t process, Descriptor said) {
+  const int to = ::isatty(STDERR_FILENO) != 0 ? STDERR_FILENO : STDOUT_FILENO;
+  sigset_t passed;
+  ::sigemptyset(&passed);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaddset(&passed, signal);
+  ::sigprocmask(SIG_BLOCK, &passed, nullptr);
+  const Descriptor signals(::signalfd(-1, &passed, SFD_CLOEXEC));
+  const Descriptor end(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+  ::fcntl(said.get(), F_SETFL, O_NONBLOCK);
+  std::string text;
+  for (bool has_ended = false; !has_ended;) {
+    std::array<pollfd, 3> polled = {{{said.get(), POLLIN, 0}, {signals.get(), POLLIN, 0}, {end.get(), POLLIN, 0}}};
+    if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) break;
+    has_ended = polled[2].revents != 0;  // What it has said before its end is there.
+    char bytes[4096];
+    ssize_t got = 0;
+    while ((got = ::read(said.get(), bytes, sizeof bytes)) > 0) {
+      text.append(bytes, static_cast<std::size_t>(got));
+      ShowLines(text, to);
+    }
+    if (got == 0) said.Reset();
+    signalfd_siginfo signal = {};
+    if (polled[1].revents != 0 && ::read(signals.get(), &signal, sizeof signal) == sizeof signal)
+      ::kill(process, static_cast<int>(signal.ssi_signo));
+  }
+  if (!text.empty()) ShowLines(text += '\n', to);
+  int status = 0;
+  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  }
+  ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+/// From here on this is a process without root's terminal: who took it over could type into the shell there. The one
+/// that root has started stands in for it.
+Status LeaveTerminal() {
+  if (!HasTerminal()) return {};
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return Internal("cannot make a pipe: " + std::string(std::strerror(errno)));
+  Descriptor said(ends[0]), says(ends[1]);
+  const pid_t process = ::fork();
+  if (process < 0) return Internal("cannot start a process: " + std::string(std::strerror(errno)));
+  if (process > 0) {
+    says.Reset();
+    StandInFor(process, std::move(said));
+  }
+  ::setsid();
+  const Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (::isatty(STDIN_FILENO) != 0) ::dup2(nothing.get(), STDIN_FILENO);
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    if (::isatty(fd) != 0) ::dup2(says.get(), fd);
+  }
+  for (int fd = STDERR_FILENO + 1; fd < 256; ++fd) {
+    if (::isatty(fd) != 0) ::close(fd);
+  }
+  return {};
 }
 
 }  // namespace
@@ -113,6 +193,7 @@ Status LeaveRootToLauncher(const std::string& what, const LauncherWishes& wishes
                             (is_agent ? "n" : "") + " " + what + " of your own set DIVVY_HOME to an empty folder");
   }
   DIVVY_CHECK(StartLauncher(wishes));
+  DIVVY_CHECK(LeaveTerminal());
   // The daemon speaks with strangers, so of the environment of root's shell it gets these variables alone.
   std::vector<std::string> kept;
   for (char** entry = environ; *entry != nullptr; ++entry) {

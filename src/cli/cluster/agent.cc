@@ -177,9 +177,9 @@ int StopAgent(bool is_quiet) {
 }
 
 /// The agent's own state file (daemon/agent/agent_state.h); empty: there is none that can be believed.
-std::string KeptState(const Places& places) {
+std::string KeptState(const Places& places, RootTakes root_takes = RootTakes::kAll) {
   // Root reads it in a folder of another user's, so nothing but a small plain file will do.
-  return ReadSecret(places.state + "/agent/agent.state", kMostState).value_or("");
+  return ReadSecret(places.state + "/agent/agent.state", kMostState, Readers::kNobody, root_takes).value_or("");
 }
 
 /// What its line `key` says; empty: it has no such line.
@@ -195,9 +195,10 @@ Status LeaveRoot(const Places& places, const AgentFlags& flags, const std::optio
   const std::string kept = KeptState(places);
   LauncherWishes wishes;
   wishes.emulate = flags.emulate;
-  // The agent's state file is believed about stand-in GPUs only where there are none yet: then an earlier release's
-  // agent, which was root, has written it.
-  if (flags.emulate.empty() && ::access(places.emulation.c_str(), F_OK) != 0) wishes.emulate = ValueIn(kept, "emulate");
+  // The agent's state file is believed about stand-in GPUs only while it is root's: an earlier release's agent, which
+  // was root, has written it then.
+  if (flags.emulate.empty() && ::access(places.emulation.c_str(), F_OK) != 0)
+    wishes.emulate = ValueIn(KeptState(places, RootTakes::kOwn), "emulate");
   const std::string kept_name = ValueIn(kept, "name");
   wishes.emulate_as = !flags.name.empty() ? flags.name : !kept_name.empty() ? kept_name : HostName();
   const std::string node_of = ValueIn(kept, "fingerprint");

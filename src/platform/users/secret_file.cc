@@ -11,7 +11,7 @@
 
 namespace divvy {
 
-Result<std::string> ReadSecret(const std::string& path, std::size_t most, Readers readers) {
+Result<std::string> ReadSecret(const std::string& path, std::size_t most, Readers readers, RootTakes root_takes) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   if (!file.is_open()) {
     if (errno == ENOENT) return NotFound("there is no " + path);
@@ -20,7 +20,8 @@ Result<std::string> ReadSecret(const std::string& path, std::size_t most, Reader
   struct stat about {};
   if (::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) return CorruptData(path + " is no plain file");
   const bool is_roots = readers == Readers::kAll && about.st_uid == 0;
-  if (about.st_uid != ::geteuid() && ::geteuid() != 0 && !is_roots)
+  const bool is_taken_by_root = ::geteuid() == 0 && root_takes == RootTakes::kAll;
+  if (about.st_uid != ::geteuid() && !is_taken_by_root && !is_roots)
     return PermissionDenied(path + " is another user's; remove it");
   if (readers == Readers::kAll && (about.st_mode & 022) != 0)
     return PermissionDenied("others may write " + path + "; chmod 644 it, once you know what is in it");
