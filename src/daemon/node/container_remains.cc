@@ -23,7 +23,6 @@ extern "C" char** environ;
 namespace divvy {
 namespace {
 
-constexpr std::size_t kLogMost = 4 << 20;
 // An engine that does not answer keeps a job's GPUs no longer than this.
 constexpr unsigned kRemovalSeconds = 60;
 
@@ -52,7 +51,7 @@ int RunToEnd(const std::vector<std::string>& argv) {
 std::string ContainerLogPath(const std::string& step_list) { return step_list + ".containers"; }
 
 ContainerLog ReadContainerLogFile(const std::string& path) {
-  return ReadContainerLog(ReadContainerFile(path, kLogMost));
+  return ReadContainerLog(ReadContainerFile(path, kContainerLogMost));
 }
 
 int ContainerRemoveMain(const std::vector<std::string>& words) {
