@@ -539,15 +539,20 @@ void Supervisor::Finish() {
   if (exit_.memory_peak == Bytes(0)) exit_.memory_peak = Bytes(std::int64_t{watch_.memory_peak_kib} * 1024);
   if (!record_.script.empty()) ::unlink(record_.script.c_str());
   if (cgroup_) cgroup_->Remove();
-  if (!record_.own_tmp.empty()) RemoveOwnTmp(record_.own_tmp);
+  if (!record_.own_tmp.empty()) SetAsideOwnTmp(record_.own_tmp);
   record_.exit = exit_;
   record_.ended = WallNow();
   if (record_file_.is_open()) WriteExit();
   // Before the report: the daemon answers it with the next job, which need not wait for another process then.
-  SayIdle();
+  if (record_.own_tmp.empty()) SayIdle();
   Report("exited");
   FlushReports(WhenFull::kWait);
   watch_.job = 0;
+  if (record_.own_tmp.empty()) return;
+  // After the report: its files may be many, and the job keeps its GPUs until then.
+  record_file_.Reset();
+  RemoveOldTmps();
+  SayIdle();
 }
 
 void Supervisor::SayIdle() {
