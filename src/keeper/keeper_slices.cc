@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "keeper/keeper.h"
+#include "platform/gpu/slice_record.h"
 
 namespace divvy::keeper {
 namespace {
@@ -41,6 +42,8 @@ void Keeper::AddSlice(std::uint64_t id, const wire::KeeperAdd& add) {
   if (const auto known = sliced_.find(tenant); known != sliced_.end()) return AddSliceAgain(id, add, known->second);
   if (add.paper.size() != 1 || !gpus_.contains(static_cast<GpuIndex>(add.paper.front())))
     return door_->Answer(id, InvalidArgument("a slice is of one GPU of this machine"));
+  if (!IsDriverName(add.slice.profile))
+    return door_->Answer(id, InvalidArgument("'" + add.slice.profile + "' is no MIG profile"));
   RecordedTenant record;
   record.terms = add;
   record.gpus = add.paper;

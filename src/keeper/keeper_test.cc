@@ -341,6 +341,14 @@ TEST(Keeper, RefusesWhatCannotBe) {
   EXPECT_NE(world.node->Ask(nothing), "");
 }
 
+TEST(Keeper, GivesAFolderToItsUserAlone) {
+  KeeperWorld world(1);
+  ASSERT_EQ(::chmod(world.directory.c_str(), 02751), 0);
+  struct stat about = {};
+  ASSERT_EQ(::stat(world.Add(KeeperWorld::Terms(1, 0, 0.5, kGiB, kGiB)).folder.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 07777, 0700U) << "the set-group-ID bit of the folder above is not inherited";
+}
+
 TEST(Keeper, WhileAnMpsServerIsStartedOthersAreServed) {
   KeeperWorld world(1);
   world.Kill();

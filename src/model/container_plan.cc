@@ -1,6 +1,8 @@
 #include "model/container_plan.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "base/text.h"
 
@@ -151,19 +153,27 @@ std::string ContainerFailedText(std::string_view why) {
 ContainerLog ReadContainerLog(std::string_view text) {
   constexpr std::size_t kFailureMost = 500;
   ContainerLog log;
-  ForEachLine(text, [&](std::string_view key, std::string value) {
+  std::map<std::string, std::string> environment;  // The last value of each name.
+  std::set<std::string> left;
+  ForEachLine(text.substr(0, kContainerLogMost), [&](std::string_view key, std::string value) {
     if (key == "engine" && value.starts_with('/')) {
       log.engine = std::move(value);
-    } else if (key == "env" && value.find('=') != std::string::npos) {
-      if (std::ranges::find(log.environment, value) == log.environment.end()) log.environment.push_back(value);
-    } else if (key == "begun" && IsContainerName(value)) {
-      log.left.push_back(std::move(value));
+    } else if (key == "env") {
+      const std::string name = value.substr(0, value.find('='));
+      if (std::ranges::find(kContainerEngineEnvironment, name) != kContainerEngineEnvironment.end())
+        environment[name] = std::move(value);
+    } else if (key == "begun" && IsContainerName(value) && left.size() < kContainersMost) {
+      left.insert(std::move(value));
     } else if (key == "ended") {
-      std::erase(log.left, value);
+      left.erase(value);
     } else if (key == "failed") {
       log.failure = OneLine(value.substr(0, kFailureMost));
     }
   });
+  log.left.assign(left.begin(), left.end());
+  for (auto& [name, entry] : environment) {
+    if (entry.size() > name.size()) log.environment.push_back(std::move(entry));
+  }
   return log;
 }
 

@@ -3,6 +3,7 @@
 // them.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -80,20 +81,36 @@ struct ContainerScript {
 };
 ContainerScript WrapScript(std::string_view script, std::string_view divvy);
 
+/// The variables that an engine needs to find its containers again when it is called from outside the job.
+inline constexpr std::array<std::string_view, 10> kContainerEngineEnvironment = {"PATH",
+                                                                                 "HOME",
+                                                                                 "XDG_RUNTIME_DIR",
+                                                                                 "XDG_DATA_HOME",
+                                                                                 "XDG_CONFIG_HOME",
+                                                                                 "TMPDIR",
+                                                                                 "CONTAINERS_CONF",
+                                                                                 "CONTAINERS_STORAGE_CONF",
+                                                                                 "DOCKER_HOST",
+                                                                                 "DOCKER_CONFIG"};
+
 /// Beside the list of a job's steps: which containers it has begun and ended. A line a fact, appended by whoever starts
 /// them; what is begun and not ended when the job is over is removed by the node.
 struct ContainerLog {
   std::vector<std::string> left;  // Names of those begun and not ended.
   std::string engine;             // The path of the program that began the last one.
   std::string failure;            // Why the last one that did not start did not; empty: all started.
-  /// NAME=value: what the engine needs to find its containers again.
+  /// NAME=value of kContainerEngineEnvironment.
   std::vector<std::string> environment;
 };
 std::string ContainerBegunText(std::string_view engine, std::string_view name,
                                const std::vector<std::string>& environment);
 std::string ContainerEndedText(std::string_view name);
 std::string ContainerFailedText(std::string_view why);
-/// Lines that are none of these are passed over: the file is the user's own.
+/// The most that is read of such a file, in bytes, and of names in it. The daemon's loop reads it at the end of a job.
+inline constexpr std::size_t kContainerLogMost = 256 << 10;
+inline constexpr std::size_t kContainersMost = 256;
+/// The file is the user's own: lines that are none of these are passed over, and what is beyond the two bounds above is
+/// not read. Cost: some milliseconds at most.
 ContainerLog ReadContainerLog(std::string_view text);
 
 }  // namespace divvy

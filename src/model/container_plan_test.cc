@@ -50,6 +50,16 @@ TEST(ContainerLog, AnotherUsersLinesAreNoNamesOfOurs) {
   EXPECT_EQ(ReadContainerLog("engine podman\n").engine, "") << "not looked for in a PATH";
 }
 
+TEST(ContainerLog, BoundsWhatItTakesOfAUsersFile) {
+  std::string text = "engine /usr/bin/podman\nenv LD_PRELOAD=/x.so\nenv HOME=/home/ada\nenv HOME=/home/eve\n";
+  for (std::size_t i = 0; i < 2 * kContainersMost; ++i) text += "begun divvy-1-" + std::to_string(i) + "\n";
+  ContainerLog log = ReadContainerLog(text);
+  EXPECT_EQ(log.left.size(), kContainersMost);
+  EXPECT_EQ(log.environment, std::vector<std::string>{"HOME=/home/eve"}) << "the last value, of known names alone";
+  log = ReadContainerLog(std::string(kContainerLogMost, 'x') + "\nbegun divvy-1-1\n");
+  EXPECT_TRUE(log.left.empty());
+}
+
 TEST(ContainerNeeds, WhatIsWrittenIsRead) {
   ContainerNeeds needs;
   needs.mounts = {{"/runs/share/17.1", "/runs/share/17.1", false}, {"/l\nib.so", "/l\nib.so", true}};

@@ -24,9 +24,10 @@ S
 chmod +x stand-in/docker
 real_path=$PATH
 export PATH=$PWD/stand-in:$PATH
-cat >divvy.toml <<'T'
+# By its path: a machine's launcher removes containers by the engine that root has named.
+cat >divvy.toml <<T
 [container]
-engine = "docker"
+engine = "$PWD/stand-in/docker"
 options = ["--shm-size=1g"]
 T
 divvy up --emulate 8xH100-80GB >/dev/null

@@ -38,11 +38,10 @@ std::vector<std::string> OwnEnvironment() {
   return out;
 }
 
-/// What an engine needs to find its containers again, when it is not called from within the job.
 std::vector<std::string> EngineEnvironment() {
   std::vector<std::string> out;
-  for (const std::string name : {"PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "TMPDIR",
-                                 "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "DOCKER_HOST", "DOCKER_CONFIG"}) {
+  for (const std::string_view view : kContainerEngineEnvironment) {
+    const std::string name(view);
     if (std::getenv(name.c_str()) != nullptr) out.push_back(name + "=" + Variable(name));
   }
   return out;

@@ -23,7 +23,9 @@ namespace divvy {
 /// of the program inside; 125, 126 or 127 with a line on standard error when it was not started.
 int ContainerMain(const std::vector<std::string>& words);
 
-/// `internal-container-remove UID GID FILE`: becomes that user where it is root, and removes what FILE says is left.
+/// `internal-container-remove UID GID FILE ENGINE`: becomes that user where it is root, and removes what FILE says is
+/// left. It runs ENGINE ([container] engine of divvy.toml) and no other; with "auto" the one that FILE names, where
+/// PATH or, without it, the usual folders have it.
 int ContainerRemoveMain(const std::vector<std::string>& words);
 
 /// Where a job's containers are written down, given where it lists its steps.
@@ -39,6 +41,6 @@ struct ContainerRemoval {
   void Reap() const;
 };
 ContainerRemoval StartContainerRemoval(const std::string& divvy, std::int64_t uid, std::int64_t gid,
-                                       const std::string& log_path);
+                                       const std::string& log_path, const std::string& engine);
 
 }  // namespace divvy

@@ -23,9 +23,10 @@ extern "C" char** environ;
 namespace divvy {
 namespace {
 
-constexpr std::size_t kLogMost = 4 << 20;
 // An engine that does not answer keeps a job's GPUs no longer than this.
 constexpr unsigned kRemovalSeconds = 60;
+// The launcher's environment has no PATH.
+constexpr const char* kSearchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin";
 
 bool Become(uid_t uid, gid_t gid) {
   if (::geteuid() != 0) return true;
@@ -52,18 +53,24 @@ int RunToEnd(const std::vector<std::string>& argv) {
 std::string ContainerLogPath(const std::string& step_list) { return step_list + ".containers"; }
 
 ContainerLog ReadContainerLogFile(const std::string& path) {
-  return ReadContainerLog(ReadContainerFile(path, kLogMost));
+  return ReadContainerLog(ReadContainerFile(path, kContainerLogMost));
 }
 
 int ContainerRemoveMain(const std::vector<std::string>& words) {
-  if (words.size() != 3) return 2;
+  if (words.size() != 4) return 2;
   const auto uid = ParseInteger(words[0]);
   const auto gid = ParseInteger(words[1]);
   if (!uid || !gid) return 2;
   ::alarm(kRemovalSeconds);
   if (!Become(static_cast<uid_t>(*uid), static_cast<gid_t>(*gid))) return 1;
   const ContainerLog log = ReadContainerLogFile(words[2]);
-  if (log.engine.empty()) return 0;
+  if (log.left.empty()) return 0;
+  // The file is the user's, so that it only chooses among the engines that the machine has.
+  const std::string named = log.engine.substr(log.engine.rfind('/') + 1);
+  const char* path = std::getenv("PATH");
+  const auto engine =
+      FindContainerEngine(words[3] == "auto" ? named : words[3], path == nullptr ? kSearchPath : path, "");
+  if (!engine) return 127;
   // What is in the daemon's environment is not the user's.
   ::clearenv();
   for (const std::string& entry : log.environment) {
@@ -72,7 +79,7 @@ int ContainerRemoveMain(const std::vector<std::string>& words) {
   }
   int worst = 0;
   for (const std::string& name : log.left) {
-    worst = std::max(worst, RunToEnd({log.engine, "rm", "-f", name}));
+    worst = std::max(worst, RunToEnd({engine->path, "rm", "-f", name}));
     ::unlink((words[2] + "." + name).c_str());
   }
   return worst;
@@ -84,13 +91,13 @@ void ContainerRemoval::Reap() const {
 }
 
 ContainerRemoval StartContainerRemoval(const std::string& divvy, std::int64_t uid, std::int64_t gid,
-                                       const std::string& log_path) {
+                                       const std::string& log_path, const std::string& engine) {
   // In a group of its own, for a Ctrl-C at the daemon's terminal is not meant for it.
   Spawn spawn(Spawn::Apart::kGroup);
   for (int fd = 0; fd < 3; ++fd) spawn.OpenNull(fd);
   ContainerRemoval removal;
-  const auto pid =
-      spawn.Start(divvy, {divvy, "internal-container-remove", std::to_string(uid), std::to_string(gid), log_path});
+  const auto pid = spawn.Start(
+      divvy, {divvy, "internal-container-remove", std::to_string(uid), std::to_string(gid), log_path, engine});
   if (!pid) return removal;
   removal.pid = *pid;
   removal.pidfd.Reset(static_cast<int>(::syscall(SYS_pidfd_open, removal.pid, 0)));

@@ -151,6 +151,13 @@ void Refresh(ErrandSetup& setup) {
   setup.lowest_uid = config->lowest_uid;
   setup.runs_root_jobs = config->root_jobs;
   setup.sendmail = config->notify.sendmail;
+  setup.container_engine = config->container.engine;
+  const IsolationWishes& wishes = config->isolation;
+  setup.closed_devices.clear();
+  if (wishes.devices == "off") return;
+  // The capability files of MIG instances are closed as well.
+  setup.closed_devices = {wishes.device_files.empty() ? "/dev/nvidia[0-9]*" : wishes.device_files,
+                          "/dev/nvidia-caps/*"};
 }
 
 Result<ErrandSetup> MakeReady(const Words& words) {

@@ -82,7 +82,8 @@ bool Node::EndLeftovers(const RunRecord& record) const {
 }
 
 ContainerRemoval Node::RemoveContainers(const User& user, const std::string& list) const {
-  if (!options_.errands) return StartContainerRemoval(options_.divvy, user.uid, user.gid, list);
+  if (!options_.errands)
+    return StartContainerRemoval(options_.divvy, user.uid, user.gid, list, options_.container.engine);
   ContainerRemoval removal;
   auto started = options_.errands->Start(WithRight(user), UserProgram::kContainerRemoval, list, -1);
   if (started) removal.pidfd = std::move(started->pidfd);

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <cmath>
+
 #include "daemon/auth/accounts.h"
 #include "daemon/node/machine.h"
 #include "daemon/notify/courier.h"
@@ -32,7 +34,8 @@ std::shared_ptr<Notifier> MakeNotifier(const dialect::Config& config, const Plac
       if (order.run_as.empty()) return errands->Start({::geteuid(), ::getegid(), {}}, UserProgram::kDeliver, "", end);
       const auto user = FindAccount(order.run_as);
       if (!user) return NotFound("there is no user " + order.run_as + " here");
-      return errands->Start({user->uid, user->gid, right_of(*user)}, UserProgram::kDeliver, "", end);
+      const std::string limit = std::to_string(static_cast<std::int64_t>(std::ceil(order.time_limit_s)));
+      return errands->Start({user->uid, user->gid, right_of(*user)}, UserProgram::kDeliver, limit, end);
     };
   }
   auto courier = std::make_shared<Courier>(host.loop, std::vector<std::string>{OwnPath(), "internal-deliver"},

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "platform/gpu/slice_record.h"
 
 extern "C" char** environ;
 
@@ -218,7 +219,14 @@ void DriverHelpers::Checkpoint(std::int64_t pid, std::uint64_t bytes, Ended then
 void DriverHelpers::Restore(std::int64_t pid, const std::vector<std::pair<std::string, std::string>>& map,
                             std::uint64_t bytes, Ended then) {
   std::string line = "restore " + std::to_string(pid);
-  for (const auto& [from, to] : map) line += " " + from + "=" + to;
+  for (const auto& [from, to] : map) {
+    if (!IsDriverName(from) || !IsDriverName(to)) {
+      const Error error =
+          InvalidArgument("process " + std::to_string(pid) + ": '" + from + "' or '" + to + "' is no GPU's UUID");
+      return loop_.Post([then = std::move(then), error] { then(error); });
+    }
+    line += " " + from + "=" + to;
+  }
   Make({line, pid, PatienceFor(bytes),
         [then = std::move(then)](const Result<std::string>& answer) { then(WithoutValue(answer)); }});
 }

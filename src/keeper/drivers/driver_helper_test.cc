@@ -48,6 +48,20 @@ TEST(DriverHelpers, WhatTheDriverSaysIsSaidOfTheProcess) {
   EXPECT_EQ(ended.error().message, "process 4711: invalid argument (1)");
 }
 
+TEST(DriverHelpers, RefusesNamesThatWouldBeOtherWords) {
+  World world(kEcho);
+  for (const std::string name : {"GPU-b\nlock 1 0", "GPU-b GPU-c=GPU-d", "GPU-b=GPU-c", ""}) {
+    Status ended;
+    world.helpers.Restore(4711, {{"GPU-a", name}}, 0, [&](const Status& status) {
+      ended = status;
+      world.loop->Stop();
+    });
+    world.loop->Run();
+    EXPECT_EQ(ended ? ErrorCode::kInternal : ended.error().code, ErrorCode::kInvalidArgument) << name;
+  }
+  EXPECT_EQ(world.helpers.started(), 0);
+}
+
 TEST(DriverHelpers, OneThatDiesIsReplaced) {
   World world("read -r a; exit 0");
   std::vector<std::string> errors;

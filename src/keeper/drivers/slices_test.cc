@@ -31,6 +31,14 @@ TEST_F(KeptSlices, AreMadeAndUnmadeWithTheModeAroundThem) {
   EXPECT_TRUE(Eventually([&] { return !std::filesystem::exists(world_->directory + "/slices"); }));
 }
 
+TEST_F(KeptSlices, RefusesAProfileThatWouldBeAnotherLineOfTheRecord) {
+  MaySwitch();
+  GpuSlice slice = kSmall;
+  slice.profile += " 1 1 0 -\nswitched GPU-of-another";
+  EXPECT_NE(world_->node->Ask(Add(1, slice)).find("is no MIG profile"), std::string::npos);
+  EXPECT_EQ(Count(), 0U);
+}
+
 TEST_F(KeptSlices, AWholeJobWaitsUntilTheLastIsGone) {
   MaySwitch();
   Added(1, kSmall);

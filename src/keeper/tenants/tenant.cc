@@ -57,6 +57,8 @@ Result<std::unique_ptr<Tenant>> Tenant::Create(EventLoop& loop, FolderRemover& r
   for (unsigned i = 0; i < tenant->devices_.size(); ++i) tenant->WriteDevice(i);
   DIVVY_CHECK(tenant->OpenSocket(folder.get()));
   if (::geteuid() == 0 && ::fchown(folder.get(), uid, gid) != 0) return TenantSystemError("giving away " + fresh);
+  // The set-group-ID bit of the folder above was inherited.
+  if (::fchmod(folder.get(), 0700) != 0) return TenantSystemError("closing " + fresh);
   remover.Remove(tenant->folder_);
   if (::rename(fresh.c_str(), tenant->folder_.c_str()) != 0) return TenantSystemError("making " + tenant->folder_);
   return tenant;

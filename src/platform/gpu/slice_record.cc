@@ -50,6 +50,13 @@ bool ReadSlice(const std::vector<std::string_view>& words, OwnSlice& own) {
 
 }  // namespace
 
+bool IsDriverName(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view(".+_:-").find(c) != std::string_view::npos;
+  });
+}
+
 const OwnSlice* SliceRecord::Find(std::string_view gpu, int start, int size) const {
   const auto at = std::ranges::find_if(slices, [&](const OwnSlice& own) {
     return own.gpu == gpu && own.slice.start == start && own.slice.size == size;

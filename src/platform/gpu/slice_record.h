@@ -35,6 +35,10 @@ struct SliceRecord {
   friend bool operator==(const SliceRecord&, const SliceRecord&) = default;
 };
 
+/// Whether `text` can be a UUID or a MIG profile: letters, digits, and ".+_:-". What the daemon sends is checked with
+/// it before it becomes a word of a line.
+bool IsDriverName(std::string_view text);
+
 /// In the folder of the keeper.
 inline constexpr std::string_view kSliceRecordFile = "slices";
 

@@ -233,6 +233,9 @@ TEST_F(LimitedJob, HasATmpOfItsOwnThatGoesWithIt) {
   EXPECT_FALSE(std::filesystem::exists("/dev/shm/" + mark));
   const std::string own_tmp = exited_[request.job.value()].own_tmp;
   ASSERT_NE(own_tmp, "");
+  // The end is reported before it is removed.
+  EXPECT_FALSE(std::filesystem::exists(own_tmp));
+  RemoveOldTmps();
   EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(own_tmp).parent_path()));
 }
 

@@ -1,6 +1,8 @@
 #include "platform/isolation/job_cgroup.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -233,6 +235,18 @@ bool CanEnforceMemory() { return CgroupRoots::Find().of(CgroupController::kMemor
 Result<JobCgroup> JobCgroup::Create(const CgroupRoots& roots, std::string_view run_directory, std::string_view name,
                                     const CgroupLimits& limits) {
   JobCgroup group;
+  // In this hierarchy, once. Devices of v2 need no controller.
+  const auto make = [&](const CgroupRoot& root, bool is_devices, std::string& directory) -> Status {
+    const std::string parent = root.directory + "/" + HashName(run_directory);
+    directory = parent + "/" + std::string(name);
+    if (std::ranges::find(group.directories_, directory) != group.directories_.end()) return {};
+    DIVVY_CHECK(Make(root, parent, directory, is_devices && root.is_unified, limits.cpus > 0));
+    group.directories_.push_back(directory);
+    return {};
+  };
+  std::string directory;
+  if (const auto& unified = roots.of(CgroupController::kDevices); limits.is_killable && unified)
+    DIVVY_CHECK(make(*unified, true, directory));
   for (std::size_t i = 0; i < kCgroupControllers; ++i) {
     const auto controller = static_cast<CgroupController>(i);
     if (!Needs(limits, controller)) continue;
@@ -241,11 +255,7 @@ Result<JobCgroup> JobCgroup::Create(const CgroupRoots& roots, std::string_view r
     if (!root && !is_devices) continue;
     Status done = FailedPrecondition("this machine has no cgroup that closes devices; see [isolation] in divvy.toml");
     if (root) {
-      const std::string parent = root->directory + "/" + HashName(run_directory);
-      const std::string directory = parent + "/" + std::string(name);
-      const bool is_new = std::ranges::find(group.directories_, directory) == group.directories_.end();
-      done = is_new ? Make(*root, parent, directory, is_devices && root->is_unified, limits.cpus > 0) : Status();
-      if (done && is_new) group.directories_.push_back(directory);
+      done = make(*root, is_devices, directory);
       if (done) done = Limit(controller, *root, directory, limits);
     }
     if (!done) {
@@ -304,10 +314,28 @@ bool JobCgroup::Kill() const {
                              [](const std::string& directory) { return WriteFile(directory + "/cgroup.kill", "1"); });
 }
 
-void JobCgroup::Remove() const {
+bool JobCgroup::Remove() const {
+  bool is_gone = true;
   for (const std::string& directory : directories_) {
-    ::rmdir(directory.c_str());
+    if (::rmdir(directory.c_str()) != 0 && errno != ENOENT) is_gone = false;
     ::rmdir(directory.substr(0, directory.rfind('/')).c_str());  // Fails, and is meant to, while others are in it.
+  }
+  return is_gone;
+}
+
+void JobCgroup::End(std::chrono::milliseconds patience) const {
+  constexpr std::chrono::milliseconds kPause{10};
+  while (true) {
+    // Kernels before 5.14 have no way to kill all at once.
+    for (const std::string& file : Kill() ? std::vector<std::string>() : procs_files()) {
+      const std::string pids = ReadFile(file);
+      for (const std::string_view line : Split(pids, '\n')) {
+        if (const auto pid = ParseInteger(line); pid && *pid > 0) ::kill(static_cast<pid_t>(*pid), SIGKILL);
+      }
+    }
+    if (Remove() || patience <= kPause) return;
+    ::poll(nullptr, 0, static_cast<int>(kPause.count()));
+    patience -= kPause;
   }
 }
 

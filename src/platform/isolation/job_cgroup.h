@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -60,9 +61,10 @@ struct CgroupLimits {
   int cpus = 0;                             // Time of so many cores at most, each 100 ms; 0: any.
   std::vector<std::string> closed_devices;  // Device files; those that are none are left out.
   bool uses_device_controller = false;      // v1's, not a program.
+  bool is_killable = false;                 // One of v2 is made as well, where there is v2, for Kill().
 
   bool IsEmpty() const {
-    return memory == Bytes(0) && cores.empty() && processes == 0 && cpus == 0 && closed_devices.empty();
+    return memory == Bytes(0) && cores.empty() && processes == 0 && cpus == 0 && closed_devices.empty() && !is_killable;
   }
 };
 
@@ -90,8 +92,11 @@ class JobCgroup {
   std::optional<std::int64_t> RefusedDevices() const;
   /// SIGKILL to all in it at once, forks under way included. False where the kernel has no such thing (v1).
   bool Kill() const;
-  /// Requires: no process is left in it.
-  void Remove() const;
+  /// Requires: no process is left in it. False where one is: the cgroup stays.
+  bool Remove() const;
+  /// Kills all in it, again and again, until none is left, and removes it. Waits for `patience` at most: a process that
+  /// hangs in the kernel keeps its cgroup.
+  void End(std::chrono::milliseconds patience) const;
 
  private:
   std::vector<std::string> directories_;

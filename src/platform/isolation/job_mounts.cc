@@ -20,12 +20,15 @@
 #include <system_error>
 #include <utility>
 
+#include "platform/os/remove_tree.h"
 #include "platform/os/unix_socket.h"
 
 namespace divvy {
 namespace {
 
 constexpr std::string_view kOwnTmp = "/tmp/divvy-job.";
+// In such a folder, which we alone may enter: what was set aside. Before that it is called "tmp".
+constexpr const char* kOld = "/old";
 
 Error MountError(std::string_view what, const std::string& path) {
   return Internal("cannot " + std::string(what) + " '" + path + "': " + std::strerror(errno));
@@ -193,10 +196,25 @@ Result<std::string> MakeOwnTmp(uid_t owner, gid_t group) {
   return folder;
 }
 
-void RemoveOwnTmp(const std::string& folder) {
-  if (!folder.starts_with(kOwnTmp) || folder.find("/../") != std::string::npos) return;
-  std::error_code ignored;
-  std::filesystem::remove_all(std::filesystem::path(folder).parent_path(), ignored);
+void SetAsideOwnTmp(const std::string& folder) {
+  const std::string outer = folder.substr(0, folder.rfind('/'));
+  if (!folder.starts_with(kOwnTmp) || outer.rfind('/') != std::strlen("/tmp")) return;
+  // Nobody else may put a link into the outer folder, or needs a free name or inode for it to be renamed there.
+  [[maybe_unused]] const int owned = ::lchown(folder.c_str(), ::geteuid(), ::getegid());
+  ::chmod(folder.c_str(), 0700);
+  ::rename(folder.c_str(), (outer + kOld).c_str());
+}
+
+void RemoveOldTmps() {
+  std::error_code none;
+  for (std::filesystem::directory_iterator at("/tmp", none), end; !none && at != end; at.increment(none)) {
+    const std::string& path = at->path().native();
+    struct stat about = {};
+    if (!path.starts_with(kOwnTmp) || ::lstat(path.c_str(), &about) != 0 || about.st_uid != ::geteuid()) continue;
+    if (::access((path + kOld).c_str(), F_OK) != 0) continue;
+    RemoveTree(path + kOld, [] { return false; });
+    ::rmdir(path.c_str());
+  }
 }
 
 }  // namespace divvy

@@ -67,7 +67,11 @@ Status CanMount();
 
 /// A folder for MountWishes::own_tmp under /tmp, that its owner alone may enter but through the mount.
 Result<std::string> MakeOwnTmp(uid_t owner, gid_t group);
-/// With all that is in it. Does nothing with a path that MakeOwnTmp() did not make.
-void RemoveOwnTmp(const std::string& folder);
+/// Closes it to its owner, and marks it for RemoveOldTmps() by its name. Does nothing where that was done already, or
+/// with a path that MakeOwnTmp() did not make. Cost: some system calls, however much is in it.
+void SetAsideOwnTmp(const std::string& folder);
+/// Removes all that was set aside on this machine by our user, also what a process that was killed has left. Cost: time
+/// for each file in them.
+void RemoveOldTmps();
 
 }  // namespace divvy

@@ -17,6 +17,7 @@
 #include <span>
 #include <utility>
 
+#include "platform/isolation/job_mounts.h"
 #include "platform/net/tls.h"
 #include "platform/os/process_tree.h"
 #include "platform/os/unix_socket.h"
@@ -128,12 +129,16 @@ class LauncherLoop {
     if (!record || record->attempt > attempt) return;
     // A supervisor that has written how its job ended, and said so, holds its record for another moment.
     if (record->is_supervisor_alive && !record->exit) return;
-    // A job's own /tmp may hold any number of files.
-    if (record->own_tmp.empty()) return RemoveRunRecord(setup_.run_directory, *record);
-    const pid_t child = ::fork();
-    if (child > 0) return;
     RemoveRunRecord(setup_.run_directory, *record);
-    if (child == 0) ::_exit(0);
+    if (!record->own_tmp.empty()) RemoveTmps();
+  }
+
+  // They may hold any number of files.
+  static void RemoveTmps() {
+    if (::fork() != 0) return;
+    ::syscall(SYS_close_range, 3U, ~0U, 0U);
+    RemoveOldTmps();
+    ::_exit(0);
   }
 
   /// A part is started by a fork of its supervisor that goes on as its user.
@@ -164,6 +169,7 @@ class LauncherLoop {
     setup_.launcher_pidfd = static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0));
     setup_.cgroups = CgroupRoots::Find();
     if (::chdir(setup_.run_directory.c_str()) != 0) ::_exit(1);
+    RemoveTmps();
   }
 
   int MakeSupervisor() {

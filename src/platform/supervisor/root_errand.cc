@@ -1,9 +1,11 @@
 #include "platform/supervisor/root_errand.h"
 
 #include <fcntl.h>
+#include <glob.h>
 #include <grp.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -13,6 +15,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/text.h"
 #include "platform/isolation/job_cgroup.h"
 #include "platform/os/proc_text.h"
 #include "platform/os/process_tree.h"
@@ -23,6 +26,7 @@
 #include "platform/supervisor/supervisor_seat.h"
 #include "platform/users/open_as.h"
 #include "platform/users/user_identity.h"
+#include "platform/users/user_limits.h"
 
 namespace divvy {
 
@@ -65,6 +69,10 @@ constexpr std::size_t kMostPids = 1000;
 constexpr int kAnswerWithinMs = 60'000;
 // A child that hangs at a user's file system is of no use to anybody any more.
 constexpr unsigned kErrandSeconds = 60;
+// A program ends itself at its limit of time, and says so; this much later it is ended.
+constexpr int kProgramGraceSeconds = 5;
+constexpr std::int64_t kLongestProgramSeconds = 3600;
+constexpr std::chrono::seconds kEndPatience{30};
 
 struct AnswerHeader {
   std::int32_t error = 0;     // errno of what was asked for;
@@ -134,6 +142,32 @@ bool IsAnswerSocket(int fd) {
   return ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET &&
          ::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0 && peer.sun_family == AF_UNIX &&
          peer_size <= sizeof(sa_family_t);
+}
+
+std::vector<std::string> FilesLike(const std::vector<std::string>& patterns) {
+  std::vector<std::string> files;
+  for (const std::string& pattern : patterns) {
+    glob_t found = {};
+    if (::glob(pattern.c_str(), 0, nullptr, &found) == 0)
+      files.insert(files.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    ::globfree(&found);
+  }
+  return files;
+}
+
+/// A cgroup of v2 for this process to start a program in, with these devices closed; without that where nothing closes
+/// devices here, and an empty one where there is no v2.
+JobCgroup MakeProgramCgroup(const std::string& run_directory, const std::vector<std::string>& closed_devices) {
+  const CgroupRoots roots = CgroupRoots::Find();
+  const ProcessIdentity self = IdentifyProcess(::getpid());
+  const std::string name = "program-" + std::to_string(self.pid) + "-" + std::to_string(self.start_ticks);
+  CgroupLimits limits = {.closed_devices = FilesLike(closed_devices), .is_killable = true};
+  auto made = JobCgroup::Create(roots, run_directory, name, limits);
+  limits.uses_device_controller = true;
+  if (!made) made = JobCgroup::Create(roots, run_directory, name, limits);
+  limits.closed_devices.clear();
+  if (!made) made = JobCgroup::Create(roots, run_directory, name, limits);
+  return made ? *std::move(made) : JobCgroup();
 }
 
 Result<Descriptor> ConnectErrands(const std::string& path) {
@@ -527,12 +561,22 @@ class Errand {
            ::setresuid(uid(), uid(), uid()) == 0;
   }
 
-  /// In a child of the launcher's: starts `words` as a child of its own, and says which process it is.
-  void StartWords(std::vector<std::string> words, bool is_users, int streams, int errors) {
+  bool JoinCgroup() const {
+    return std::ranges::all_of(cgroup_.procs_files(), [](const std::string& path) {
+      const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+      return file.is_open() && ::write(file.get(), "0", 1) == 1;
+    });
+  }
+
+  /// In a child of the launcher's: starts `words` as a child of its own, and answers with its pid and pidfd. Returns
+  /// the pidfd as well; closed where no process could be started.
+  Descriptor StartWords(std::vector<std::string> words, bool is_users, int streams, int errors) {
     int gate[2] = {-1, -1};
-    if (::pipe2(gate, O_CLOEXEC) != 0) return Answer(errno, 0);
-    const pid_t child = ::fork();
-    if (child < 0) return Answer(errno, 0);
+    const pid_t child = ::pipe2(gate, O_CLOEXEC) == 0 ? ::fork() : -1;
+    if (child < 0) {
+      Answer(errno, 0);
+      return {};
+    }
     if (child == 0) {
       ::setsid();
       ::alarm(0);
@@ -546,6 +590,8 @@ class Errand {
       for (std::size_t i = 0; i < 3; ++i) above[i] = ::fcntl(from[i], F_DUPFD, 10);
       for (int i = 0; i < 3; ++i) ::dup2(above[static_cast<std::size_t>(i)], i);
       ::syscall(SYS_close_range, 3U, ~0U, 0U);
+      if (!JoinCgroup()) ::_exit(126);
+      SetSystemLimits(limits_);
       if (is_users && !BecomeUser()) ::_exit(126);
       std::vector<char*> argv;
       for (std::string& word : words) argv.push_back(word.data());
@@ -554,22 +600,46 @@ class Errand {
       ::execve("/proc/self/exe", argv.data(), environment.data());
       ::_exit(127);
     }
-    const Descriptor pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+    Descriptor pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
     Answer(pidfd.is_open() ? 0 : errno, child, {}, pidfd.get());
     static_cast<void>(!::write(gate[1], "g", 1));
+    return pidfd;
   }
 
   void StartProgram() {
     switch (static_cast<UserProgram>(header_.choice)) {
       case UserProgram::kDeliver:
-        if (IsOwnProgram()) return StartWords({"divvy", "internal-deliver", setup_.sendmail}, true, given_.get(), -1);
-        return StartWords({"divvy", "internal-deliver"}, true, given_.get(), -1);
+        // Mail: what sendmail leaves behind sends it.
+        if (IsOwnProgram())
+          return void(StartWords({"divvy", "internal-deliver", setup_.sendmail}, true, given_.get(), -1));
+        return RunProgram(
+            {"divvy", "internal-deliver"},
+            std::clamp<std::int64_t>(ParseInteger(text_).value_or(kLongestProgramSeconds), 1, kLongestProgramSeconds));
       case UserProgram::kContainerRemoval:
-        return StartWords(
-            {"divvy", "internal-container-remove", std::to_string(header_.uid), std::to_string(header_.gid), text_},
-            true, -1, -1);
+        return RunProgram({"divvy", "internal-container-remove", std::to_string(header_.uid),
+                           std::to_string(header_.gid), text_, setup_.container_engine},
+                          kErrandSeconds);
     }
     Refuse("there is no such program");
+  }
+
+  /// Starts it in a cgroup of its own, and waits to end that. As root: the user could end a process of the user's.
+  void RunProgram(std::vector<std::string> words, std::int64_t limit_seconds) {
+    cgroup_ = MakeProgramCgroup(setup_.run_directory, setup_.closed_devices);
+    UserLimits rules;
+    limits_ = SystemLimitsOf(UnderRules({}, rules.Of(header_.uid, header_.gid, kNoTime)));
+    const Descriptor program = StartWords(std::move(words), true, given_.get(), -1);
+    if (cgroup_.is_empty()) return;
+    ::alarm(0);
+    ::prctl(PR_SET_NAME, "divvy-program");
+    // The daemon waits for the end of its streams, and the next launcher for that of this one's sockets.
+    const int kept = 3;
+    if (program.is_open() && program.get() != kept) ::dup2(program.get(), kept);
+    ::syscall(SYS_close_range, static_cast<unsigned>(kept) + 1, ~0U, 0U);
+    pollfd ended = {.fd = kept, .events = POLLIN, .revents = 0};
+    if (program.is_open()) ::poll(&ended, 1, static_cast<int>((limit_seconds + kProgramGraceSeconds) * 1000));
+    cgroup_.End(kEndPatience);
+    ::_exit(0);  // The descriptors are closed already.
   }
 
   void StartKeeper() {
@@ -609,6 +679,9 @@ class Errand {
   Descriptor answer_to_;
   Descriptor given_;
   std::vector<Descriptor> passed_;  // All of them, where it is a command.
+  // Of RunProgram's program; empty for others.
+  JobCgroup cgroup_;
+  std::vector<SystemLimit> limits_;
 };
 
 }  // namespace

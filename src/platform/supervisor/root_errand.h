@@ -43,8 +43,8 @@ enum class OrphanReach : std::uint32_t {
 
 /// Programs of divvy's own that are started as a user.
 enum class UserProgram : std::uint32_t {
-  kDeliver,           // Takes a message's order on standard input (daemon/notify/deliver.h).
-  kContainerRemoval,  // Removes a job's containers; one argument: the path of their list.
+  kDeliver,  // Takes a message's order on standard input (daemon/notify/deliver.h); argument: its limit in seconds.
+  kContainerRemoval,  // Removes a job's containers; argument: the path of their list.
 };
 
 struct StartedProgram {
@@ -82,7 +82,9 @@ class RootErrands {
   Status Command(JobId job, std::string_view text, std::span<const int> fds);
   /// How often a job that runs was refused a device (JobCgroup::RefusedDevices).
   std::optional<std::int64_t> RefusedDevices(JobId job);
-  /// `input`: its standard input and output; -1: none.
+  /// It ends, with all that it has started, some seconds after its limit of time at the latest: a container removal's
+  /// is a minute. GPUs are closed to it. Both where there are cgroups. `input`: its standard input and output; -1:
+  /// none.
   Result<StartedProgram> Start(const UserWithRight& user, UserProgram program, const std::string& argument, int input);
   /// The keeper of shared GPUs. `is_emulated`: on the stand-in GPUs that root has described.
   Result<std::int64_t> StartKeeper(bool is_emulated);
@@ -107,6 +109,9 @@ struct ErrandSetup {
   std::int64_t daemon_gid = -1;
   std::int64_t lowest_uid = 1000;
   bool runs_root_jobs = false;
+  std::string container_engine = "auto";  // [container] engine; removals run no other.
+  /// The device files that are closed to users' programs outside of jobs, as glob(7) patterns; empty: none are.
+  std::vector<std::string> closed_devices;
   std::string sendmail;  // With which the daemon's user sends mail; nothing else is started as that user.
   /// The public key of the launcher on the machine of this machine's controller, as root has stored it; empty: none.
   std::string controllers_key;

@@ -140,7 +140,7 @@ void RemoveRunRecord(const std::string& run_directory, const RunRecord& record) 
     ::unlink((prefix + record.script).c_str());
   }
   if (!record.cgroup.empty()) JobCgroup::Open(record.cgroup).Remove();
-  if (!record.own_tmp.empty()) RemoveOwnTmp(record.own_tmp);
+  if (!record.own_tmp.empty()) SetAsideOwnTmp(record.own_tmp);
   ::unlink(GpusFile(run_directory, record.job).c_str());
   RemoveStepList(run_directory, record.uid, record.job.value());
   RemoveSeatFiles(StepListPath(run_directory, record.uid, record.job.value()));

@@ -87,8 +87,8 @@ std::string GpusFile(const std::string& run_directory, JobId job);
 std::optional<GpuSet> ReadGpusFile(const std::string& run_directory, JobId job);
 Status WriteGpusFile(const std::string& run_directory, JobId job, GpuSet gpus);
 
-/// Removes the file and what belongs to it (script, cgroup, list of GPUs). To be called when the end of the job is
-/// durable elsewhere. Fine when already gone.
+/// Removes the file and what belongs to it (script, cgroup, list of GPUs), and sets aside the job's own /tmp, for
+/// RemoveOldTmps() to remove. To be called when the end of the job is durable elsewhere. Fine when already gone.
 void RemoveRunRecord(const std::string& run_directory, const RunRecord& record);
 
 /// The parts in which a record is written: who watches, which process, how it ended.

@@ -24,7 +24,6 @@
 #include "platform/supervisor/supervisor_job.h"
 #include "platform/supervisor/supervisor_seat.h"
 #include "platform/users/directory_watch.h"
-#include "platform/users/passed_stream.h"
 
 namespace divvy {
 namespace {
@@ -455,7 +454,9 @@ void Supervisor::CallStep(int socket, bool stops_only) {
 void Supervisor::HoldOutputs() {
   std::array<ForeignDescriptor, 3> ends = std::move(read_ends_);
   if (pty_ || !std::ranges::all_of(ends, &ForeignDescriptor::is_open)) return;
-  if (!CheckReadStream(ends[0].get(), "output") || !CheckReadStream(ends[1].get(), "error")) return;
+  for (const auto& [fd, name] : {std::pair(ends[0].get(), "output"), std::pair(ends[1].get(), "error")}) {
+    if (!CheckStream(fd, StreamUse::kRead, name)) return;
+  }
   held_.Hold(std::move(ends[0]), std::move(ends[1]), std::move(ends[2]), [this] {
     LaunchRequest request;
     request.output = request_.held_log;
@@ -465,16 +466,21 @@ void Supervisor::HoldOutputs() {
   });
 }
 
-// We write to them ourselves, with root's credentials: to a socket that takes messages these would mean something. A
-// daemon with our own rights has looked at them already.
-Status Supervisor::CheckReadStream(int fd, const char* name) const {
-  return station_.setup.serves_another() ? CheckPassedStream(fd, StreamUse::kRead, 0, name) : Status();
+// We write to them ourselves, with root's credentials, which mean something to a service at a socket's other end: that
+// must be the job's user's or the daemon's, and never root's. A daemon with our own rights has looked at them already.
+Status Supervisor::CheckStream(int fd, StreamUse use, const char* name) const {
+  Status good;
+  for (const std::int64_t owner : {record_.uid, station_.setup.daemon_uid}) {
+    if (!station_.setup.serves_another() || owner == 0) continue;  // CheckPassedStream() takes all that root passes.
+    good = CheckPassedStream(fd, use, owner, name);
+    if (good) break;
+  }
+  return good;
 }
 
 Status Supervisor::CheckTerminalStreams(int in, int out) const {
-  if (!station_.setup.serves_another()) return {};
-  DIVVY_CHECK(CheckReadStream(in, "standard input"));
-  return CheckPassedStream(out, StreamUse::kWritten, 0, "standard output");
+  DIVVY_CHECK(CheckStream(in, StreamUse::kRead, "standard input"));
+  return CheckStream(out, StreamUse::kWritten, "standard output");
 }
 
 void Supervisor::Attach(std::uint64_t attachment, std::vector<ForeignDescriptor>& descriptors) {
@@ -533,15 +539,20 @@ void Supervisor::Finish() {
   if (exit_.memory_peak == Bytes(0)) exit_.memory_peak = Bytes(std::int64_t{watch_.memory_peak_kib} * 1024);
   if (!record_.script.empty()) ::unlink(record_.script.c_str());
   if (cgroup_) cgroup_->Remove();
-  if (!record_.own_tmp.empty()) RemoveOwnTmp(record_.own_tmp);
+  if (!record_.own_tmp.empty()) SetAsideOwnTmp(record_.own_tmp);
   record_.exit = exit_;
   record_.ended = WallNow();
   if (record_file_.is_open()) WriteExit();
   // Before the report: the daemon answers it with the next job, which need not wait for another process then.
-  SayIdle();
+  if (record_.own_tmp.empty()) SayIdle();
   Report("exited");
   FlushReports(WhenFull::kWait);
   watch_.job = 0;
+  if (record_.own_tmp.empty()) return;
+  // After the report: its files may be many, and the job keeps its GPUs until then.
+  record_file_.Reset();
+  RemoveOldTmps();
+  SayIdle();
 }
 
 void Supervisor::SayIdle() {

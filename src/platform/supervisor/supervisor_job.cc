@@ -27,6 +27,7 @@
 #include "platform/os/process_tree.h"
 #include "platform/os/unix_socket.h"
 #include "platform/supervisor/supervisor_seat.h"
+#include "platform/users/user_limits.h"
 
 extern char** environ;
 
@@ -35,34 +36,6 @@ namespace {
 
 // Where a PATH is missing, as Debian's login has it.
 constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
-
-constexpr std::array<std::pair<std::string_view, __rlimit_resource>, 16> kLimits = {{
-    {"as", RLIMIT_AS},
-    {"core", RLIMIT_CORE},
-    {"cpu", RLIMIT_CPU},
-    {"data", RLIMIT_DATA},
-    {"fsize", RLIMIT_FSIZE},
-    {"locks", RLIMIT_LOCKS},
-    {"memlock", RLIMIT_MEMLOCK},
-    {"msgqueue", RLIMIT_MSGQUEUE},
-    {"nice", RLIMIT_NICE},
-    {"nofile", RLIMIT_NOFILE},
-    {"nproc", RLIMIT_NPROC},
-    {"rss", RLIMIT_RSS},
-    {"rtprio", RLIMIT_RTPRIO},
-    {"rttime", RLIMIT_RTTIME},
-    {"sigpending", RLIMIT_SIGPENDING},
-    {"stack", RLIMIT_STACK},
-}};
-
-struct Limit {
-  __rlimit_resource resource;
-  rlim_t soft;
-  rlim_t hard = 0;
-  bool sets_hard = false;
-};
-
-rlim_t ValueOf(std::int64_t value) { return value < 0 ? RLIM_INFINITY : static_cast<rlim_t>(value); }
 
 enum class Step {
   kDone,
@@ -95,7 +68,7 @@ struct StartOutcome {
 // and the new process allocates nothing.
 struct Start {
   const StartPlan* plan = nullptr;
-  std::vector<Limit> limits;
+  std::vector<SystemLimit> limits;
   std::vector<char*> argv;
   std::vector<char*> environment;
   std::array<char, 40> pid_text{};  // In place of an empty SLURM_TASK_PID.
@@ -249,15 +222,7 @@ int RunChild(void* argument) {
   if (::setsid() < 0) Fail(start, Step::kSession);
   JoinCgroup(start);
   if (!plan.is_another) WriteRecord(start);
-  for (const Limit& limit : start.limits) {
-    rlimit value = {};
-    ::getrlimit(limit.resource, &value);
-    // More than the system has, or than we may raise, is refused whole.
-    const rlimit ruled = {std::min(limit.soft, limit.hard), limit.hard};
-    if (limit.sets_hard && ::setrlimit(limit.resource, &ruled) == 0) continue;
-    value.rlim_cur = std::min(limit.soft, value.rlim_max);
-    ::setrlimit(limit.resource, &value);
-  }
+  SetSystemLimits(start.limits);
   ::umask(static_cast<mode_t>(request.umask));
   if (!plan.terminal.empty()) TakeTerminal(start);
   if (plan.joins != nullptr && JoinNamespaces(*plan.joins) != 0) Fail(start, Step::kMounts);
@@ -429,17 +394,7 @@ JobProgram ResolveProgram(const LaunchRequest& request, const std::string& scrip
 StartedJob StartJob(const StartPlan& plan) {
   const LaunchRequest& request = *plan.request;
   Start start = {.plan = &plan};
-  for (const auto& [name, value] : request.limits) {
-    const auto known =
-        std::find_if(kLimits.begin(), kLimits.end(), [&](const auto& limit) { return limit.first == name; });
-    if (known == kLimits.end()) continue;
-    Limit limit{known->second, ValueOf(value)};
-    if (const auto hard = request.limits.find(name + ".hard"); hard != request.limits.end()) {
-      limit.hard = ValueOf(hard->second);
-      limit.sets_hard = true;
-    }
-    start.limits.push_back(limit);
-  }
+  start.limits = SystemLimitsOf(request.limits);
   start.argv = Pointers(plan.program->argv);
   start.environment = Pointers(request.environment);
   // A job in Slurm's words is told its own process, whose number nobody knew when its environment was made.

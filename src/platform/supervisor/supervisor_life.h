@@ -22,6 +22,7 @@
 #include "platform/supervisor/supervisor_held.h"
 #include "platform/supervisor/supervisor_watch.h"
 #include "platform/users/open_as.h"
+#include "platform/users/passed_stream.h"
 #include "platform/users/user_identity.h"
 #include "platform/users/user_limits.h"
 
@@ -66,7 +67,7 @@ class Supervisor {
   bool AwaitDirectories();
   bool PrepareFiles(Descriptor& log);
   bool OpenTerminal(Descriptor log);
-  Status CheckReadStream(int fd, const char* name) const;
+  Status CheckStream(int fd, StreamUse use, const char* name) const;
   Status CheckTerminalStreams(int in, int out) const;
   bool Isolate(MountPlan& mounts);
   bool Start();

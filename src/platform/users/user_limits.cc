@@ -27,6 +27,27 @@ constexpr std::array<std::pair<std::string_view, std::int64_t>, 9> kItems = {{{"
                                                                               {"cpu", 60},
                                                                               {"data", 1024}}};
 
+constexpr std::array<std::pair<std::string_view, int>, 16> kSystemLimits = {{
+    {"as", RLIMIT_AS},
+    {"core", RLIMIT_CORE},
+    {"cpu", RLIMIT_CPU},
+    {"data", RLIMIT_DATA},
+    {"fsize", RLIMIT_FSIZE},
+    {"locks", RLIMIT_LOCKS},
+    {"memlock", RLIMIT_MEMLOCK},
+    {"msgqueue", RLIMIT_MSGQUEUE},
+    {"nice", RLIMIT_NICE},
+    {"nofile", RLIMIT_NOFILE},
+    {"nproc", RLIMIT_NPROC},
+    {"rss", RLIMIT_RSS},
+    {"rtprio", RLIMIT_RTPRIO},
+    {"rttime", RLIMIT_RTTIME},
+    {"sigpending", RLIMIT_SIGPENDING},
+    {"stack", RLIMIT_STACK},
+}};
+
+rlim_t ValueOf(std::int64_t value) { return value < 0 ? RLIM_INFINITY : static_cast<rlim_t>(value); }
+
 std::optional<std::int64_t> ValueOf(std::string_view text, std::int64_t unit) {
   if (text == "unlimited" || text == "infinity" || text == "-1") return -1;
   const auto number = ParseInteger(text);
@@ -125,6 +146,31 @@ std::map<std::string, std::int64_t> UnderRules(std::map<std::string, std::int64_
     if (*pair.hard >= 0 && is_above) soft->second = *pair.hard;
   }
   return limits;
+}
+
+std::vector<SystemLimit> SystemLimitsOf(const std::map<std::string, std::int64_t>& limits) {
+  std::vector<SystemLimit> out;
+  for (const auto& [name, value] : limits) {
+    const auto known = std::ranges::find(kSystemLimits, name, &std::pair<std::string_view, int>::first);
+    if (known == kSystemLimits.end()) continue;
+    SystemLimit limit{known->second, ValueOf(value), std::nullopt};
+    if (const auto hard = limits.find(name + ".hard"); hard != limits.end()) limit.hard = ValueOf(hard->second);
+    out.push_back(limit);
+  }
+  return out;
+}
+
+void SetSystemLimits(std::span<const SystemLimit> limits) {
+  for (const SystemLimit& limit : limits) {
+    const auto resource = static_cast<__rlimit_resource>(limit.resource);
+    rlimit value = {};
+    ::getrlimit(resource, &value);
+    // More than the system has, or than we may raise, is refused whole.
+    const rlimit ruled = {std::min(limit.soft, limit.hard.value_or(0)), limit.hard.value_or(0)};
+    if (limit.hard && ::setrlimit(resource, &ruled) == 0) continue;
+    value.rlim_cur = std::min(limit.soft, value.rlim_max);
+    ::setrlimit(resource, &value);
+  }
 }
 
 const LimitTable& UserLimits::Of(std::int64_t uid, std::int64_t gid, Time now) {

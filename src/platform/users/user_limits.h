@@ -2,10 +2,13 @@
 // through PAM would give them (limits.conf(5)); divvy opens no PAM session.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +45,17 @@ LimitTable LimitsOf(const std::vector<LimitRule>& rules, const User& user,
 /// says; what the submitter brought under such a name is dropped. A soft limit of a rule counts where they brought
 /// none.
 std::map<std::string, std::int64_t> UnderRules(std::map<std::string, std::int64_t> limits, const LimitTable& rules);
+
+/// One limit as setrlimit(2) takes it.
+struct SystemLimit {
+  int resource = 0;
+  rlim_t soft = 0;
+  std::optional<rlim_t> hard;  // Absent: the hard limit stays as it is.
+};
+/// Those of UnderRules() that the system knows.
+std::vector<SystemLimit> SystemLimitsOf(const std::map<std::string, std::int64_t>& limits);
+/// Sets them for this process; one that it may not set leaves the hard limit as it is. Allocates nothing.
+void SetSystemLimits(std::span<const SystemLimit> limits);
 
 /// Reads the files, and keeps what they say about a user for half a minute. An account without a name has the rules of
 /// its number and groups. The hard limits of locked memory and open
