@@ -20,9 +20,9 @@ struct LauncherWishes {
 /// Requires: root.
 Status StartLauncher(const LauncherWishes& wishes = {});
 /// Starts the launcher as StartLauncher does, and then makes this process, which is root's, one of user divvy's for the
-/// machine's daemon or agent, without root's terminal: where there is one, this returns in a child of the process, which
-/// stays for the terminal and ends as the child does. Does nothing where it is user divvy's already, as units start it. kPermissionDenied for
-/// any other user. `what`: "daemon" or "agent".
+/// machine's daemon or agent, without root's terminal: where there is one, this returns in a child of the process,
+/// which stays for the terminal and ends as the child does. Does nothing where it is user divvy's already, as units
+/// start it. kPermissionDenied for any other user. `what`: "daemon" or "agent".
 Status LeaveRootToLauncher(const std::string& what, const LauncherWishes& wishes);
 /// In the background, in a session of its own, with "--detached" behind its arguments. Fine when it said "ready"; else
 /// what it said instead. `who`: "the daemon", for errors.

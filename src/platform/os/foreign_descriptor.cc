@@ -98,6 +98,8 @@ class Closer {
  public:
   void Take(int fd) {
     const std::lock_guard<std::mutex> lock(mutex_);
+    // After a fork, the number may be something else's by now.
+    if (std::exchange(process_, ::getpid()) != ::getpid()) link_ = -1;
     kept_.push_back(fd);
     for (int attempt = 0; attempt < 2 && !kept_.empty(); ++attempt) {
       if (link_ < 0) Start();
@@ -141,6 +143,7 @@ class Closer {
   }
 
   std::mutex mutex_;
+  pid_t process_ = -1;  // Whose the rest is.
   int link_ = -1;
   std::vector<int> kept_;
 };

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -61,6 +62,31 @@ TEST_F(NeverWaits, ForTheLastCopyOfASocketThatLingers) {
     }
     EXPECT_EQ(got, 0);
   }
+}
+
+TEST_F(NeverWaits, InAChildThatHasClosedAllThatItsParentHad) {
+  Lingering before;
+  before.ours.Reset();
+  Lingering socket;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int kept = ::fcntl(socket.ours.get(), F_DUPFD_CLOEXEC, 200);
+    for (int fd = 3; fd < 200; ++fd) ::close(fd);
+    // Something of its own has the numbers now.
+    int own[2] = {};
+    while (own[1] < 100) {
+      if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, own) != 0) ::_exit(2);
+    }
+    CloseForeign(kept);
+    char byte = 0;
+    for (int fd = 3; fd <= own[1]; ++fd) {
+      if (::recv(fd, &byte, 1, MSG_DONTWAIT) > 0) ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "what is the closer's came to something else";
 }
 
 TEST_F(NeverWaits, ForOneThatNobodyTookOrWanted) {
