@@ -1,4 +1,7 @@
 // One binary: the command line, the daemon, the launcher and the step process of a job, told apart by the first words.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +17,17 @@
 #include "daemon/notify/deliver.h"
 #include "keeper/keeper.h"
 #include "platform/supervisor/launch.h"
+
+namespace {
+
+/// The number of a closed one would be that of the next file or socket that is opened, and a job would get that.
+void OpenClosedStreams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
+  }
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   const auto seat = [](const std::vector<std::string>& own) { return divvy::SeatMain(own, divvy::cli::StepsMain); };
@@ -33,5 +47,6 @@ int main(int argc, char** argv) {
   if (argc > 1 && words[1] == "internal-agent") return divvy::AgentMain({words.begin() + 2, words.end()});
   if (argc > 1 && words[1] == "internal-deliver") return divvy::DeliverMain({words.begin() + 2, words.end()});
   if (argc > 1 && words[1] == "keeper") return divvy::keeper::KeeperMain({words.begin() + 2, words.end()});
+  OpenClosedStreams();
   return divvy::cli::Main(words);
 }

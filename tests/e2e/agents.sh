@@ -17,7 +17,7 @@ refused() { # WHAT COMMAND...
 (umask 022 && divvy token create --node >n1.token 2>said)
 expect 600 "$(stat -c %a n1.token)" "the mode of a token's file"
 umask 077
-grep -q 'by which 1 machine may join; good for 1 h (--expires). On the other machine: divvy agent --join -, and' said || fail "says: $(cat said)"
+grep -q 'by which 1 machine may join; good for 1 h (--expires). On the other machine: sudo divvy agent --join - --detach, and' said || fail "says: $(cat said)"
 divvy token create --node --uses 3 --expires 1h >many.token 2>/dev/null
 divvy token create >user.token 2>/dev/null
 

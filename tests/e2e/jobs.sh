@@ -8,6 +8,8 @@ grep -q "pid" second || fail "the second up does not say who runs"
 code=0; divvy run --gpus 1 -- sh -c 'exit 3' || code=$?
 expect 3 "$code" "the exit code of divvy run"
 expect "in:7" "$(echo in:7 | divvy run cat)" "the streams of divvy run"
+expect "" "$(divvy run cat <&-)" "what a job reads where standard input is closed"
+divvy run -- sh -c 'echo said; echo said >&2' >&- 2>&- || fail "a job whose caller has closed its output"
 expect 0,1 "$(divvy run --gpus 2 -- sh -c 'echo $CUDA_VISIBLE_DEVICES')" "the GPUs that a job sees"
 
 divvy submit --gpus 9 -- true 2>refusal && fail "nine of eight GPUs were accepted"

@@ -35,6 +35,9 @@ Error NoDaemon(const Places& places, const Error& error) {
   if (error.code == ErrorCode::kPermissionDenied)
     return PermissionDenied(error.message + ": the daemon there serves its own user alone");
   std::string command = "divvy up";
+  // Nobody but root can see whose node a machine is, if it is one.
+  if (places.is_machine_wide && ::geteuid() != 0)
+    command = "sudo divvy up; on a node of a cluster, call divvy on the controller's machine, or divvy login";
   if (!places.home.empty()) command = "DIVVY_HOME=" + places.home + " divvy up";
   return Unreachable("no daemon answers at " + places.socket + " (" + error.message + "); start one with: " + command);
 }

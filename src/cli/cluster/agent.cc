@@ -204,13 +204,21 @@ Status LeaveRoot(const Places& places, const AgentFlags& flags, const std::optio
   const std::string node_of = ValueIn(kept, "fingerprint");
   // The agent refuses to join another controller than it has joined.
   if (line && (node_of.empty() || node_of == line->fingerprint)) wishes.controllers_key = line->launcher_key;
+  const auto key_before = ReadSecret(places.controllers_key, kMostState, Readers::kAll);
+  if (!wishes.controllers_key.empty() && key_before && Trim(*key_before) != wishes.controllers_key) {
+    std::fprintf(
+        stderr,
+        "divvy: note: the key of the controller's launcher in this token replaces another one here; if jobs of "
+        "users then do not start on this machine, the line was changed on its way\n");
+  }
   const bool has_its_key = ::access(places.controllers_key.c_str(), F_OK) == 0 && line && node_of == line->fingerprint;
   if (line && line->launcher_key.empty() && !has_its_key) {
     return FailedPrecondition(
-        "this token has no launcher key, so this machine can run no jobs of users for the controller at " +
-        ToString(line->controller) +
-        "; a machine's agent needs a controller that root serves (divvy up as root) and a token that divvy token " +
-        "create --node has printed on that machine; an agent that is root itself runs with DIVVY_HOME set to a folder");
+        "this token has no launcher key, so this machine could run no jobs of users: the line is cut, or was not "
+        "made " +
+        std::string("by root's divvy on the machine of the controller at ") + ToString(line->controller) +
+        "; make it there: sudo divvy token create --node. An agent that is root itself runs with DIVVY_HOME set to a " +
+        "folder");
   }
   return LeaveRootToLauncher("agent", wishes);
 }

@@ -195,8 +195,9 @@ int Create(const Words& words) {
   // The line alone on standard output, so that it can go into a file or a pipe; it is shown this once.
   const auto lives = std::chrono::seconds(static_cast<std::int64_t>(request.lives_s));
   const std::string life = request.lives_s > 0 ? "for " + DurationText(lives) : "until it is revoked";
-  std::fprintf(stderr, "%s; good %s (--expires). On the other machine: divvy %s, and paste this line:\n",
-               answer->message.c_str(), life.c_str(), is_for_node ? "agent --join -" : "login");
+  std::fprintf(stderr, "%s; good %s (--expires). On the other machine: %s, and paste this line:\n",
+               answer->message.c_str(), life.c_str(),
+               is_for_node ? "sudo divvy agent --join - --detach" : "divvy login");
   CloseToOthers(STDOUT_FILENO);
   std::printf("%s\n", ToString(*line).c_str());
   return 0;

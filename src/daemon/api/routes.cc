@@ -331,10 +331,11 @@ void Routes::Restrict(Call& call) {
   }
   std::string where;
   for (const std::string& node : request->nodes) where += (where.empty() ? " on " : ", ") + node;
-  answer.message = request->is_all       ? "New work" + where + " may use every GPU."
-                   : answer.gpus.empty() ? "New work" + where + " may use no GPU; running jobs stay."
-                                         : "New work" + where + " uses GPU" + (answer.gpus.size() > 1 ? "s " : " ") +
-                                               ranges.ToString() + " only; running jobs stay.";
+  answer.message = request->is_all ? "New work" + where + " may use every GPU."
+                   : answer.gpus.empty()
+                       ? "New work" + where + " may use no GPU; running jobs stay, and parts of GPUs are moved."
+                       : "New work" + where + " uses GPU" + (answer.gpus.size() > 1 ? "s " : " ") + ranges.ToString() +
+                             " only; running jobs stay, and parts of GPUs are moved.";
   core_.AfterCommit(
       [call = std::make_shared<Call>(std::move(call)), answer](const divvy::Status&) { call->Answer(answer); });
 }

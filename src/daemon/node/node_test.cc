@@ -87,6 +87,7 @@ class GangNode : public testing::Test {
     auto control = OpenControlSocket();
     control_ = std::move(control->first);
     address_ = control->second;
+    EXPECT_TRUE(AdmitCommands(control_.get(), secret_));
   }
   ~GangNode() override {
     std::error_code ignored;
@@ -142,6 +143,7 @@ class GangNode : public testing::Test {
     record.job = JobId(17);
     record.attempt = kAttempt;
     record.control = address_;
+    record.secret = secret_;
     record.uid = ::geteuid();
     record.is_part = true;
     record.process = IdentifyProcess(::getpid());
@@ -172,6 +174,7 @@ class GangNode : public testing::Test {
   std::unique_ptr<Node> node_;
   Descriptor control_;
   std::string address_;
+  const std::string secret_ = DrawControlSecret();
   Words notes_;
 };
 

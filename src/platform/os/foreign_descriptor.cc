@@ -21,6 +21,8 @@ namespace divvy {
 namespace {
 
 constexpr std::size_t kMostInMessage = 253;  // The kernel's SCM_MAX_FD.
+constexpr char kTake = 'T';                  // Comes with a descriptor.
+constexpr char kLetGo = 'L';                 // Who has sent the last one has closed its own copy.
 
 /// File systems of the kernel that wait for disks alone: ext, xfs, btrfs, tmpfs, f2fs, zfs (statfs(2)).
 constexpr std::array<long, 6> kLocal = {0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0xF2F52010, 0x2FC12FC1};
@@ -46,9 +48,11 @@ pid_t ForkAside() {
       pid < 0 && errno == EINVAL ? ::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr) : pid);
 }
 
-/// Takes what has been sent, and tells its parent by the end of `told` that it has.
+/// Takes what has been sent, holds it until the sender has let go of it, and tells its parent by the end of `told` that
+/// it has.
 [[noreturn]] void TakeAndEnd(int link, int told) {
   char byte = 0;
+  bool is_last_copy = true;
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostInMessage * sizeof(int))> control;
   iovec part = {&byte, 1};
   for (;;) {
@@ -58,7 +62,10 @@ pid_t ForkAside() {
     message.msg_control = control.data();
     message.msg_controllen = control.size();
     // What there is no room for in the table of descriptors is closed here, and may wait: then nobody waits but us.
-    if (::recvmsg(link, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0) break;
+    const ssize_t got = ::recvmsg(link, &message, (is_last_copy ? MSG_DONTWAIT : 0) | MSG_CMSG_CLOEXEC);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    is_last_copy = byte == kLetGo;
   }
   ::close(told);
   ::_exit(0);  // The sockets of a process that ends do not linger.
@@ -69,6 +76,7 @@ pid_t ForkAside() {
   ::dup2(link, 3);
   ::syscall(SYS_close_range, 4U, ~0U, 0U);
   for (int fd = 0; fd < 3; ++fd) ::close(fd);
+  static_cast<void>(!::send(3, "", 1, MSG_NOSIGNAL));  // Nothing of our parent's is open here any more.
   struct sigaction ignore = {};
   ignore.sa_handler = SIG_IGN;  // The kernel reaps our children.
   ::sigaction(SIGCHLD, &ignore, nullptr);
@@ -99,14 +107,18 @@ class Closer {
   void Take(int fd) {
     const std::lock_guard<std::mutex> lock(mutex_);
     // After a fork, the number may be something else's by now.
-    if (std::exchange(process_, ::getpid()) != ::getpid()) link_ = -1;
+    if (std::exchange(process_, ::getpid()) != ::getpid()) {
+      link_ = -1;
+      owes_let_go_ = false;
+    }
     kept_.push_back(fd);
-    for (int attempt = 0; attempt < 2 && !kept_.empty(); ++attempt) {
+    for (int attempt = 0; attempt < 2; ++attempt) {
       if (link_ < 0) Start();
-      while (!kept_.empty() && Send()) {
+      while (SayLetGo() && !kept_.empty() && Send()) {
       }
-      if (kept_.empty() || errno == EAGAIN || link_ < 0) return;
+      if (link_ < 0 || (kept_.empty() && !owes_let_go_) || errno == EAGAIN) return;
       ::close(std::exchange(link_, -1));  // It was killed.
+      owes_let_go_ = false;
     }
   }
 
@@ -119,11 +131,20 @@ class Closer {
     ::close(ends[1]);
     if (pid > 0) link_ = ends[0];
     else ::close(ends[0]);
+    // Who waits for the end of a pipe of ours does not wait for the closer as well.
+    char byte = 0;
+    while (pid > 0 && ::recv(link_, &byte, 1, 0) < 0 && errno == EINTR) {
+    }
+  }
+
+  bool SayLetGo() {
+    if (owes_let_go_ && ::send(link_, &kLetGo, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) owes_let_go_ = false;
+    return !owes_let_go_;
   }
 
   bool Send() {
     const int fd = kept_.back();
-    char byte = 0;
+    char byte = kTake;
     iovec part = {&byte, 1};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control = {};
     msghdr message = {};
@@ -138,13 +159,15 @@ class Closer {
     std::memcpy(CMSG_DATA(head), &fd, sizeof fd);
     if (link_ < 0 || ::sendmsg(link_, &message, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) return false;
     kept_.pop_back();
-    ::close(fd);
+    ::close(fd);  // Not the last copy, as long as the closer has not been told.
+    owes_let_go_ = true;
     return true;
   }
 
   std::mutex mutex_;
   pid_t process_ = -1;  // Whose the rest is.
   int link_ = -1;
+  bool owes_let_go_ = false;
   std::vector<int> kept_;
 };
 

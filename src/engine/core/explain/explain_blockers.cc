@@ -361,7 +361,7 @@ class BlockerFinder {
         text += " on " + std::to_string(tally.free_nodes) + " nodes, at most " + std::to_string(tally.most) + " on one";
       }
     }
-    if (tally.withheld > 0) text += " (" + std::to_string(tally.withheld) + " out of service)";
+    if (tally.withheld > 0) text += " (" + std::to_string(tally.withheld) + " more restricted or out of service)";
     return text;
   }
 
