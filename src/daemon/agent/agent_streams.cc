@@ -197,7 +197,8 @@ void AgentStreams::OnAttach(Channels& channels, std::uint64_t number, const wire
 
 void AgentStreams::OnStep(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {
   auto [ours, theirs] = MakeSocketPair();
-  auto joint = ChannelJoint::OfSocket(loop_, std::move(ours));
+  // The other end goes to a process of the job's.
+  auto joint = ChannelJoint::OfSocket(loop_, ForeignDescriptor(ours.Release()));
   if (!joint || !theirs.is_open()) return channels.Reset(number, "the agent has no file descriptor left");
   (*joint)->Accept(channels, number);
   const Status called = node_.CallStep(purpose.job, theirs.get(), purpose.stops_only);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "platform/os/foreign_descriptor.h"
 #include "platform/os/unix_socket.h"
 #include "platform/records/step_wire.h"
 
@@ -67,13 +68,16 @@ class StepCallers::Caller : public std::enable_shared_from_this<Caller> {
     // The listener that holds us goes with the stream.
     const auto self = shared_from_this();
     const auto stream = std::exchange(stream_, nullptr);
-    boost::system::error_code ignored;
-    if (socket_.is_open()) socket_.close(ignored);
+    Close();
     ticket_ = nullptr;
     if (stream) stream->Listen({[](std::string_view) {}, [] {}, [] {}});
   }
 
  private:
+  // The other end may be with a process of the job's.
+  void Close() {
+    if (socket_.is_open()) CloseAccepted(socket_.release());
+  }
   void OnBytes(std::string_view bytes) {
     if (!socket_.is_open()) return;
     unwritten_.append(bytes);
@@ -111,11 +115,10 @@ class StepCallers::Caller : public std::enable_shared_from_this<Caller> {
   void Read() {
     if (stream_ == nullptr) return;
     std::array<char, kPiece> buffer;
-    const ssize_t got = ::recv(socket_.native_handle(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    const ssize_t got = ReceiveForeign(socket_.native_handle(), buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (got > 0) stream_->Send({buffer.data(), static_cast<std::size_t>(got)});
     if (got > 0 || IsLater(got)) return ReadLater();
-    boost::system::error_code ignored;
-    socket_.close(ignored);
+    Close();
     if (!last_words_.empty()) stream_->Send(last_words_);
     stream_->Finish();
   }
