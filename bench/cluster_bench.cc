@@ -55,7 +55,7 @@ double ResidentMib() {
 
 struct Options {
   int nodes = 10'000;
-  int gpus = 8;  // Of each node.
+  int gpus = 8;  // Per node.
   int jobs = 1'000'000;
   int shapes = 5'000;
   int events = 20'000;

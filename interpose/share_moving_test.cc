@@ -76,7 +76,7 @@ TEST_F(ShareMoving, TheSecondTimeUsesTheHostMemoryOfTheFirst) {
   EXPECT_GE(kept(), 60 * kMiB);
   EXPECT_LT(kept(), 70 * kMiB);  // Zeros took no room.
 
-  // What was there the first time is not what comes back the second time.
+  // The second time, other contents are away: a page that was not zeros now is, and the other way round.
   ASSERT_EQ(program_.Do("fill a 0"), "0");
   ASSERT_EQ(program_.Do("fill b 6"), "0");
   EXPECT_EQ(Evacuate().result, 0);

@@ -43,7 +43,8 @@ void Keeper::AddSlice(std::uint64_t id, const wire::KeeperAdd& add) {
   if (add.paper.size() != 1 || !gpus_.contains(static_cast<GpuIndex>(add.paper.front())))
     return door_->Answer(id, InvalidArgument("a slice is of one GPU of this machine"));
   if (!IsDriverName(add.slice.profile))
-    return door_->Answer(id, InvalidArgument("'" + add.slice.profile + "' is no MIG profile"));
+    return door_->Answer(id,
+                         InvalidArgument("'" + add.slice.profile + "' is no MIG profile; one is written like 1g.10gb"));
   RecordedTenant record;
   record.terms = add;
   record.gpus = add.paper;

@@ -54,7 +54,7 @@ bool Ledger::AnswerRight(const OpenWant& want, Tenant& tenant, Bytes need) {
   return false;
 }
 
-/// What loans leave free on the GPU.
+/// The bytes that loans leave free on the GPU.
 Bytes Ledger::GrowthRoom(GpuIndex gpu) const {
   const auto tenants = std::count_if(tenants_.begin(), tenants_.end(), [&](const auto& entry) {
     return entry.second.state == State::kHere && Holds(entry.second, gpu);

@@ -96,7 +96,7 @@ void ShowLines(std::string& text, int to) {
   for (bool has_ended = false; !has_ended;) {
     std::array<pollfd, 3> polled = {{{said.get(), POLLIN, 0}, {signals.get(), POLLIN, 0}, {end.get(), POLLIN, 0}}};
     if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) break;
-    has_ended = polled[2].revents != 0;  // What it has said before its end is there.
+    has_ended = polled[2].revents != 0;  // Its last words are in the pipe then.
     char bytes[4096];
     ssize_t got = 0;
     while ((got = ::read(said.get(), bytes, sizeof bytes)) > 0) {

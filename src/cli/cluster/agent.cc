@@ -182,7 +182,7 @@ std::string KeptState(const Places& places, RootTakes root_takes = RootTakes::kA
   return ReadSecret(places.state + "/agent/agent.state", kMostState, Readers::kNobody, root_takes).value_or("");
 }
 
-/// What its line `key` says; empty: it has no such line.
+/// The value of `key` in the state file's text; empty: the file has no such line.
 std::string ValueIn(std::string_view state, std::string_view key) {
   for (const std::string_view line : Split(state, '\n')) {
     if (line.starts_with(std::string(key) + " ")) return std::string(line.substr(key.size() + 1));

@@ -142,7 +142,7 @@ void AgentJobsDoor::Refuse(Descriptor connection, int status, const std::string&
     refused->timer.cancel();
     const int fd = refused->stream.native_handle();
     char asked[4096];
-    while (ReceiveForeign(fd, asked, sizeof asked, MSG_DONTWAIT) > 0) {
+    while (ReceiveForeign(fd, asked, sizeof asked, MSG_DONTWAIT).size > 0) {
     }
     // Fits into a fresh socket's buffer; nobody would act on a failure.
     static_cast<void>(!::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT));

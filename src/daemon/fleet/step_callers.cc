@@ -115,7 +115,7 @@ class StepCallers::Caller : public std::enable_shared_from_this<Caller> {
   void Read() {
     if (stream_ == nullptr) return;
     std::array<char, kPiece> buffer;
-    const ssize_t got = ReceiveForeign(socket_.native_handle(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    const ssize_t got = ReceiveForeign(socket_.native_handle(), buffer.data(), buffer.size(), MSG_DONTWAIT).size;
     if (got > 0) stream_->Send({buffer.data(), static_cast<std::size_t>(got)});
     if (got > 0 || IsLater(got)) return ReadLater();
     Close();

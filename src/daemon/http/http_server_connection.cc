@@ -20,13 +20,12 @@ constexpr std::size_t kKeptOutput = 64u << 10;
 
 /// recv that collects descriptors.
 ssize_t Receive(int fd, std::string& into, PassedFds& fds) {
-  std::vector<int> passed;
-  ssize_t n = 0;
+  ForeignMessage got;
   do {
-    n = ReceiveForeign(fd, into.data(), into.size(), MSG_DONTWAIT, &passed);
-  } while (n < 0 && errno == EINTR);
-  for (const int one : passed) fds.Add(one);
-  return n;
+    got = ReceiveForeign(fd, into.data(), into.size(), MSG_DONTWAIT);
+  } while (got.size < 0 && errno == EINTR);
+  for (ForeignDescriptor& one : got.descriptors) fds.Add(one.Release());
+  return got.size;
 }
 
 bool HasHungUp(int fd) {

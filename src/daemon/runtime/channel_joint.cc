@@ -185,7 +185,7 @@ void ChannelJoint::Read() {
   const std::size_t most = std::min(buffer.size(), channels_->room(number_));
   if (most == 0) return;  // Others have taken the room meanwhile; on_room follows.
   const int fd = from_.native_handle();
-  const ssize_t got = ReceiveForeign(fd, buffer.data(), most, MSG_DONTWAIT);
+  const ssize_t got = ReceiveForeign(fd, buffer.data(), most, MSG_DONTWAIT).size;
   if (got > 0) {
     Send({buffer.data(), static_cast<std::size_t>(got)});
     return ReadLater();

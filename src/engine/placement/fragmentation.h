@@ -58,7 +58,8 @@ class Fragmentation {
   std::vector<std::uint16_t> class_of_;  // By steps of free room: how many typical sizes fit.
   std::vector<std::int32_t> weights_;    // By row and size class: weight of the single-GPU requests that fit.
   std::size_t most_asked_ = 0;           // GPUs of the typical request with most of them.
-  std::vector<std::int64_t> several_;    // By row and whole GPUs up to most_asked_: weight of the requests of several.
+  std::vector<std::int64_t>
+      several_;  // Weight of the requests for several GPUs, by row and by whole GPUs up to most_asked_.
 };
 
 }  // namespace divvy::placement

@@ -98,7 +98,7 @@ void Tenant::HangUp(const Caller& caller) {
 
 void Tenant::OnCaller(const std::shared_ptr<Caller>& caller) {
   share::Message hello{};
-  const ssize_t size = ReceiveForeign(caller->link.get(), &hello, sizeof hello, MSG_DONTWAIT | MSG_TRUNC);
+  const ssize_t size = ReceiveForeign(caller->link.get(), &hello, sizeof hello, MSG_DONTWAIT | MSG_TRUNC).size;
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
   HangUp(*caller);
   callers_.erase(caller->number);
@@ -184,7 +184,8 @@ void Tenant::OnLink(Slot slot) {
     const auto found = processes_.find(slot);
     if (found == processes_.end()) return;
     share::Message message{};
-    const ssize_t size = ReceiveForeign(found->second.link.get(), &message, sizeof message, MSG_DONTWAIT | MSG_TRUNC);
+    const ssize_t size =
+        ReceiveForeign(found->second.link.get(), &message, sizeof message, MSG_DONTWAIT | MSG_TRUNC).size;
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (size != sizeof message) return Drop(slot);  // The end, an error, or what is no message.
     message.text[sizeof message.text - 1] = '\0';

@@ -235,7 +235,7 @@ bool CanEnforceMemory() { return CgroupRoots::Find().of(CgroupController::kMemor
 Result<JobCgroup> JobCgroup::Create(const CgroupRoots& roots, std::string_view run_directory, std::string_view name,
                                     const CgroupLimits& limits) {
   JobCgroup group;
-  // In this hierarchy, once. Devices of v2 need no controller.
+  // Makes the group in this hierarchy, once. Devices of v2 need no controller.
   const auto make = [&](const CgroupRoot& root, bool is_devices, std::string& directory) -> Status {
     const std::string parent = root.directory + "/" + HashName(run_directory);
     directory = parent + "/" + std::string(name);

@@ -27,7 +27,8 @@ namespace divvy {
 namespace {
 
 constexpr std::string_view kOwnTmp = "/tmp/divvy-job.";
-// In such a folder, which we alone may enter: what was set aside. Before that it is called "tmp".
+// The name, in such a folder, of a job's /tmp that was set aside; before that it is "tmp". We alone may enter the
+// folder.
 constexpr const char* kOld = "/old";
 
 Error MountError(std::string_view what, const std::string& path) {

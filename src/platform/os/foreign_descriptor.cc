@@ -17,12 +17,15 @@
 #include <cstring>
 #include <mutex>
 
+#include "platform/os/unix_socket.h"
+
 namespace divvy {
 namespace {
 
 constexpr std::size_t kMostInMessage = 253;  // The kernel's SCM_MAX_FD.
-constexpr char kTake = 'T';                  // Comes with a descriptor.
-constexpr char kLetGo = 'L';                 // Who has sent the last one has closed its own copy.
+// What the closer is told.
+constexpr char kTake = 'T';   // This byte brings a descriptor.
+constexpr char kLetGo = 'L';  // The sender has closed its own copy of the last one.
 
 /// File systems of the kernel that wait for disks alone: ext, xfs, btrfs, tmpfs, f2fs, zfs (statfs(2)).
 constexpr std::array<long, 6> kLocal = {0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0xF2F52010, 0x2FC12FC1};
@@ -39,9 +42,9 @@ bool ClosesAtOnce(int fd) {
          std::find(kLocal.begin(), kLocal.end(), lies_on.f_type) != kLocal.end();
 }
 
-/// As a fork, of nobody's child that we wait for. In the child: 0, and only what signal-safety(7) allows may be called.
+/// A fork whose child is our parent's: a job's supervisor, which waits for all its children, is not to wait for it.
+/// Returns 0 in the child, which may call only what signal-safety(7) allows; -1 where no process can be made.
 pid_t ForkAside() {
-  // Who waits for all its children, as a job's supervisor does, is not to wait for this one.
   const long pid = ::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
   // The first process of a PID namespace may not.
   return static_cast<pid_t>(
@@ -61,7 +64,8 @@ pid_t ForkAside() {
     message.msg_iovlen = 1;
     message.msg_control = control.data();
     message.msg_controllen = control.size();
-    // What there is no room for in the table of descriptors is closed here, and may wait: then nobody waits but us.
+    // A descriptor that finds no room in our table is closed by this call, which may wait; nobody waits for us but our
+    // parent.
     const ssize_t got = ::recvmsg(link, &message, (is_last_copy ? MSG_DONTWAIT : 0) | MSG_CMSG_CLOEXEC);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
@@ -101,7 +105,7 @@ pid_t ForkAside() {
   }
 }
 
-/// What could not be handed to the closer yet is kept open.
+/// The closer's side in this process. A descriptor that the closer cannot take yet stays open until the next one comes.
 class Closer {
  public:
   void Take(int fd) {
@@ -131,7 +135,7 @@ class Closer {
     ::close(ends[1]);
     if (pid > 0) link_ = ends[0];
     else ::close(ends[0]);
-    // Who waits for the end of a pipe of ours does not wait for the closer as well.
+    // The closer has copies of all our pipes until then, and their readers wait for the last copy.
     char byte = 0;
     while (pid > 0 && ::recv(link_, &byte, 1, 0) < 0 && errno == EINTR) {
     }
@@ -144,20 +148,7 @@ class Closer {
 
   bool Send() {
     const int fd = kept_.back();
-    char byte = kTake;
-    iovec part = {&byte, 1};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control = {};
-    msghdr message = {};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* const head = CMSG_FIRSTHDR(&message);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(head), &fd, sizeof fd);
-    if (link_ < 0 || ::sendmsg(link_, &message, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) return false;
+    if (link_ < 0 || SendWithDescriptors(link_, {&kTake, 1}, {&fd, 1}, MSG_DONTWAIT) != 1) return false;
     kept_.pop_back();
     ::close(fd);  // Not the last copy, as long as the closer has not been told.
     owes_let_go_ = true;
@@ -191,24 +182,26 @@ void CloseAccepted(int fd) {
   else CloseForeign(fd);
 }
 
-ssize_t ReceiveForeign(int fd, void* into, std::size_t size, int flags, std::vector<int>* fds) {
+ForeignMessage ReceiveForeign(int fd, void* into, std::size_t size, int flags) {
   iovec part = {into, size};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostInMessage * sizeof(int)) + 64> control;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostInMessage * sizeof(int))> control;
   msghdr message = {};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   message.msg_control = control.data();
   message.msg_controllen = control.size();
-  const ssize_t got = ::recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC);
-  if (got < 0 && errno == ENOTSOCK) return ::read(fd, into, size);
-  if (got < 0) return got;
+  ForeignMessage got;
+  got.size = ::recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC);
+  if (got.size < 0) {
+    if (errno == ENOTSOCK) got.size = ::read(fd, into, size);
+    return got;
+  }
   for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
     if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
     for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= head->cmsg_len; at += sizeof(int)) {
       int passed = -1;
       std::memcpy(&passed, reinterpret_cast<const char*>(head) + at, sizeof passed);
-      if (fds != nullptr) fds->push_back(passed);
-      else CloseForeign(passed);
+      got.descriptors.emplace_back(passed);
     }
   }
   return got;

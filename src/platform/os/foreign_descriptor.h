@@ -6,46 +6,28 @@
 #include <sys/types.h>
 
 #include <cstddef>
-#include <utility>
 #include <vector>
+
+#include "platform/os/launch_descriptor.h"
 
 namespace divvy {
 
-/// Closes it. Unless it is a pipe, a terminal or a file on a local disk, a process of its own has the last copy for a
-/// moment, and ends, which does not wait. Cost: one or two system calls, or a message to that process; it is forked the
-/// first time. Threads may call it at once.
+/// Closes it. A pipe, a terminal and a file on a local disk are closed here. Anything else is given to a process of its
+/// own, which has the last copy then and ends: the end of a process does not wait. Cost: two system calls, or a message
+/// to that process; it is forked the first time. Threads may call it at once.
 void CloseForeign(int fd);
 
 /// Closes a connection that we have accepted. Its peer may have sent descriptors that nobody has read.
 void CloseAccepted(int fd);
 
-/// recv(2) into `size` bytes, with its flags; of what is no socket, read(2). Descriptors that come with the bytes are
-/// appended to `fds`, closed on exec; where `fds` is null they are closed.
-ssize_t ReceiveForeign(int fd, void* into, std::size_t size, int flags, std::vector<int>* fds = nullptr);
+using ForeignDescriptor = OwnedDescriptor<&CloseForeign>;
 
-/// Has one owner, as Descriptor.
-class ForeignDescriptor {
- public:
-  ForeignDescriptor() = default;
-  explicit ForeignDescriptor(int fd) : fd_(fd) {}
-  ForeignDescriptor(ForeignDescriptor&& other) noexcept : fd_(other.Release()) {}
-  ForeignDescriptor& operator=(ForeignDescriptor&& other) noexcept {
-    if (this != &other) Reset(other.Release());
-    return *this;
-  }
-  ~ForeignDescriptor() { Reset(); }
-
-  int get() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-  /// Gives the descriptor away; the caller closes it.
-  int Release() { return std::exchange(fd_, -1); }
-  void Reset(int fd = -1) {
-    if (fd_ >= 0) CloseForeign(fd_);
-    fd_ = fd;
-  }
-
- private:
-  int fd_ = -1;
+struct ForeignMessage {
+  ssize_t size = -1;  // Bytes; 0 at the end; -1 with errno.
+  std::vector<ForeignDescriptor> descriptors;
 };
+/// recv(2) into `size` bytes, with its flags, and the descriptors that come with the bytes, closed on exec, in the
+/// order in which they were sent. Of what is no socket: read(2).
+ForeignMessage ReceiveForeign(int fd, void* into, std::size_t size, int flags);
 
 }  // namespace divvy

@@ -100,7 +100,7 @@ TEST_F(NeverWaits, ForOneThatNobodyTookOrWanted) {
       socket.ours.Reset();
       char bytes[2];
       if (is_read) {
-        EXPECT_EQ(ReceiveForeign(ends[1], bytes, sizeof bytes, 0), 2);
+        EXPECT_EQ(ReceiveForeign(ends[1], bytes, sizeof bytes, 0).size, 2);
       }
       CloseAccepted(ends[1]);
       EXPECT_LT(::send(sender.get(), "more", 4, MSG_NOSIGNAL), 0);
@@ -111,21 +111,22 @@ TEST_F(NeverWaits, ForOneThatNobodyTookOrWanted) {
 TEST(ForeignDescriptor, WhatComesWithBytesIsGivenInOrder) {
   auto [ours, theirs] = MakeSocketPair();
   ASSERT_EQ(SendWithDescriptors(ours.get(), "ab", {{0, 1, 2}}, 0), 2);
-  std::vector<int> fds;
   char bytes[8];
-  EXPECT_EQ(ReceiveForeign(theirs.get(), bytes, sizeof bytes, MSG_DONTWAIT, &fds), 2);
-  ASSERT_EQ(fds.size(), 3U);
-  for (const int fd : fds) {
+  ForeignMessage got = ReceiveForeign(theirs.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+  EXPECT_EQ(got.size, 2);
+  ASSERT_EQ(got.descriptors.size(), 3U);
+  for (ForeignDescriptor& one : got.descriptors) {
+    const int fd = one.get();
     EXPECT_EQ(::fcntl(fd, F_GETFD), FD_CLOEXEC);
-    CloseForeign(fd);
+    one.Reset();
     EXPECT_EQ(::fcntl(fd, F_GETFD), -1);
   }
-  EXPECT_LT(ReceiveForeign(theirs.get(), bytes, sizeof bytes, MSG_DONTWAIT, &fds), 0);
+  EXPECT_LT(ReceiveForeign(theirs.get(), bytes, sizeof bytes, MSG_DONTWAIT).size, 0);
   EXPECT_EQ(errno, EAGAIN);
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   ASSERT_EQ(::write(ends[1], "cd", 2), 2);
-  EXPECT_EQ(ReceiveForeign(ends[0], bytes, sizeof bytes, 0), 2);
+  EXPECT_EQ(ReceiveForeign(ends[0], bytes, sizeof bytes, 0).size, 2);
   for (const int fd : ends) CloseForeign(fd);
 }
 

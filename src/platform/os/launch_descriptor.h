@@ -7,28 +7,31 @@
 
 namespace divvy {
 
-class Descriptor {
+template <auto kClose>
+class OwnedDescriptor {
  public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(other.Release()) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
+  OwnedDescriptor() = default;
+  explicit OwnedDescriptor(int fd) : fd_(fd) {}
+  OwnedDescriptor(OwnedDescriptor&& other) noexcept : fd_(other.Release()) {}
+  OwnedDescriptor& operator=(OwnedDescriptor&& other) noexcept {
     if (this != &other) Reset(other.Release());
     return *this;
   }
-  ~Descriptor() { Reset(); }
+  ~OwnedDescriptor() { Reset(); }
 
   int get() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
   /// Gives the descriptor away; the caller closes it.
   int Release() { return std::exchange(fd_, -1); }
   void Reset(int fd = -1) {
-    if (fd_ >= 0) ::close(fd_);
+    if (fd_ >= 0) kClose(fd_);
     fd_ = fd;
   }
 
  private:
   int fd_ = -1;
 };
+
+using Descriptor = OwnedDescriptor<&::close>;
 
 }  // namespace divvy

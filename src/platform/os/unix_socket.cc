@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "platform/os/foreign_descriptor.h"
+
 namespace divvy {
 namespace {
 
@@ -98,24 +100,11 @@ ssize_t SendWithDescriptors(int socket, std::string_view bytes, std::span<const 
 }
 
 std::vector<Descriptor> ReceiveDescriptors(int socket, std::size_t most) {
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control;
   char byte = 0;
-  iovec part = {&byte, 1};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = CMSG_SPACE(std::min(most, kMostDescriptors) * sizeof(int));
+  ForeignMessage got = ReceiveForeign(socket, &byte, 1, MSG_DONTWAIT);
+  if (got.descriptors.size() > most) got.descriptors.resize(most);
   std::vector<Descriptor> out;
-  if (::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1) return out;
-  for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
-    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
-    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= head->cmsg_len; at += sizeof(int)) {
-      int fd = -1;
-      std::memcpy(&fd, reinterpret_cast<const char*>(head) + at, sizeof fd);
-      out.emplace_back(fd);
-    }
-  }
+  for (ForeignDescriptor& one : got.descriptors) out.emplace_back(one.Release());
   return out;
 }
 

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "platform/os/foreign_descriptor.h"
 #include "platform/os/unix_socket.h"
 
 namespace divvy {
@@ -84,26 +85,12 @@ StepFrameReader::Outcome StepFrameReader::Fill(int socket) {
   constexpr std::size_t kPiece = 32'768;
   const std::size_t before = buffer_.size();
   buffer_.resize(before + kPiece);
-  iovec part = {buffer_.data() + before, kPiece};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kDescriptorsMost * sizeof(int))> control;
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  const ssize_t got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  ForeignMessage got = ReceiveForeign(socket, buffer_.data() + before, kPiece, MSG_DONTWAIT);
   const int error = errno;
-  buffer_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-  if (got < 0) return error == EAGAIN || error == EINTR ? Outcome::kNothing : Outcome::kClosed;
-  for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
-    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
-    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= head->cmsg_len; at += sizeof(int)) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(head) + at - CMSG_LEN(0), sizeof fd);
-      descriptors_.emplace_back(fd);
-    }
-  }
-  if (got == 0 || descriptors_.size() > 2 * kDescriptorsMost) return Outcome::kClosed;
+  buffer_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(got.size, 0)));
+  if (got.size < 0) return error == EAGAIN || error == EINTR ? Outcome::kNothing : Outcome::kClosed;
+  for (ForeignDescriptor& one : got.descriptors) descriptors_.emplace_back(one.Release());
+  if (got.size == 0 || descriptors_.size() > 2 * kDescriptorsMost) return Outcome::kClosed;
   if (buffer_.size() < sizeof(StepHead)) return Outcome::kSome;
   StepHead head;
   std::memcpy(&head, buffer_.data(), sizeof head);

@@ -9,6 +9,7 @@
 #include <span>
 #include <type_traits>
 
+#include "platform/os/foreign_descriptor.h"
 #include "platform/os/unix_socket.h"
 
 namespace divvy {
@@ -241,26 +242,12 @@ bool LaunchFrameReader::ReadMore() {
     buffer_.swap(larger);
     Wipe(larger);
   }
-  alignas(cmsghdr) char control[CMSG_SPACE(kMostLaunchStreams * sizeof(int))];
-  iovec part = {.iov_base = buffer_.data() + filled_, .iov_len = buffer_.size() - filled_};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  ssize_t size = -1;
-  do size = ::recvmsg(socket_, &message, MSG_CMSG_CLOEXEC);
-  while (size < 0 && errno == EINTR);
-  if (size <= 0) return false;
-  filled_ += static_cast<std::size_t>(size);
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= header->cmsg_len; at += sizeof(int)) {
-      int fd = -1;
-      std::memcpy(&fd, reinterpret_cast<const char*>(header) + at, sizeof fd);
-      streams_.emplace_back(fd);
-    }
-  }
+  ForeignMessage got;
+  do got = ReceiveForeign(socket_, buffer_.data() + filled_, buffer_.size() - filled_, 0);
+  while (got.size < 0 && errno == EINTR);
+  if (got.size <= 0) return false;
+  filled_ += static_cast<std::size_t>(got.size);
+  for (ForeignDescriptor& one : got.descriptors) streams_.push_back(std::move(one));
   return true;
 }
 

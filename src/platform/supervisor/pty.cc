@@ -114,7 +114,7 @@ bool Pty::ReadOutput() {
 
 void Pty::ReadInput(Client& client) {
   char block[4096];
-  const ssize_t size = ReceiveForeign(client.in.get(), block, sizeof block, 0);
+  const ssize_t size = ReceiveForeign(client.in.get(), block, sizeof block, 0).size;
   if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (size <= 0) {
     client.is_gone = true;

@@ -679,7 +679,7 @@ class Errand {
   Descriptor answer_to_;
   Descriptor given_;
   std::vector<Descriptor> passed_;  // All of them, where it is a command.
-  // Of RunProgram's program; empty for others.
+  // The next two are for RunProgram's program, and empty for others.
   JobCgroup cgroup_;
   std::vector<SystemLimit> limits_;
 };

@@ -58,9 +58,9 @@ std::vector<SystemLimit> SystemLimitsOf(const std::map<std::string, std::int64_t
 void SetSystemLimits(std::span<const SystemLimit> limits);
 
 /// Reads the files, and keeps what they say about a user for half a minute. An account without a name has the rules of
-/// its number and groups. The hard limits of locked memory and open
-/// files that no rule names are those of process 1, as a login has them: a daemon's own are raised by its unit, and are
-/// not for jobs.
+/// its number and groups. The hard limits of locked memory and open files that no rule names are those of process 1, as
+/// a login has them: a daemon's own are raised by its unit, and are not for jobs. Cost: the first time, two files and a
+/// question to the name service, which may take as long as a network answers.
 class UserLimits {
  public:
   UserLimits() = default;

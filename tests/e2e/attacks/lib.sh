@@ -58,3 +58,8 @@ serve() {
 log_by_api() { as "$1" curl -sS --unix-socket /run/divvy/divvy.sock "http://divvy/v1/jobs/$2/log?at=0"; }
 # first_process JOB: the pid of the job's first process.
 first_process() { sed -n 's/^process=\([0-9]*\) .*/\1/p' "/var/lib/divvy-launcher/runs/$1"; }
+# take_lines: a service of root's at /run/journal, as the journal is one. /var/lib/tmp/journal has the uid and text of each line.
+take_lines() {
+  /usr/bin/python3 "$attacks/journal.py" >/var/lib/tmp/journal &
+  wait_for "the journal" test -S /run/journal
+}

@@ -66,29 +66,7 @@ unharmed "a command of root's with another secret"
 expect "640 root divvy" "$(stat -c '%a %U %G' /var/lib/divvy-launcher/runs/1)" "who may read the secret"
 as alice cat /var/lib/divvy-launcher/runs/1 >/dev/null 2>&1 && fail "alice can read bob's run record"
 
-# A service of root's that takes lines over stream sockets and notes who wrote each, as the journal does.
-/usr/bin/python3 - >/var/lib/tmp/journal <<'P' &
-import os, socket, struct
-door = socket.socket(socket.AF_UNIX)
-door.bind("/run/journal")
-os.chmod("/run/journal", 0o666)
-door.listen()
-while True:
-    line, _ = door.accept()
-    line.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-    line.settimeout(5)
-    try:
-        while True:
-            text, extra, _, _ = line.recvmsg(4096, 256)
-            if not text:
-                break
-            for _, kind, data in extra:
-                if kind == socket.SCM_CREDENTIALS:
-                    print(struct.unpack("iii", data[:12])[1], text, flush=True)
-    except TimeoutError:
-        pass
-P
-wait_for "the journal" test -S /run/journal
+take_lines
 talking=$(as alice divvy submit --quiet --pty -- sh -c 'while :; do echo forged; sleep 0.1; done')
 wait_for "alice's job" state_is "$talking" running
 answer=$(pass attach "$talking" stream:/run/journal)

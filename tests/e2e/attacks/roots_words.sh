@@ -4,18 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 /usr/bin/python3 -c 'import socket; socket.send_fds' 2>/dev/null || skip "no python3 with socket.send_fds"
 serve
-/usr/bin/python3 - >/var/lib/tmp/journal <<'P' &
-import os, socket
-door = socket.socket(socket.AF_UNIX)
-door.bind("/run/journal")
-os.chmod("/run/journal", 0o666)
-door.listen()
-while True:
-    line, _ = door.accept()
-    while text := line.recv(4096):
-        print(text, flush=True)
-P
-wait_for "the journal" test -S /run/journal
+take_lines
 job=$(as bob divvy submit --quiet --pty -- sh -c 'while :; do echo forged; sleep 0.1; done')
 wait_for "bob's job" state_is "$job" running
 cat >/var/lib/tmp/attach.py <<'P'

@@ -203,9 +203,9 @@ class Asker {
     return choices;
   }
 
-  /// What is searched where more than kSearched GPUs are usable: a window around the last GPU that is needed, where
-  /// free ones come first and then those of the jobs that have most to give. Where the GPUs have to be joined, one such
-  /// set.
+  /// Fewer GPUs to search, where more than kSearched are usable. They are put in order, free ones first and then those
+  /// of the jobs that have most to give. The first ones are taken in any case, and kSearched around the last one that
+  /// is needed are searched. Where the GPUs have to be joined, one joined set is searched.
   Searched Narrow(const Searched& all, const Node& node, const Ask& ask) const {
     const std::size_t count = static_cast<std::size_t>(ask.groups.front().alternatives.front().gpus);
     std::vector<int> order;

@@ -29,7 +29,7 @@ struct Kind {
   bool has_bookings = false;
   bool has_gpu_caps = false;
   bool has_components = false;
-  int first_gpu = 0;  // Of each node; those below are out of service.
+  int first_gpu = 0;  // On each node the GPUs below this one are out of service.
 };
 
 // GPUs are counted from `first_gpu` on.

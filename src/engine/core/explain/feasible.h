@@ -29,7 +29,7 @@ struct NodeKinds {
   struct Kind {
     NodeState idle;
     GpuSet gpus;      // That count.
-    NodeFacts facts;  // Of one of them; they differ in name and place alone.
+    NodeFacts facts;  // One of these nodes; the others differ in name and place alone.
     std::int64_t nodes = 0;
   };
   /// So many nodes of a kind lie in one rack (or block).
