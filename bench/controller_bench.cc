@@ -96,7 +96,7 @@ int main(int argc, char** argv) {
   const auto order = QueueOrder(controller.cluster(), now, 0);
   std::printf("the whole queue in order, %7zu jobs        %8.2f ms\n", order.size(), (Seconds() - begun) * 1e3);
   begun = Seconds();
-  const Explanation why = Explain(controller.cluster(), order.back(), now, controller.run_spread());
+  const core::Explanation why = Explain(controller.cluster(), order.back(), now, controller.run_spread());
   std::printf("why of the last                              %8.2f ms\n", (Seconds() - begun) * 1e3);
   return why.is_waiting ? 0 : 1;
 }

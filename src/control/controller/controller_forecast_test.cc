@@ -93,7 +93,7 @@ TEST(Forecast, IsWhatWhySaysOnceItIsSubmitted) {
       const auto why = [&] {
         return Explain(world.controller_.cluster(), made->id, world.now_, world.controller_.run_spread());
       };
-      const Explanation before = why();
+      const core::Explanation before = why();
       const JobId first = elements > 0 ? ElementId(made->id, 0) : made->id;
       const bool has_started = std::ranges::count(World::Launched(world.Turn()), first) > 0;
       EXPECT_EQ(has_started, foreseen->start == world.now_) << where;
@@ -103,10 +103,10 @@ TEST(Forecast, IsWhatWhySaysOnceItIsSubmitted) {
         EXPECT_EQ(world.controller_.Find(first)->gpus, foreseen->seats[0].gpus) << where;
       } else if (!before.blockers.empty()) {
         ++waits;
-        EXPECT_EQ(foreseen->start, before.predicted_start) << where;
-        EXPECT_EQ(foreseen->basis, before.prediction_basis) << where;
+        EXPECT_EQ(foreseen->start, before.start.typical) << where;
+        EXPECT_EQ(foreseen->basis, before.start.basis) << where;
         // The decision may have promised starts meanwhile, which puts estimates in order.
-        others += foreseen->start == why().predicted_start ? 0 : 1;
+        others += foreseen->start == why().start.typical ? 0 : 1;
       }
       if (below(3) == 0) world.now_ += minutes(10 * below(4));
       for (const auto& [id, running] : world.controller_.cluster().running_jobs()) {

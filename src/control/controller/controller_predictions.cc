@@ -68,14 +68,15 @@ Controller::Forecast Controller::ForecastOf(JobId waiting, Time now) const {
     if (start.gang.empty()) forecast.seats.push_back({NodeName(start.node), start.gpus});
     return forecast;
   }
-  const Explanation explanation = Explain(cluster_, waiting, now, run_spread());
+  const core::Explanation explanation = Explain(cluster_, waiting, now, run_spread());
   // What is free, or what the cap that it brings lets go, others have first; when it is its turn then is not known yet.
   if (explanation.blockers.empty()) {
     forecast.basis = "others that may start now go before it";
     return forecast;
   }
-  forecast.start = explanation.predicted_start == kNever ? kNever : std::max(explanation.predicted_start, now);
-  forecast.basis = explanation.prediction_basis;
+  const Time start = explanation.start.typical;
+  forecast.start = start == kNever ? kNever : std::max(start, now);
+  forecast.basis = explanation.start.basis;
   return forecast;
 }
 

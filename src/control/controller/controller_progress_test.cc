@@ -80,12 +80,12 @@ TEST(ReportedProgress, TellsWhoWaitsWhenTheGpuIsFree) {
   const auto expected = [&] {
     return Explain(world.controller_.cluster(), waiting, world.now_, world.controller_.run_spread());
   };
-  EXPECT_EQ(expected().predicted_start, kNever);
+  EXPECT_EQ(expected().start.typical, kNever);
   ASSERT_TRUE(Say(world, job, 0.1));
   world.now_ += 100s;
   ASSERT_TRUE(Say(world, job, 0.2));
   world.Turn();
-  EXPECT_NEAR(ToSeconds(expected().predicted_start - world.now_), 800, 1);
+  EXPECT_NEAR(ToSeconds(expected().start.typical - world.now_), 800, 1);
   EXPECT_NEAR(ToSeconds(expected().earliest_start - world.now_), 600, 1);
   EXPECT_NEAR(ToSeconds(expected().latest_start - world.now_), 1200, 1);
   // It lied. Nobody is harmed: it goes on, and so does what it says.
@@ -95,7 +95,7 @@ TEST(ReportedProgress, TellsWhoWaitsWhenTheGpuIsFree) {
   world.Turn();
   EXPECT_EQ(world.StateOf(job), JobState::kRunning);
   EXPECT_EQ(world.StateOf(waiting), JobState::kQueued);
-  EXPECT_GT(expected().predicted_start, world.now_);
+  EXPECT_GT(expected().start.typical, world.now_);
 }
 
 /// When the engine was told that it ends, from `start` on.
@@ -183,7 +183,7 @@ TEST(ReportedProgress, SurvivesARestartWithTheEndThatFollowsFromIt) {
   again.Turn();
   EXPECT_EQ(again.controller_.Find(job)->progress, world.controller_.Find(job)->progress);
   const auto explained = Explain(again.controller_.cluster(), waiting, again.now_, again.controller_.run_spread());
-  EXPECT_NEAR(ToSeconds(explained.predicted_start - again.now_), 800, 1);
+  EXPECT_NEAR(ToSeconds(explained.start.typical - again.now_), 800, 1);
 }
 
 TEST(ReportedProgress, BeginsAnewWithTheNextRun) {

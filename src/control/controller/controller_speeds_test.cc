@@ -250,7 +250,7 @@ TEST(SpeedsUnderFair, MakeSlowGpusWorthLess) {
   EXPECT_EQ(teams.running(vision), 4 * placement::kGpuParts);
   EXPECT_EQ(teams.worth(vision), 31'000);
   const JobId waits = world.Train(1);
-  const Explanation why = Explain(world.controller_.cluster(), waits, world.now_);
+  const core::Explanation why = Explain(world.controller_.cluster(), waits, world.now_);
   EXPECT_TRUE(why.key.starts_with("team vision runs 4 GPUs (worth 3.1 GPUs by speed) of a share of ")) << why.key;
   // The same after a restart.
   MixedWorld again(policy);

@@ -176,8 +176,8 @@ TEST(Predictions, MakeAnEstimateAndNoPromise) {
   world.Turn();
   const JobId next = submit();
   world.Turn();
-  const Explanation why = Explain(world.controller_.cluster(), next, world.now_, world.controller_.run_spread());
-  EXPECT_EQ(why.predicted_start, world.now_ + 1h) << why.prediction_basis;
+  const core::Explanation why = Explain(world.controller_.cluster(), next, world.now_, world.controller_.run_spread());
+  EXPECT_EQ(why.start.typical, world.now_ + 1h) << why.start.basis;
   EXPECT_TRUE(world.controller_.cluster().WouldDecide(world.now_).reservations.empty());
 }
 

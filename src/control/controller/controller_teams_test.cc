@@ -256,7 +256,7 @@ TEST_F(Teams, AJobThatItsTeamsQuotaHasComeToForbidSaysSoWhereverItIsListed) {
   world_.Turn();
   const std::string reason = world_.controller_.WaitingReason(*world_.controller_.Find(last_));
   EXPECT_TRUE(reason.starts_with("3 GPUs exceed team vision's quota of 2 and ")) << reason;
-  const Explanation why = Explain(world_.controller_.cluster(), last_, world_.now_);
+  const core::Explanation why = Explain(world_.controller_.cluster(), last_, world_.now_);
   ASSERT_FALSE(why.blockers.empty());
   EXPECT_EQ(why.blockers.front().text, reason);
 }

@@ -195,9 +195,9 @@ TEST(Controller, AJobThatDependsOnOneWithATimeLimitIsToldWhenThatEnds) {
   ASSERT_TRUE(world.controller_.Submit(spec, 0, world.ada_, world.now_, World::NoHistory()));
   const JobId job = world.Submit(1, 0, {{DependencyKind::kAfterOk, JobId(1), std::nullopt, Duration(0)}});
   world.Turn();
-  const Explanation why = Explain(world.controller_.cluster(), job, world.now_);
-  EXPECT_EQ(why.predicted_start, world.now_ + std::chrono::hours(1));
-  EXPECT_EQ(why.prediction_basis, "after job 1, which ends in 1 h at the latest");
+  const core::Explanation why = Explain(world.controller_.cluster(), job, world.now_);
+  EXPECT_EQ(why.start.typical, world.now_ + std::chrono::hours(1));
+  EXPECT_EQ(why.start.basis, "after job 1, which ends in 1 h at the latest");
 }
 
 TEST(Controller, AJobWhoseTargetIsInNoHistoryAnyMoreSaysSo) {

@@ -24,11 +24,11 @@ std::string UnreadyText(const std::vector<Seat>& seats) {
 
 }  // namespace
 
-void NameBlocker(const Controller& controller, Blocker& blocker) {
+void NameBlocker(const Controller& controller, core::Blocker& blocker) {
   blocker.text = WithTeamNames(blocker.text);
   blocker.rule = WithTeamNames(blocker.rule);
   constexpr std::string_view kRule = "reservation ";
-  if (blocker.kind != BlockerKind::kReservation || !blocker.rule.starts_with(kRule)) return;
+  if (blocker.kind != core::BlockerKind::kReservation || !blocker.rule.starts_with(kRule)) return;
   const auto booking = ParseInteger(std::string_view(blocker.rule).substr(kRule.size()));
   if (!booking || *booking <= 0) return;  // A job's, that is.
   const auto number = controller.ReservationOfBooking(static_cast<std::uint64_t>(*booking));
@@ -48,11 +48,11 @@ std::string WithTeamNames(std::string text) {
   return text;
 }
 
-std::optional<Blocker> PoolBlocker(const Controller& controller, const JobRecord& record) {
+std::optional<core::Blocker> PoolBlocker(const Controller& controller, const JobRecord& record) {
   std::string gone = WhyNoPool(controller.pools(), controller.cluster(), record);
   if (gone.empty()) return std::nullopt;
-  Blocker blocker;
-  blocker.kind = BlockerKind::kInfeasible;
+  core::Blocker blocker;
+  blocker.kind = core::BlockerKind::kImpossible;
   blocker.text = std::move(gone);
   return blocker;
 }
@@ -64,10 +64,10 @@ Reason WaitingReasonOf(const Controller& controller, const JobRecord& record, Fi
   const bool is_apart = cluster.waiting(record.id) != nullptr;
   const JobId entry = is_apart ? record.id : record.array;
   if (!entry.is_set() || cluster.waiting(entry) == nullptr) return record.reason;
-  std::optional<Blocker> first = PoolBlocker(controller, record);
+  std::optional<core::Blocker> first = PoolBlocker(controller, record);
   if (!first) first = blockers.Find(entry);
   if (!first) return "about to start";
-  if (first->kind == BlockerKind::kBeginTime && record.restarts > 0)
+  if (first->kind == core::BlockerKind::kBeginTime && record.restarts > 0)
     return "waits before the next try" + (record.reason.empty() ? "" : ": " + record.reason);
   NameBlocker(controller, *first);
   return std::move(first->text);

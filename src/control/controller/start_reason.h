@@ -17,12 +17,12 @@ Reason StateReason(const Controller& controller, const JobRecord& record, FirstB
 Reason WaitingReasonOf(const Controller& controller, const JobRecord& record, FirstBlockers& blockers);
 
 /// The engine knows caps of teams and users as groups, and the turns of reservations by numbers of its own.
-void NameBlocker(const Controller& controller, Blocker& blocker);
+void NameBlocker(const Controller& controller, core::Blocker& blocker);
 /// "group team vision" as "team vision", "group user ada" as "user ada".
 std::string WithTeamNames(std::string text);
 
 /// The pool that the job names is gone, which comes before all other blockers: to the engine the job wants machines
 /// that are not there.
-std::optional<Blocker> PoolBlocker(const Controller& controller, const JobRecord& record);
+std::optional<core::Blocker> PoolBlocker(const Controller& controller, const JobRecord& record);
 
 }  // namespace divvy

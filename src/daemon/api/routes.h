@@ -171,7 +171,7 @@ class Routes {
   void Show(Call& call);
   void Log(Call& call);
   void Why(Call& call);
-  void NameMachines(const Explanation& explanation, wire::WhyView& view) const;
+  void NameMachines(const core::Explanation& explanation, wire::WhyView& view) const;
   void Steps(Call& call);
   void Wait(Call& call);
   void Rejoin(Call& call);

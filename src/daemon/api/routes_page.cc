@@ -174,12 +174,12 @@ void Routes::Starts(Call& call) {
   answer.time = ToSeconds(now);
   const FindOutcome find = LiveNames();
   for (const JobId job : waiting) {
-    const ExpectedStart* start = starts_.Find(job);
+    const core::Estimate* start = starts_.Find(job);
     answer.is_complete &= start != nullptr;
     if (start == nullptr) continue;
     wire::StartView& view = answer.starts.emplace_back();
     view.id = job;
-    if (start->at != kNever) view.start = ToSeconds(std::max(start->at, now));
+    if (start->typical != kNever) view.start = ToSeconds(std::max(start->typical, now));
     view.basis = WithPublicIds(WithTeamNames(start->basis), find);
   }
   call.Answer(answer);

@@ -482,16 +482,17 @@ JobRecord Named(JobRecord record, const Server& cluster) {
 }  // namespace
 
 // Of holders on several machines the one where they have, or are promised, what is missing.
-void Routes::NameMachines(const Explanation& explanation, wire::WhyView& view) const {
+void Routes::NameMachines(const core::Explanation& explanation, wire::WhyView& view) const {
   const Controller& controller = core_.controller();
   if (!controller.cluster().has_many()) return;
   for (std::size_t i = 0; i < std::min(explanation.blockers.size(), view.blockers.size()); ++i) {
-    const std::vector<Blocker::Holder>& holders = explanation.blockers[i].holders;
+    const std::vector<core::Holder>& holders = explanation.blockers[i].holders;
     std::vector<wire::HolderView>& shown = view.blockers[i].held_by;
     for (std::size_t k = 0; k < std::min(holders.size(), shown.size()); ++k) {
       const JobRecord* record = controller.Find(holders[k].job);
-      if (record != nullptr && (IsActive(record->state) || !holders[k].gpus.empty()))
-        shown[k].node = controller.cluster().node(holders[k].node).words.name;
+      const std::vector<core::Piece>& pieces = holders[k].pieces;
+      if (record != nullptr && (IsActive(record->state) || !pieces.empty()))
+        shown[k].node = controller.cluster().node(pieces.empty() ? kOwnNode : pieces.front().node).words.name;
     }
   }
 }
@@ -506,14 +507,14 @@ void Routes::Why(Call& call) {
   if (IsFinal(record->state)) return call.Answer(WhyFinal(Named(*record, controller.cluster()), names, core_.Now()));
   // An element that is not on its own yet waits in its array.
   const JobRecord* array = controller.ArrayOf(*id);
-  Explanation explanation = Explain(controller.cluster(), array != nullptr ? array->id : *id, core_.Now(),
-                                    controller.run_spread(), array != nullptr ? ElementsBefore(*array, *id) : 0);
-  for (Blocker& blocker : explanation.blockers) NameBlocker(controller, blocker);
-  explanation.prediction_basis = WithTeamNames(std::move(explanation.prediction_basis));
+  core::Explanation explanation = Explain(controller.cluster(), array != nullptr ? array->id : *id, core_.Now(),
+                                          controller.run_spread(), array != nullptr ? ElementsBefore(*array, *id) : 0);
+  for (core::Blocker& blocker : explanation.blockers) NameBlocker(controller, blocker);
+  explanation.start.basis = WithTeamNames(std::move(explanation.start.basis));
   const bool waits = IsWaiting(record->state);
   if (auto no_pool = waits ? PoolBlocker(controller, *record) : std::nullopt) {
     explanation.blockers.assign(1, std::move(*no_pool));
-    explanation.would_start_now.clear();
+    explanation.change.reset();
   }
   wire::WhyView view = WhyOf(Named(*record, controller.cluster()), explanation,
                              ReasonNow(core_, ports_.agents.get(), *record), names, core_.Now(), ShareOf(*record));

@@ -5,8 +5,8 @@
 
 namespace divvy {
 
-void StartBook::Update(const std::vector<JobId>& waiting, Time now, const std::function<ExpectedStart(JobId)>& estimate,
-                       const std::function<bool()>& has_time) {
+void StartBook::Update(const std::vector<JobId>& waiting, Time now,
+                       const std::function<core::Estimate(JobId)>& estimate, const std::function<bool()>& has_time) {
   const std::set<JobId> wanted(waiting.begin(), waiting.end());
   std::erase_if(entries_, [&](const auto& one) { return !wanted.contains(one.first); });
   const auto looked = [&](JobId job) {
@@ -25,7 +25,7 @@ void StartBook::Update(const std::vector<JobId>& waiting, Time now, const std::f
   }
 }
 
-const ExpectedStart* StartBook::Find(JobId job) const {
+const core::Estimate* StartBook::Find(JobId job) const {
   const auto at = entries_.find(job);
   return at == entries_.end() ? nullptr : &at->second.start;
 }

@@ -19,15 +19,15 @@ class StartBook {
   /// Brings the book up to date for these, and forgets all others: those of whom nothing is known first, then those
   /// that were looked at longest ago. Stops when `has_time` says so, but not before it has looked at one. `estimate` is
   /// asked once for each that is looked at.
-  void Update(const std::vector<JobId>& waiting, Time now, const std::function<ExpectedStart(JobId)>& estimate,
+  void Update(const std::vector<JobId>& waiting, Time now, const std::function<core::Estimate(JobId)>& estimate,
               const std::function<bool()>& has_time);
 
   /// Null: not looked at yet.
-  const ExpectedStart* Find(JobId job) const;
+  const core::Estimate* Find(JobId job) const;
 
  private:
   struct Entry {
-    ExpectedStart start;
+    core::Estimate start;
     Time looked = kNoTime;
   };
   std::map<JobId, Entry> entries_;

@@ -16,7 +16,7 @@ class StartBookTest : public testing::Test {
         ids, now_,
         [&](JobId job) {
           asked.push_back(job.value());
-          return ExpectedStart{now_, "look " + std::to_string(asked.size())};
+          return core::Estimate{.typical = now_, .basis = "look " + std::to_string(asked.size())};
         },
         [&] { return static_cast<int>(asked.size()) < most; });
     return asked;

@@ -59,7 +59,7 @@ std::string WhereItIs(const wire::ShareView& share);
 /// 0..1
 double PartOfWhole(GpuShare share);
 /// Of a job that is not final. `find` gives the names of those that hold it back.
-wire::WhyView WhyOf(const JobRecord& record, const Explanation& explanation, const Reason& reason,
+wire::WhyView WhyOf(const JobRecord& record, const core::Explanation& explanation, const Reason& reason,
                     const FindOutcome& find, Time now, std::optional<wire::ShareView> share = {});
 wire::WhyView WhyFinal(const JobRecord& record, const FindOutcome& find, Time now);
 /// Every GPU with who has it. `now` gives the age of foreign processes.

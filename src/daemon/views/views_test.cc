@@ -22,6 +22,7 @@ class Jobs {
       JobRecord element = Running(ElementId(JobId(5), ordinal), "sweep", static_cast<int>(ordinal));
       element.array = JobId(5);
       element.array_index = element.array_ordinal = ordinal;
+      element.time_limit = 1h + 10s;
       Add(element);
     }
     JobRecord array;
@@ -66,8 +67,8 @@ JobRecord Waiting() {
   return record;
 }
 
-Explanation OneBlocker(Blocker blocker) {
-  Explanation explanation;
+core::Explanation OneBlocker(core::Blocker blocker) {
+  core::Explanation explanation;
   explanation.is_waiting = true;
   explanation.position = 2;
   explanation.key = "priority 0, 2 GPUs";
@@ -140,19 +141,19 @@ TEST(PublicIds, NumbersThatAreNoIdsStay) {
 
 TEST(Why, SaysWhoHoldsWhatIsMissingAndUntilWhen) {
   const Jobs jobs;
-  Blocker blocker;
+  core::Blocker blocker;
   blocker.text = "needs 2 GPUs, none is free";
   blocker.needed = 2;
   GpuSet gpu;
   gpu.Insert(GpuIndex(1));
-  blocker.holders.push_back({JobId(7), "", "", kOwnNode, gpu, kNow + 1h});
-  blocker.holders.push_back({JobId(12), "", "", kOwnNode, GpuSet(), kNever});
-  Explanation explanation = OneBlocker(blocker);
-  explanation.predicted_start = kNow + 1h;
-  explanation.prediction_basis = "when job 7 reaches its time limit";
-  explanation.earliest_start = kNow + 10min;
-  explanation.latest_start = kNow + 2h;
-  explanation.would_start_now = "--gpus 1 (GPU 3 is free)";
+  blocker.holders.push_back({JobId(7), {{kOwnNode, {gpu}, 0, 0}}, kNow + 1h});
+  blocker.holders.push_back({JobId(12), {}, kNever});
+  core::Explanation explanation = OneBlocker(blocker);
+  explanation.start.typical = kNow + 1h;
+  explanation.start.basis = "when job 7 reaches its time limit";
+  explanation.start.earliest = kNow + 10min;
+  explanation.start.latest = kNow + 2h;
+  explanation.change.emplace().text = "--gpus 1 (GPU 3 is free)";
   const wire::WhyView why = WhyOf(Waiting(), explanation, "", jobs.find(), kNow);
   EXPECT_EQ(why.summary, "Job 20 (big) waits: it needs 2 GPUs, none is free; it should start in 1 h.");
   ASSERT_EQ(why.blockers.size(), 1U);
@@ -167,8 +168,8 @@ TEST(Why, SaysWhoHoldsWhatIsMissingAndUntilWhen) {
   EXPECT_EQ(why.prediction_basis, "when job 5_1 reaches its time limit; between 10 min and 2 h from now");
   EXPECT_EQ(why.command, "divvy update 20 --gpus 1");
   const auto command_of = [&](const std::string& change) {
-    Explanation other = explanation;
-    other.would_start_now = change;
+    core::Explanation other = explanation;
+    other.change->text = change;
     return WhyOf(Waiting(), other, "", jobs.find(), kNow).command;
   };
   EXPECT_EQ(command_of("--gpu-type 'NVIDIA A100 80GB' and no --constraint (there is room on n1)"),
@@ -182,8 +183,8 @@ TEST(Why, SaysOfOneThatTriesAgainWhatCameOfTheLastTry) {
   JobRecord record = Waiting();
   record.restarts = 1;
   record.reason = "queued again: this machine could not make room for it: GPU 0 is lost";
-  Blocker blocker;
-  blocker.kind = BlockerKind::kBeginTime;
+  core::Blocker blocker;
+  blocker.kind = core::BlockerKind::kBeginTime;
   blocker.text = "may begin in 3 s";
   EXPECT_EQ(WhyOf(record, OneBlocker(blocker), "", jobs.find(), kNow).summary,
             "Job 20 (big) waits: it may begin in 3 s. Its last try: queued again: this machine could not make room for "
@@ -195,8 +196,8 @@ TEST(Why, SaysOfADependencyWhatItsJobDoes) {
   JobRecord record = Waiting();
   record.dependencies = {{DependencyKind::kAfterOk, JobId(5), 1, Duration(0)},
                          {DependencyKind::kAfterOk, JobId(1), std::nullopt, Duration(0)}};
-  Blocker blocker;
-  blocker.kind = BlockerKind::kDependency;
+  core::Blocker blocker;
+  blocker.kind = core::BlockerKind::kDependency;
   blocker.text = "waits for job 5_1 to succeed";
   const wire::WhyView why = WhyOf(record, OneBlocker(blocker), "", jobs.find(), kNow);
   EXPECT_EQ(why.summary, "Job 20 (big) waits for job 5_1 to succeed.");
@@ -207,12 +208,12 @@ TEST(Why, SaysOfADependencyWhatItsJobDoes) {
 
 TEST(Why, NamesTheCommandWhereNoChangeOfTheRequestHelps) {
   const Jobs jobs;
-  Blocker held;
-  held.kind = BlockerKind::kHeld;
+  core::Blocker held;
+  held.kind = core::BlockerKind::kHeld;
   held.text = "is held; divvy release 20 puts it in line";
   EXPECT_EQ(WhyOf(Waiting(), OneBlocker(held), "", jobs.find(), kNow).command, "divvy release 20");
-  Blocker cap;
-  cap.kind = BlockerKind::kGroupLimit;
+  core::Blocker cap;
+  cap.kind = core::BlockerKind::kCap;
   cap.rule = "array cap %2";
   JobRecord array = Waiting();
   array.array_count = 5;
@@ -220,8 +221,8 @@ TEST(Why, NamesTheCommandWhereNoChangeOfTheRequestHelps) {
   const wire::WhyView why = WhyOf(array, OneBlocker(cap), "", jobs.find(), kNow);
   EXPECT_EQ(why.command, "divvy update 20 --at-once 3");
   EXPECT_TRUE(why.summary.starts_with("3 elements of array 20 (big) wait: ")) << why.summary;
-  Blocker gpus;
-  gpus.kind = BlockerKind::kGpuLimit;
+  core::Blocker gpus;
+  gpus.kind = core::BlockerKind::kGpuCap;
   gpus.rule = "limit of user ada: 3 GPUs at once";
   gpus.needed = 2;
   gpus.available = 1;
@@ -229,7 +230,7 @@ TEST(Why, NamesTheCommandWhereNoChangeOfTheRequestHelps) {
   EXPECT_EQ(more.would_start_now, "a cap of 4 GPUs");
   EXPECT_EQ(more.command, "divvy teams user ada --max-gpus 4");
   // With a second reason the first one's remedy would not start it.
-  Explanation both = OneBlocker(held);
+  core::Explanation both = OneBlocker(held);
   both.blockers.push_back(cap);
   EXPECT_EQ(WhyOf(Waiting(), both, "", jobs.find(), kNow).command, "");
 }
@@ -239,10 +240,10 @@ TEST(Why, TellsOfJobsThatWaitNoMore) {
   JobRecord record = Jobs::Running(JobId(12), "train", 2);
   record.start_reason = "backfilled: ends before job 7's reservation";
   record.time_limit = 1min;
-  EXPECT_EQ(WhyOf(record, Explanation(), "", jobs.find(), kNow).summary,
+  EXPECT_EQ(WhyOf(record, core::Explanation(), "", jobs.find(), kNow).summary,
             "Job 12 (train) has been running for 10 s on GPU 2, after waiting 10 s (backfilled: ends before job 5_1's "
             "reservation); its time limit ends it in 50 s.");
-  EXPECT_NE(WhyOf(record, Explanation(), "", jobs.find(), kNow + 1h).summary.find("; its time limit has passed."),
+  EXPECT_NE(WhyOf(record, core::Explanation(), "", jobs.find(), kNow + 1h).summary.find("; its time limit has passed."),
             std::string::npos);
   record.state = JobState::kCancelled;
   record.reason = "cancelled by bob";
@@ -279,7 +280,7 @@ wire::KeptTenant Kept(wire::ShareState state, std::vector<std::string> words) {
 }
 
 std::string WhyOfShare(const JobRecord& record, const wire::KeptTenant& tenant) {
-  return WhyOf(record, Explanation(), "", Jobs().find(), kNow, ShareViewOf(record, &tenant)).summary;
+  return WhyOf(record, core::Explanation(), "", Jobs().find(), kNow, ShareViewOf(record, &tenant)).summary;
 }
 
 TEST(Why, TellsOfAPartOfAGpuWhereItReallyIs) {
@@ -303,7 +304,7 @@ TEST(Why, SaysOfAPausedJobByWhomAndWhatLetsItGoOn) {
   JobRecord record = Sharing();
   record.state = JobState::kPaused;
   record.reason = "paused by divvy, since it wastes its GPUs";
-  const std::string text = WhyOf(record, Explanation(), record.reason, Jobs().find(), kNow, std::nullopt).summary;
+  const std::string text = WhyOf(record, core::Explanation(), record.reason, Jobs().find(), kNow, std::nullopt).summary;
   EXPECT_TRUE(text.ends_with(". It was paused by divvy, since it wastes its GPUs; divvy resume 12 lets it go on."))
       << text;
 }

@@ -7,41 +7,46 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "daemon/views/views.h"
+#include "engine/placement/shape.h"
 
 namespace divvy {
 namespace {
 
-std::string_view KindName(BlockerKind kind) {
+std::string_view KindName(core::BlockerKind kind) {
   switch (kind) {
-    case BlockerKind::kHeld:
+    case core::BlockerKind::kHeld:
       return "held";
-    case BlockerKind::kBeginTime:
+    case core::BlockerKind::kBeginTime:
       return "begin_time";
-    case BlockerKind::kDependency:
+    case core::BlockerKind::kDependency:
       return "dependency";
-    case BlockerKind::kGroupLimit:
+    case core::BlockerKind::kCap:
       return "group_limit";
-    case BlockerKind::kGpuLimit:
+    case core::BlockerKind::kGpuCap:
       return "gpu_limit";
-    case BlockerKind::kGpus:
+    case core::BlockerKind::kUnusable:
+    case core::BlockerKind::kGpus:
+    case core::BlockerKind::kTogether:
+    case core::BlockerKind::kOrder:
+    case core::BlockerKind::kFit:
       return "gpus";
-    case BlockerKind::kGpuType:
+    case core::BlockerKind::kKind:
       return "gpu_type";
-    case BlockerKind::kCpus:
+    case core::BlockerKind::kCpus:
       return "cpus";
-    case BlockerKind::kMemory:
+    case core::BlockerKind::kMemory:
       return "memory";
-    case BlockerKind::kCpuJobs:
+    case core::BlockerKind::kCpuJobs:
       return "cpu_jobs";
-    case BlockerKind::kReservation:
+    case core::BlockerKind::kReservation:
       return "reservation";
-    case BlockerKind::kInfeasible:
+    case core::BlockerKind::kImpossible:
       return "infeasible";
-    case BlockerKind::kTopology:
+    case core::BlockerKind::kTopology:
       return "topology";
-    case BlockerKind::kTeamLimit:
+    case core::BlockerKind::kTeamLimit:
       return "team_limit";
-    case BlockerKind::kTeamQuota:
+    case core::BlockerKind::kTeamQuota:
       return "team_quota";
   }
   return "other";
@@ -86,15 +91,30 @@ wire::HolderView HolderOf(JobId id, const std::optional<JobRecord>& record) {
   return view;
 }
 
-wire::HolderView HolderOf(const Blocker::Holder& holder, const FindOutcome& find) {
+// A job on several nodes is shown with the GPUs of the first one where it has what is missing.
+wire::HolderView HolderOf(const core::Holder& holder, const FindOutcome& find) {
   wire::HolderView view = HolderOf(holder.job, find(holder.job));
-  // What the engine says of the moment of its decision wins.
-  if (!holder.name.empty()) view.name = holder.name;
-  if (!holder.user.empty()) view.user = holder.user;
   view.gpus.clear();
-  for (int gpu : holder.gpus.ToVector()) view.gpus.push_back(gpu);
-  view.until = holder.until == kNever ? std::nullopt : std::optional(ToSeconds(holder.until));
+  for (const core::Piece& piece : holder.pieces) {
+    if (piece.node != holder.pieces.front().node) break;
+    for (int gpu : piece.place.gpus.ToVector()) view.gpus.push_back(gpu);
+  }
   return view;
+}
+
+/// The amount in the unit that people count in: whole GPUs and CPUs (rounded up), bytes, jobs or tasks.
+std::int64_t AmountOf(core::BlockerUnit unit, std::int64_t amount) {
+  switch (unit) {
+    case core::BlockerUnit::kGpuParts:
+      return (amount + placement::kGpuParts - 1) / placement::kGpuParts;
+    case core::BlockerUnit::kCpuMilli:
+      return (amount + 999) / 1000;
+    case core::BlockerUnit::kMebibytes:
+      return amount << 20;
+    case core::BlockerUnit::kCount:
+      break;
+  }
+  return amount;
 }
 
 /// The jobs that a "waits for job 12 to succeed" names; the engine knows no more of them than that text.
@@ -132,7 +152,7 @@ std::optional<std::int64_t> LastNumber(std::string_view text) {
 }
 
 /// Of "limit of user ada: 2 GPUs at once": a cap with which the job would start.
-void AddMoreGpus(const Blocker& blocker, wire::WhyView& view) {
+void AddMoreGpus(const wire::BlockerView& blocker, wire::WhyView& view) {
   constexpr std::string_view kWhose = "limit of user ";
   const std::string& rule = blocker.rule;
   const std::size_t colon = rule.rfind(": ");
@@ -169,19 +189,19 @@ std::string OptionsOf(std::string_view change) {
 }
 
 /// The smallest change and its command: what the engine found, and what is no change of the request.
-void AddRemedy(const JobRecord& record, const Explanation& explanation, wire::WhyView& view) {
-  const std::vector<Blocker>& blockers = explanation.blockers;
+void AddRemedy(const JobRecord& record, const core::Explanation& explanation, wire::WhyView& view) {
+  const std::vector<core::Blocker>& blockers = explanation.blockers;
   const std::string id = PublicId(record);
   const std::string& change = view.would_start_now;
   const std::string words = change.substr(0, change.find(" ("));
   if (const std::string options = OptionsOf(words); !options.empty()) {
     view.command = "divvy update " + id + options;
-  } else if (change.empty() && blockers.size() == 1 && blockers.front().kind == BlockerKind::kHeld) {
+  } else if (change.empty() && blockers.size() == 1 && blockers.front().kind == core::BlockerKind::kHeld) {
     view.would_start_now = "its release";
     view.command = "divvy release " + id;
-  } else if (change.empty() && blockers.size() == 1 && blockers.front().kind == BlockerKind::kGpuLimit) {
-    AddMoreGpus(blockers.front(), view);
-  } else if (change.empty() && blockers.size() == 1 && blockers.front().kind == BlockerKind::kGroupLimit) {
+  } else if (change.empty() && blockers.size() == 1 && blockers.front().kind == core::BlockerKind::kGpuCap) {
+    AddMoreGpus(view.blockers.front(), view);
+  } else if (change.empty() && blockers.size() == 1 && blockers.front().kind == core::BlockerKind::kCap) {
     if (explanation.members_before > 0) return;  // A higher cap is for those before it.
     const auto cap = LastNumber(blockers.front().rule);
     if (!cap || *cap <= 0) return;
@@ -239,7 +259,7 @@ std::string ActiveSummary(const JobRecord& record, const std::string& reason, co
   return text + (is_absent ? " But " + reason + "." : "");
 }
 
-std::string WaitingSummary(const JobRecord& record, const Explanation& explanation, const wire::WhyView& view,
+std::string WaitingSummary(const JobRecord& record, const core::Explanation& explanation, const wire::WhyView& view,
                            Time now) {
   const bool is_array = record.array_count > 0;
   std::string text = Subject(record) + " waits: ";
@@ -255,7 +275,7 @@ std::string WaitingSummary(const JobRecord& record, const Explanation& explanati
   else text += Clause(first, is_array);
   if (const auto before = static_cast<std::int64_t>(explanation.members_before); before > 0)
     text += "; " + Plural(before, "element") + " of its array " + (before == 1 ? "goes" : "go") + " before it";
-  const Time start = explanation.predicted_start;
+  const Time start = explanation.start.typical;
   if (start != kNever && start > now)
     text += std::string("; ") + (is_array ? "the next one" : "it") + " should start in " + DurationText(start - now);
   if (const Time latest = LatestStart(record); latest != kNever)
@@ -267,10 +287,10 @@ std::string WaitingSummary(const JobRecord& record, const Explanation& explanati
 }
 
 /// "; between 10 min and 2 h from now", where both are known and differ.
-std::string IntervalText(const Explanation& explanation, Time now) {
-  const Time earliest = std::max(explanation.earliest_start, now);
-  const Time latest = explanation.latest_start;
-  if (explanation.earliest_start == kNoTime || latest == kNever || latest <= earliest) return "";
+std::string IntervalText(const core::Explanation& explanation, Time now) {
+  const Time earliest = std::max(explanation.start.earliest, now);
+  const Time latest = explanation.start.latest;
+  if (explanation.start.earliest == kNoTime || latest == kNever || latest <= earliest) return "";
   return "; between " + DurationText(earliest - now) + " and " + DurationText(latest - now) + " from now";
 }
 
@@ -286,7 +306,7 @@ wire::WhyView Begin(const JobRecord& record) {
 
 }  // namespace
 
-wire::WhyView WhyOf(const JobRecord& record, const Explanation& explanation, const Reason& reason,
+wire::WhyView WhyOf(const JobRecord& record, const core::Explanation& explanation, const Reason& reason,
                     const FindOutcome& find, Time now, std::optional<wire::ShareView> share) {
   wire::WhyView view = Begin(record);
   if (!explanation.is_waiting) {
@@ -294,29 +314,28 @@ wire::WhyView WhyOf(const JobRecord& record, const Explanation& explanation, con
     view.share = std::move(share);
     return view;
   }
-  for (const Blocker& blocker : explanation.blockers) {
+  for (const core::Blocker& blocker : explanation.blockers) {
     wire::BlockerView out;
     out.kind = KindName(blocker.kind);
     out.text = WithPublicIds(blocker.text, find);
-    out.needed = blocker.needed;
-    out.available = blocker.available;
+    out.needed = AmountOf(blocker.unit, blocker.needed);
+    out.available = AmountOf(blocker.unit, blocker.available);
     out.rule = WithPublicIds(blocker.rule, find);
-    for (const Blocker::Holder& holder : blocker.holders) {
+    for (const core::Holder& holder : blocker.holders) {
       out.holders.push_back(holder.job);
       out.held_by.push_back(HolderOf(holder, find));
     }
     out.has_more_holders = blocker.has_more_holders;
-    if (blocker.kind == BlockerKind::kDependency) AddDependencies(record, blocker.text, find, out);
+    if (blocker.kind == core::BlockerKind::kDependency) AddDependencies(record, blocker.text, find, out);
     view.blockers.push_back(std::move(out));
   }
   view.position = static_cast<std::int64_t>(explanation.position);
-  view.ahead_gpus = static_cast<std::int64_t>(explanation.ahead_gpus);
+  view.ahead_gpus = explanation.ahead_parts / placement::kGpuParts;
   view.key = explanation.key;
-  view.predicted_start = explanation.predicted_start == kNever
-                             ? std::nullopt
-                             : std::optional(ToSeconds(std::max(explanation.predicted_start, now)));
-  view.prediction_basis = WithPublicIds(explanation.prediction_basis, find) + IntervalText(explanation, now);
-  view.would_start_now = WithPublicIds(explanation.would_start_now, find);
+  const Time start = explanation.start.typical;
+  view.predicted_start = start == kNever ? std::nullopt : std::optional(ToSeconds(std::max(start, now)));
+  view.prediction_basis = WithPublicIds(explanation.start.basis, find) + IntervalText(explanation, now);
+  view.would_start_now = WithPublicIds(explanation.change_text(), find);
   AddRemedy(record, explanation, view);
   view.summary = WaitingSummary(record, explanation, view, now);
   return view;

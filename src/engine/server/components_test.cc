@@ -185,7 +185,7 @@ TEST(Components, WhyNamesTheOneThatDoesNotFit) {
   world.Decide();
   world.Submit(Job(2, Of(2, "a100"), {Of(2, "h100")}));
   EXPECT_TRUE(world.Decide().empty());
-  const Explanation why = Explain(world.server, JobId(2), world.now);
+  const core::Explanation why = Explain(world.server, JobId(2), world.now);
   ASSERT_EQ(why.blockers.size(), 1U);
   EXPECT_EQ(why.blockers[0].text.find("component 1 needs 2 GPUs"), 0U) << why.blockers[0].text;
   ASSERT_EQ(why.blockers[0].holders.size(), 1U);
@@ -200,7 +200,7 @@ TEST(Components, WhyNamesHoldersWithoutATimeLimitOfWhichTheirLikeTellAnEnd) {
   ASSERT_EQ(world.Decide().size(), 1U);
   world.Submit(World::Job(2, 2));
   EXPECT_TRUE(world.Decide().empty());
-  const Explanation why = Explain(world.server, JobId(2), world.now);
+  const core::Explanation why = Explain(world.server, JobId(2), world.now);
   ASSERT_EQ(why.blockers.size(), 1U);
   ASSERT_EQ(why.blockers[0].holders.size(), 1U) << why.blockers[0].text;
   EXPECT_EQ(why.blockers[0].holders[0].job, JobId(1));
@@ -212,12 +212,12 @@ TEST(Components, WhyNamesWhatTheHolderHasOfTheKindThatIsMissing) {
   ASSERT_EQ(world.Decide().size(), 1U);
   world.Submit(Job(2, Of(1, "h100"), {Of(2, "h100")}));
   EXPECT_TRUE(world.Decide().empty());
-  const Explanation why = Explain(world.server, JobId(2), world.now);
+  const core::Explanation why = Explain(world.server, JobId(2), world.now);
   ASSERT_EQ(why.blockers.size(), 1U);
   ASSERT_EQ(why.blockers[0].holders.size(), 1U) << why.blockers[0].text;
   EXPECT_EQ(why.blockers[0].holders[0].job, JobId(1));
-  EXPECT_EQ(why.blockers[0].holders[0].node, 2U);
-  EXPECT_EQ(why.blockers[0].holders[0].gpus.size(), 3);
+  EXPECT_EQ(why.blockers[0].holders[0].pieces.front().node, 2U);
+  EXPECT_EQ(core::GpusOf(why.blockers[0].holders[0].pieces).size(), 3);
 }
 
 TEST(Components, WhyNamesWhoHasWhatAllOfThemTogetherLack) {
@@ -226,7 +226,7 @@ TEST(Components, WhyNamesWhoHasWhatAllOfThemTogetherLack) {
   ASSERT_EQ(world.Decide().size(), 1U);
   world.Submit(Job(2, Of(2), {Of(1)}));
   EXPECT_TRUE(world.Decide().empty());
-  const Explanation why = Explain(world.server, JobId(2), world.now);
+  const core::Explanation why = Explain(world.server, JobId(2), world.now);
   ASSERT_EQ(why.blockers.size(), 1U);
   EXPECT_EQ(why.blockers[0].text, "each of its components fits alone, but not all of them at once");
   ASSERT_EQ(why.blockers[0].holders.size(), 1U);

@@ -17,12 +17,6 @@
 namespace divvy {
 namespace {
 
-GpuSet GpusOf(const std::vector<core::Piece>& pieces) {
-  GpuSet gpus;
-  for (const core::Piece& piece : pieces) gpus |= piece.place.gpus;
-  return gpus;
-}
-
 /// Rounds of giving back and growing in one decision; who gave back does not grow, so a few are enough.
 constexpr int kMostRounds = 8;
 

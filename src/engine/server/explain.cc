@@ -4,20 +4,23 @@
 #include <utility>
 
 #include "base/duration_text.h"
-#include "engine/core/explain/explain.h"
+#include "base/text.h"
 #include "engine/core/explain/explain_blockers.h"
+#include "engine/core/explain/explain_text.h"
 #include "engine/core/explain/kind_words.h"
 #include "engine/core/place/explain_view.h"
 #include "engine/core/state/queue_order.h"
 #include "engine/core/state/state.h"
 #include "engine/phrases.h"
-#include "engine/server/blockers.h"
-#include "engine/server/suggest.h"
+#include "model/gpus/gpu_portion.h"
+#include "model/job_record.h"
 
 namespace divvy {
 namespace {
 
-/// Estimates go by predictions too, which plans here do not.
+using core::BlockerKind;
+
+/// Estimates use predictions, which this server's plans do not.
 class WithPredictions {
  public:
   explicit WithPredictions(const core::Cluster& cluster)
@@ -32,93 +35,219 @@ class WithPredictions {
   core::Rules& rules_;
 };
 
-core::Names NamesOf(const Server& server) {
-  return server.has_many() ? core::NamesOf(server.kinds().book()) : core::Names();
+// "GPU 2 is restricted; GPU 5 is used by pid 4711 of ada, 1.2 GiB, for 3 h".
+std::string WithheldText(const BookNode& node, GpuSet gpus) {
+  std::vector<std::string> parts;
+  GpuSet restricted;
+  for (int index : gpus.ToVector()) {
+    const auto gpu = static_cast<GpuIndex>(index);
+    const GpuAvailability& state = node.availability[gpu];
+    if (!state.fault.empty()) parts.push_back("GPU " + std::to_string(index) + " is fenced: " + state.fault);
+    else if (!state.stuck.empty()) parts.push_back("GPU " + std::to_string(index) + ": " + state.stuck);
+    else if (!state.unmanaged.empty())
+      parts.push_back("GPU " + std::to_string(index) + " is used by " + state.unmanaged);
+    else restricted.Insert(gpu);
+  }
+  if (!restricted.empty()) {
+    parts.insert(parts.begin(), GpusText(restricted) + " " + std::string(IsOrAre(restricted.size())) + " restricted");
+  }
+  return Join(parts, "; ");
 }
 
-/// When the jobs that it waits for should have ended.
-ExpectedStart AfterDependencies(const Server& server, const WaitingEntry& entry, Time now) {
+core::Names NamesOf(const Server& server) {
+  core::Names names = core::NamesOf(server.kinds().book());
+  names.withheld = [&server](NodeIndex index, GpuSet gpus) {
+    const BookNode& node = server.node(index);
+    if (!node.takes_work) return node.idle_reason;
+    return (server.has_many() ? "on " + node.words.name + " " : std::string()) + WithheldText(node, gpus);
+  };
+  return names;
+}
+
+/// When the jobs that it depends on should have ended.
+core::Estimate StartAfterDependencies(const Server& server, const WaitingEntry& entry, Time now) {
   const WithPredictions scope(server.core());
-  const std::string none = "no time can be given: it waits for " + entry.unmet_dependencies.front();
-  if (entry.waits_for.empty()) return {kNever, none};
+  core::Estimate start;
+  start.basis = "no time can be given: it waits for " + entry.unmet_dependencies.front();
+  if (entry.waits_for.empty()) return start;
   const std::string jobs = JobsText(entry.waits_for);
   const bool is_one = entry.waits_for.size() == 1;
   Time typical = now;
   Time latest = now;
   for (const JobId job : entry.waits_for) {
     const core::Run* run = server.core().running(job);
-    if (run == nullptr) return {kNever, none + ", and job " + ToString(job) + " has not started"};
+    if (run == nullptr) {
+      start.basis += ", and job " + ToString(job) + " has not started";
+      return start;
+    }
     typical = std::max(typical, core::EndOf(server.core().rules(), *run, now));
     latest = std::max(latest, run->end);
   }
-  if (typical == kNever) return {kNever, none + ", and nobody knows when " + jobs + (is_one ? " ends" : " end")};
-  return {typical, "after " + jobs + ", which " + (is_one ? "ends" : "end") +
-                       (latest == kNever || latest <= now ? " by prediction"
-                                                          : " in " + DurationText(latest - now) + " at the latest")};
-}
-
-/// Explains an entry that the engine gives no start: the reason, or when the jobs that it depends on end.
-std::optional<ExpectedStart> StartApart(const Server& server, const WaitingEntry& entry,
-                                        const std::vector<Blocker>& blockers, const std::vector<core::Blocker>& told,
-                                        Time now) {
-  if (entry.is_held) return ExpectedStart{kNever, "it is held"};
-  if (!entry.unmet_dependencies.empty()) return AfterDependencies(server, entry, now);
-  if (!blockers.empty() && blockers.front().kind == BlockerKind::kInfeasible) {
-    return ExpectedStart{kNever,
-                         server.has_many() ? "never on these machines as they are" : "never on this server as it is"};
+  if (typical == kNever) {
+    start.basis += ", and nobody knows when " + jobs + (is_one ? " ends" : " end");
+    return start;
   }
-  if (!told.empty() && told.front().kind == core::BlockerKind::kUnusable)
-    return ExpectedStart{kNever, "no time can be given: too few of its GPUs can be used now"};
-  return std::nullopt;
+  start.typical = typical;
+  start.basis =
+      "after " + jobs + ", which " + (is_one ? "ends" : "end") +
+      (latest == kNever || latest <= now ? " by prediction" : " in " + DurationText(latest - now) + " at the latest");
+  return start;
 }
 
-core::Explanation Ask(const Server& server, JobId id, Time now, const core::SpreadOf& spread, bool seeks_change,
-                      std::uint64_t members_before = 0) {
-  const WithPredictions scope(server.core());
-  return core::Explain(server.core(), id, now, NamesOf(server), spread, seeks_change, members_before);
+/// The blockers that the entry itself states: its hold, its dependencies and its begin time.
+std::vector<core::Blocker> OwnBlockers(const WaitingEntry& entry, Time now) {
+  std::vector<core::Blocker> own;
+  const auto add = [&](BlockerKind kind, std::string text, std::int64_t needed) {
+    core::Blocker& blocker = own.emplace_back();
+    blocker.kind = kind;
+    blocker.text = std::move(text);
+    blocker.needed = needed;
+  };
+  if (entry.is_held) add(BlockerKind::kHeld, "is held; divvy release " + ToString(entry.id) + " puts it in line", 0);
+  for (const std::string& dependency : entry.unmet_dependencies)
+    add(BlockerKind::kDependency, "waits for " + dependency, 1);
+  if (entry.begin > now) add(BlockerKind::kBeginTime, "may begin in " + DurationText(entry.begin - now), 0);
+  return own;
 }
 
-}  // namespace
+/// Completes the blockers that the core found for one entry.
+class Completion {
+ public:
+  Completion(const Server& server, const WaitingEntry& entry, Time now) : server_(server), entry_(entry), now_(now) {}
 
-ExpectedStart StartOf(const Server& server, JobId id, Time now, const core::SpreadOf& spread) {
-  const WaitingEntry* entry = server.waiting(id);
-  if (entry == nullptr) return {};
-  core::Explanation told = Ask(server, id, now, spread, false);
-  auto apart = StartApart(server, *entry, FindBlockers(server, *entry, told.blockers, now), told.blockers, now);
-  if (apart) return std::move(*apart);
-  return {told.start.typical, std::move(told.start.basis)};
-}
-
-Explanation Explain(const Server& server, JobId id, Time now, const core::SpreadOf& spread,
-                    std::uint64_t members_before) {
-  Explanation answer;
-  const WaitingEntry* entry = server.waiting(id);
-  if (entry == nullptr) return answer;
-  core::Explanation told = Ask(server, id, now, spread, true, members_before);
-  answer.is_waiting = true;
-  answer.members_before = members_before;
-  answer.position = told.position;
-  answer.ahead_gpus = static_cast<std::uint64_t>(told.ahead_parts / placement::kGpuParts);
-  answer.key = std::move(told.key);
-  answer.blockers = FindBlockers(server, *entry, told.blockers, now);
-  if (auto apart = StartApart(server, *entry, answer.blockers, told.blockers, now)) {
-    answer.predicted_start = apart->at;
-    answer.prediction_basis = std::move(apart->basis);
-  } else {
-    answer.predicted_start = told.start.typical;
-    answer.earliest_start = told.start.earliest;
-    answer.latest_start = told.start.latest;
-    answer.prediction_basis = std::move(told.start.basis);
+  void AddTo(std::vector<core::Blocker>& blockers) const {
+    std::erase_if(blockers, [](const core::Blocker& one) { return one.kind == BlockerKind::kBeginTime; });
+    for (core::Blocker& blocker : blockers) Reword(blocker);
+    std::vector<core::Blocker> own = OwnBlockers(entry_, now_);
+    blockers.insert(blockers.begin(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
+    RefuseImpossible(blockers);
+    AddAskedBack(blockers);
   }
-  if (told.is_in_line && !told.blockers.empty()) {
-    answer.would_start_now = SuggestChange(server, *entry, told.change, now);
+
+ private:
+  // Also finds what the core does not look at: fractions, slices and components.
+  void RefuseImpossible(std::vector<core::Blocker>& blockers) const {
+    const Status status = CheckFeasible(server_, entry_.request, entry_.pool);
+    if (status) {
+      std::ranges::stable_sort(blockers, {},
+                               [](const core::Blocker& one) { return one.kind != BlockerKind::kImpossible; });
+      return;
+    }
+    std::erase_if(blockers, [](const core::Blocker& one) { return one.kind == BlockerKind::kImpossible; });
+    core::Blocker never;
+    never.kind = BlockerKind::kImpossible;
+    never.text = "can never start: " + status.error().message;
+    never.needed = entry_.request.gpus_in_all();
+    never.available = server_.gpu_count();
+    blockers.insert(blockers.begin(), std::move(never));
+  }
+
+  void Reword(core::Blocker& blocker) const {
+    if (blocker.kind == BlockerKind::kCap && entry_.request.gpus_in_all() == 0 &&
+        blocker.text.starts_with("jobs without GPUs ")) {
+      blocker.kind = BlockerKind::kCpuJobs;
+      blocker.text = std::to_string(server_.cpu_jobs_running()) + " jobs without GPUs run, which is the most at once";
+      blocker.rule = "cpu_jobs_at_once";
+    }
+    if (blocker.kind == BlockerKind::kCpus) RewordExclusive(blocker);
+    RemoveImpliedMemory(blocker.text);
+  }
+
+  // Nodes of exclusive pools are kept apart by their CPUs (translate.cc), which would be no answer.
+  void RewordExclusive(core::Blocker& blocker) const {
+    const std::vector<std::string> pools = PoolsIn(entry_.pool);
+    for (const std::string& pool : pools) {
+      const bool is_meant = pools.size() == 1 || blocker.text.find("pool " + pool) != std::string::npos;
+      if (!is_meant || !server_.kinds().IsExclusive(pool)) continue;
+      blocker.text = "pool " + pool + " gives whole machines, and others run on each that has what it asks for";
+      return;
+    }
+    if (entry_.request.cpus > 0 || entry_.request.is_heterogeneous() || server_.kinds().exclusive_sizes() == 0) return;
+    blocker.text = "the machines that have what it asks for are other jobs' alone, by their pool";
+  }
+
+  // A fraction implies a least memory of its GPU. The text leaves it out where nobody asked for it and every GPU has
+  // it.
+  void RemoveImpliedMemory(std::string& text) const {
+    const Request& request = entry_.request;
+    if (!request.is_portioned() || request.portion.is_by_memory() || request.gpu_memory > Bytes()) return;
+    const Bytes least = LeastGpuMemory(request.portion);
+    for (const BookNode& node : server_.nodes()) {
+      if (std::ranges::any_of(node.capacity.gpus, [&](const GpuFacts& gpu) { return gpu.memory_total < least; }))
+        return;
+    }
+    constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
+    const std::string words = " with at least " + core::MibText((least.count() + kMebibyte - 1) / kMebibyte);
+    if (const auto at = text.find(words); at != std::string::npos) text.erase(at, words.size());
+  }
+
+  // Elastic jobs that were asked to give back GPUs that are reserved for this job.
+  void AddAskedBack(std::vector<core::Blocker>& blockers) const {
+    for (const core::Promise& promise : server_.core().promises()) {
+      if (promise.entry != entry_.id || !promise.is_claim) continue;
+      for (const auto& [id, job] : server_.running_jobs()) {
+        GpuSet kept;
+        for (const core::Piece& piece : promise.pieces) {
+          if (piece.node == job.node) kept |= piece.place.gpus;
+        }
+        const GpuSet asked = job.asked_back & kept;
+        if (asked.empty()) continue;
+        core::Blocker& blocker = blockers.emplace_back();
+        blocker.kind = BlockerKind::kGpus;
+        blocker.text = "job " + ToString(id) + " was asked " + DurationText(now_ - job.asked_at) +
+                       " ago to give back " + Plural(asked.size(), "GPU");
+        blocker.needed = asked.size();
+        blocker.rule = "an elastic job gives GPUs back at its own checkpoint";
+        core::Holder& holder = blocker.holders.emplace_back();
+        holder.job = id;
+        holder.pieces.push_back({job.node, {asked}, 0, 0});
+        holder.until = job.known_end;
+      }
+    }
+  }
+
+  const Server& server_;
+  const WaitingEntry& entry_;
+  Time now_;
+};
+
+core::Explanation ExplainEntry(const Server& server, const WaitingEntry& entry, Time now, const core::SpreadOf& spread,
+                               bool seeks_change, std::uint64_t members_before) {
+  core::Explanation answer;
+  {
+    const WithPredictions scope(server.core());
+    answer = core::Explain(server.core(), entry.id, now, NamesOf(server), spread, seeks_change, members_before);
+  }
+  Completion(server, entry, now).AddTo(answer.blockers);
+  const bool is_impossible = !answer.blockers.empty() && answer.blockers.front().kind == BlockerKind::kImpossible;
+  if (entry.is_held) answer.start = {.basis = "it is held"};
+  else if (!entry.unmet_dependencies.empty()) answer.start = StartAfterDependencies(server, entry, now);
+  else if (is_impossible)
+    answer.start = {.basis = server.has_many() ? "never on this cluster as it is" : "never on this server as it is"};
+  // An elastic job would still take what it can get.
+  if (answer.change && answer.change->kind == core::ChangeKind::kFewerGpus && entry.request.gpus_most > 0) {
+    const std::size_t end = std::min(answer.change->text.find(" ("), answer.change->text.size());
+    answer.change->text.insert(end, ".." + std::to_string(entry.request.gpus_most));
   }
   return answer;
 }
 
+}  // namespace
+
+core::Estimate StartOf(const Server& server, JobId id, Time now, const core::SpreadOf& spread) {
+  const WaitingEntry* entry = server.waiting(id);
+  return entry == nullptr ? core::Estimate() : ExplainEntry(server, *entry, now, spread, false, 0).start;
+}
+
+core::Explanation Explain(const Server& server, JobId id, Time now, const core::SpreadOf& spread,
+                          std::uint64_t members_before) {
+  const WaitingEntry* entry = server.waiting(id);
+  return entry == nullptr ? core::Explanation() : ExplainEntry(server, *entry, now, spread, true, members_before);
+}
+
 FirstBlockers::FirstBlockers(const Server& server, Time now) : server_(server), now_(now), names_(NamesOf(server)) {}
 
-std::optional<Blocker> FirstBlockers::Find(JobId id) {
+std::optional<core::Blocker> FirstBlockers::Find(JobId id) {
   const WaitingEntry& entry = *server_.waiting(id);
   std::optional<Like> like;
   std::vector<core::Blocker> found;
@@ -139,12 +268,12 @@ std::optional<Blocker> FirstBlockers::Find(JobId id) {
     bare.is_held = false;
     bare.begin = kNoTime;
     bare.unmet_dependencies.clear();
-    std::vector<Blocker> all = FindBlockers(server_, bare, found, now_);
-    if (!all.empty()) at->second = std::move(all.front());
+    Completion(server_, bare, now_).AddTo(found);
+    if (!found.empty()) at->second = std::move(found.front());
   }
-  const std::optional<Blocker>& first = at->second;
-  if (first && first->kind == BlockerKind::kInfeasible) return first;
-  std::vector<Blocker> own = OwnBlockers(entry, now_);
+  const std::optional<core::Blocker>& first = at->second;
+  if (first && first->kind == BlockerKind::kImpossible) return first;
+  std::vector<core::Blocker> own = OwnBlockers(entry, now_);
   if (!own.empty()) return std::move(own.front());
   return first;
 }

@@ -55,7 +55,7 @@ TEST(ManyNodes, WhyNamesMachinesWhoseGpusAreRestricted) {
     world.server.SetAvailability(1, gpu, {.is_restricted = true, .fault = "", .unmanaged = ""});
   world.Submit(Gang(1, 2, 1));
   EXPECT_TRUE(world.Decide().empty());
-  const Explanation why = Explain(world.server, JobId(1), world.now);
+  const core::Explanation why = Explain(world.server, JobId(1), world.now);
   ASSERT_EQ(why.blockers.size(), 1U);
   EXPECT_TRUE(why.blockers[0].text.ends_with("on n1 GPUs 0 and 1 are restricted")) << why.blockers[0].text;
 }
@@ -98,7 +98,7 @@ TEST(ManyNodes, AGangWaitsWholeUntilTwoMachinesHaveRoom) {
   world.Submit(Gang(2, 2, 4));
   EXPECT_TRUE(world.Decide().empty());
   EXPECT_EQ(world.server.free_count(), 6);
-  const Explanation why = Explain(world.server, JobId(2), world.now);
+  const core::Explanation why = Explain(world.server, JobId(2), world.now);
   ASSERT_FALSE(why.blockers.empty());
   EXPECT_NE(why.blockers.front().text.find("2"), std::string::npos) << why.blockers.front().text;
   world.now += 1h;
@@ -289,7 +289,7 @@ TEST(WhichMachines, OfOneRackOrBlockWhereThatIsRequired) {
   entry.request.requires_topology = true;
   world.Submit(entry);
   EXPECT_TRUE(world.Decide().empty());
-  const Explanation why = Explain(world.server, JobId(101), world.now);
+  const core::Explanation why = Explain(world.server, JobId(101), world.now);
   ASSERT_FALSE(why.blockers.empty());
   EXPECT_NE(why.blockers.front().text.find("in one rack"), std::string::npos) << why.blockers.front().text;
   EXPECT_EQ(why.blockers.front().rule, "--topology rack:required");
@@ -319,10 +319,10 @@ TEST(WhichMachines, WhoWaitsForAFeatureIsToldSo) {
   second.request.constraint = "ib&nvme";
   world.Submit(second);
   EXPECT_TRUE(world.Decide().empty());
-  const Explanation why = Explain(world.server, JobId(51), world.now);
+  const core::Explanation why = Explain(world.server, JobId(51), world.now);
   ASSERT_FALSE(why.blockers.empty());
   EXPECT_NE(why.blockers.front().text.find("ib"), std::string::npos) << why.blockers.front().text;
-  EXPECT_FALSE(why.would_start_now.empty());
+  EXPECT_FALSE(why.change_text().empty());
 }
 
 TEST(WhichMachines, AGangPrefersOneRack) {

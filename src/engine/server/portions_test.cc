@@ -149,10 +149,10 @@ TEST(Portions, WhoWaitsIsToldHowMuchIsLeft) {
   ASSERT_EQ(Start(world).size(), 1U);
   world.Submit(Part(2, 5'000));
   EXPECT_TRUE(Start(world).empty());
-  const Explanation why = Explain(world.server, JobId(2), world.now);
+  const core::Explanation why = Explain(world.server, JobId(2), world.now);
   ASSERT_FALSE(why.blockers.empty());
   EXPECT_NE(why.blockers.front().text.find("0.5"), std::string::npos) << why.blockers.front().text;
-  EXPECT_EQ(why.would_start_now, "--gpus 0.25 (GPU 0 has 0.25 left)") << "it is not free";
+  EXPECT_EQ(why.change_text(), "--gpus 0.25 (GPU 0 has 0.25 left)") << "it is not free";
 }
 
 TEST(Portions, NoneIsSmallerThanWhatAContextNeeds) {

@@ -217,13 +217,13 @@ void CheckExplanations(const World& world) {
   std::uint64_t last_position = 0;
   FirstBlockers first(world.server, world.now);
   for (JobId id : QueueOrder(world.server, world.now, 0)) {
-    const Explanation why = Explain(world.server, id, world.now);
+    const core::Explanation why = Explain(world.server, id, world.now);
     ASSERT_TRUE(why.is_waiting);
     EXPECT_FALSE(why.blockers.empty()) << "job " << id.value() << " waits without a reason";
-    const std::optional<Blocker> named = first.Find(id);
+    const std::optional<core::Blocker> named = first.Find(id);
     EXPECT_EQ(named ? named->text : "", why.blockers.empty() ? "" : why.blockers.front().text);
-    EXPECT_FALSE(why.prediction_basis.empty());
-    EXPECT_GE(why.predicted_start, world.now);
+    EXPECT_FALSE(why.start.basis.empty());
+    EXPECT_GE(why.start.typical, world.now);
     const WaitingEntry& entry = *world.server.waiting(id);
     EXPECT_EQ(why.position > 0, IsInLine(entry, world.now));
     if (why.position == 0) continue;

@@ -255,32 +255,34 @@ class Scenario {
   }
 
   void Why(const std::string& name) {
-    const Explanation answer = Explain(world_.server, ids_[name], world_.now);
+    const core::Explanation answer = Explain(world_.server, ids_[name], world_.now);
     out_ << Clock() << "why " << name << ": ";
     if (!answer.is_waiting) {
       out_ << "does not wait\n";
       return;
     }
     if (answer.position > 0)
-      out_ << "number " << answer.position << ", " << Plural(static_cast<std::int64_t>(answer.ahead_gpus), "GPU")
+      out_ << "number " << answer.position << ", " << Plural(answer.ahead_parts / placement::kGpuParts, "GPU")
            << " wanted ahead";
     else out_ << "not in line";
     out_ << " (" << answer.key << ")\n";
-    const std::optional<Blocker> first = FirstBlockers(world_.server, world_.now).Find(ids_[name]);
+    const std::optional<core::Blocker> first = FirstBlockers(world_.server, world_.now).Find(ids_[name]);
     ASSERT_EQ(first ? first->text : "", answer.blockers.empty() ? "" : answer.blockers.front().text);
-    for (const Blocker& blocker : answer.blockers) {
+    for (const core::Blocker& blocker : answer.blockers) {
       out_ << "  " << blocker.text;
       if (!blocker.rule.empty()) out_ << " [" << blocker.rule << "]";
-      for (const Blocker::Holder& holder : blocker.holders) {
-        out_ << "; " << NameOf(holder.job) << " has " << (holder.gpus.empty() ? "some" : GpusText(holder.gpus));
-        if (holder.until != kNever) out_ << " for " << DurationText(holder.until - world_.now);
+      for (const core::Holder& holder : blocker.holders) {
+        const GpuSet gpus = core::GpusOf(holder.pieces);
+        out_ << "; " << NameOf(holder.job) << " has " << (gpus.empty() ? "some" : GpusText(gpus));
+        if (holder.until != kNever && world_.server.running(holder.job) != nullptr)
+          out_ << " for " << DurationText(holder.until - world_.now);
       }
       out_ << "\n";
     }
     out_ << "  starts "
-         << (answer.predicted_start == kNever ? "?" : "in " + DurationText(answer.predicted_start - world_.now)) << ": "
-         << answer.prediction_basis << "\n";
-    if (!answer.would_start_now.empty()) out_ << "  would start now with " << answer.would_start_now << "\n";
+         << (answer.start.typical == kNever ? "?" : "in " + DurationText(answer.start.typical - world_.now)) << ": "
+         << answer.start.basis << "\n";
+    if (!answer.change_text().empty()) out_ << "  would start now with " << answer.change_text() << "\n";
   }
 
   void Adopt(const Words& words, const std::string& name) {

@@ -115,12 +115,12 @@ TEST(Server, ACapOnGpusCountsWhatIsHeldAndSurvivesANewShape) {
   }
   EXPECT_EQ(world.Pass().size(), 1u);
   EXPECT_EQ(world.server.group_gpus("user ada"), 2);
-  const Explanation why = Explain(world.server, JobId(2), world.now);
+  const core::Explanation why = Explain(world.server, JobId(2), world.now);
   ASSERT_EQ(why.blockers.size(), 1u);
-  EXPECT_EQ(why.blockers[0].kind, BlockerKind::kGpuLimit);
-  EXPECT_EQ(why.blockers[0].needed, 2);
-  EXPECT_EQ(why.blockers[0].available, 1);
-  EXPECT_EQ(why.would_start_now, "--gpus 1 (GPU 2 is free)");
+  EXPECT_EQ(why.blockers[0].kind, core::BlockerKind::kGpuCap);
+  EXPECT_EQ(why.blockers[0].needed, 2 * placement::kGpuParts);
+  EXPECT_EQ(why.blockers[0].available, placement::kGpuParts);
+  EXPECT_EQ(why.change_text(), "--gpus 1 (GPU 2 is free)");
   // Everything is told anew to the core.
   world.Node(8);
   EXPECT_TRUE(world.Pass().empty());
@@ -155,7 +155,7 @@ TEST(Server, FairServesTheTeamThatHasLess) {
   int speech = 0;
   for (const World::Started& started : world.Pass()) speech += started.entry >= JobId(5) ? 1 : 0;
   EXPECT_EQ(speech, 2);
-  const Explanation why = Explain(world.server, JobId(4), world.now);
+  const core::Explanation why = Explain(world.server, JobId(4), world.now);
   EXPECT_TRUE(why.key.starts_with("team vision runs 2 GPUs of a share of 2 GPUs")) << why.key;
 }
 
@@ -224,7 +224,7 @@ TEST(Server, ABookingIsKeptForItsUser) {
   const auto started = world.Pass();
   ASSERT_EQ(started.size(), 1u);
   EXPECT_EQ(started[0].entry, JobId(2));
-  EXPECT_EQ(Explain(world.server, JobId(1), world.now).blockers.front().kind, BlockerKind::kReservation);
+  EXPECT_EQ(Explain(world.server, JobId(1), world.now).blockers.front().kind, core::BlockerKind::kReservation);
   world.server.Unbook(*booking);
   EXPECT_EQ(world.Pass().size(), 1u);
 }
@@ -313,10 +313,10 @@ TEST(Server, WithSpeedsAJobGetsGpusOfOneSpeedTheFastestThatAreFree) {
   Request request;
   request.gpus = 5;
   request.gpu_type = "h100*1|a100*0.55";
-  EXPECT_EQ(CheckFeasible(world.server, request).error().message,
-            "asks for 5 GPUs of one speed by 'h100*1|a100*0.55', but this "
-            "server has at most 4 of one; --gpus 4 is the most "
-            "it can ever give, or leave the speeds out to take any mix");
+  EXPECT_EQ(
+      CheckFeasible(world.server, request).error().message,
+      "asks for 5 GPUs of type NVIDIA H100 80GB HBM3, but this server has 4 such; --gpus 4 is the most it can ever "
+      "give, or leave the speeds out of --gpu-type to take any mix");
   EXPECT_EQ(start(4, 4, "h100|a100").size(), 4) << "without speeds any mix will do";
 }
 

@@ -59,7 +59,8 @@ TEST(ServerSlices, AGpuThatTakesThemAloneIsNotFreeForWholeWork) {
   ASSERT_EQ(Start(world).size(), 1U);
   world.Submit(World::Job(2, 2));
   EXPECT_TRUE(Start(world).empty());
-  EXPECT_EQ(FirstBlockers(world.server, world.now).Find(JobId(2)).value_or(Blocker()).text, "needs 2 GPUs, 1 is free");
+  EXPECT_EQ(FirstBlockers(world.server, world.now).Find(JobId(2)).value_or(core::Blocker()).text,
+            "needs 2 GPUs, 1 is free");
 }
 
 TEST(ServerSlices, LieTogetherAndLeaveTheFrontToLargeOnes) {
@@ -180,12 +181,12 @@ TEST(ServerSlices, WhoWaitsForOneIsToldWhichWouldStart) {
   ASSERT_EQ(Start(world).size(), 1U);
   world.Submit(Slice(2, "4g.40gb"));
   EXPECT_TRUE(Start(world).empty());
-  const Explanation answer = Explain(world.server, JobId(2), world.now);
+  const core::Explanation answer = Explain(world.server, JobId(2), world.now);
   ASSERT_FALSE(answer.blockers.empty());
   EXPECT_EQ(answer.blockers.front().text,
-            "needs a 4g slice of a GPU of its kind, and on no GPU is there room to cut one");
-  EXPECT_TRUE(answer.would_start_now.starts_with("--slice 3g")) << answer.would_start_now;
-  EXPECT_TRUE(answer.would_start_now.ends_with("(GPU 0 has 0.5 left)")) << answer.would_start_now;
+            "needs a 4g slice of a GPU of type NVIDIA H100 80GB HBM3, and on no GPU is there room to cut one");
+  EXPECT_TRUE(answer.change_text().starts_with("--slice 3g")) << answer.change_text();
+  EXPECT_TRUE(answer.change_text().ends_with("(GPU 0 has room)")) << answer.change_text();
 }
 
 // Only GPUs that can be cut give room for a slice, and only those that are not for slices alone for a part.
@@ -204,9 +205,9 @@ TEST(ServerSlices, OnlyWhoCouldMakeRoomIsNamed) {
   world.Submit(part);
   EXPECT_TRUE(Start(world).empty());
   const auto named = [&](std::uint64_t id) {
-    const Explanation why = Explain(world.server, JobId(id), world.now);
+    const core::Explanation why = Explain(world.server, JobId(id), world.now);
     std::vector<JobId> jobs;
-    for (const Blocker::Holder& holder : why.blockers.front().holders) jobs.push_back(holder.job);
+    for (const core::Holder& holder : why.blockers.front().holders) jobs.push_back(holder.job);
     return jobs;
   };
   EXPECT_EQ(named(3), std::vector{JobId(1)});

@@ -55,17 +55,9 @@ std::optional<std::vector<Shift>> ShiftsFor(Cluster::State& state, const Ask& as
   return placing.Shifts(ask, {piece}, length, team, user);
 }
 
-GpuSet GpusOf(const Run& run) {
-  GpuSet gpus;
-  for (const Piece& piece : run.pieces) gpus |= piece.place.gpus;
-  return gpus;
-}
+GpuSet GpusOf(const Run& run) { return GpusOf(run.pieces); }
 
-GpuSet AskedOf(const Run& run) {
-  GpuSet gpus;
-  for (const Piece& piece : run.leaving) gpus |= piece.place.gpus;
-  return gpus;
-}
+GpuSet AskedOf(const Run& run) { return GpusOf(run.leaving); }
 
 void Resize(Cluster& cluster, JobId id, GpuSet gpus, GpuSet asked, Time now) {
   const Run run = *cluster.running(id);

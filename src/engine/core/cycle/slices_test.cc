@@ -114,7 +114,7 @@ TEST(SliceWhy, NamesTheSliceAndTheNextThatWouldStart) {
   ASSERT_FALSE(answer.blockers.empty());
   EXPECT_EQ(answer.blockers[0].text, "needs a 4g slice of a GPU, and on no GPU is there room to cut one");
   ASSERT_TRUE(answer.change.has_value());
-  EXPECT_EQ(answer.change->text, "--slice 3g");
+  EXPECT_EQ(answer.change->text, "--slice 3g (GPU 0 has room)");
 }
 
 TEST(SliceWhy, SaysWhatCanNeverBe) {
@@ -125,10 +125,9 @@ TEST(SliceWhy, SaysWhatCanNeverBe) {
             "instead");
   const Status memory = Feasible(MakeSliceable(1, 1), MemoryAsk(5000, 100'352));
   ASSERT_FALSE(memory);
-  EXPECT_EQ(
-      memory.error().message,
-      "asks for 0.5 of a GPU with 98 GiB, but the GPU with the most has 80 GiB; --gpu-memory 80G is the most that "
-      "one can ever give");
+  EXPECT_EQ(memory.error().message,
+            "asks for 0.5 of a GPU with 98 GiB, but the GPU with the most has 80 GiB; --gpu-memory 80G is the most it "
+            "can ever give");
 }
 
 // As in the worlds without slices: sums, nobody overlooked, promises kept, and the plan's steps lead from one state of

@@ -53,6 +53,10 @@ void AddOwn(const Cluster::State& state, const Waiting& waiting, std::uint64_t m
   ahead.gpu_parts += static_cast<std::int64_t>(members) * state.classes[waiting.job_class].least_parts;
 }
 
+bool HasKind(const std::vector<Blocker>& blockers, BlockerKind kind) {
+  return std::ranges::any_of(blockers, [kind](const Blocker& blocker) { return blocker.kind == kind; });
+}
+
 // From when the next one of the array should start to when the one behind `members` of it should: not before that.
 void FollowOwn(View& view, Ahead ahead, const Waiting& waiting, std::uint64_t members, const SpreadOf& spread,
                Explanation& answer) {
@@ -90,6 +94,7 @@ Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& 
     View view(state, seeker, now);
     ahead = CountAhead(state, view.order(), now);
     members_before = std::min<std::uint64_t>(members_before, waiting.count - 1);
+    answer.members_before = members_before;
     answer.blockers = FindBlockers(view, names);
     if (answer.is_in_line) {
       answer.position = ahead.members + members_before + 1;
@@ -104,10 +109,11 @@ Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& 
       answer.start = {now, now, now, false, "it starts now"};
       return answer;
     }
-    if (!answer.blockers.empty() && answer.blockers.front().kind <= BlockerKind::kUnusable) {
-      answer.start.basis = answer.blockers.front().kind == BlockerKind::kImpossible
-                               ? "never on this cluster as it is"
-                               : "no time can be given: too little of what it needs is in service";
+    const bool is_one_node = state.nodes.size() == 1;
+    if (HasKind(answer.blockers, BlockerKind::kImpossible)) {
+      answer.start.basis = is_one_node ? "never on this server as it is" : "never on this cluster as it is";
+    } else if (HasKind(answer.blockers, BlockerKind::kUnusable)) {
+      answer.start.basis = "no time can be given: too little of what it needs is in service";
     } else {
       answer.start = answer.blockers.empty() ? Estimate{now, now, now, false, ""} : EstimateStart(view, ahead, spread);
       if (is_ahead && answer.start.typical <= seeker.place.since) {
@@ -117,7 +123,8 @@ Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& 
       if (!is_next) FollowOwn(view, std::move(ahead), waiting, members_before, spread, answer);
     }
   }
-  if (answer.is_in_line && seeks_change) answer.change = FindChange(cluster, seeker, now, names);
+  if (answer.is_in_line && seeks_change && !answer.blockers.empty())
+    answer.change = FindChange(cluster, seeker, now, names);
   return answer;
 }
 

@@ -22,40 +22,48 @@ namespace divvy::core {
 
 /// What holds a job back, the hardest first: this is their rank.
 enum class BlockerKind : std::uint8_t {
-  kImpossible,  // No node here could ever do it,
-  kUnusable,    // or none of those that may be used now.
-  kBeginTime,
-  kCap,     // A group, an array or a user runs as many jobs as allowed,
-  kGpuCap,  // or holds as many GPUs, or too many to have so many more.
-  kTeamLimit,
-  kTeamQuota,  // Of what cannot be taken back.
-  kGpus,
-  kKind,  // GPUs enough are free, but of another kind.
-  kCpus,
-  kMemory,
-  kTogether,     // Room enough, but not in one rack, block or node; or not on one model.
-  kTopology,     // GPUs enough on one node, but not joined as it requires.
-  kReservation,  // There is room, but it is kept for somebody else.
-  kOrder,        // Nobody may pass the first blocked job.
-  kFit,          // Each task fits alone, not all of them together.
+  kImpossible,   // No node could ever run the job.
+  kHeld,         // A user or an administrator holds the job.
+  kDependency,   // Other jobs have to end first.
+  kBeginTime,    // The job may not start before its begin time.
+  kUnusable,     // Nodes could run it, but too few of their GPUs are in service.
+  kCap,          // A group, an array, a team or a user runs as many jobs as allowed.
+  kCpuJobs,      // As many jobs without GPUs run as allowed.
+  kGpuCap,       // A group or a user holds as many GPUs as allowed.
+  kTeamLimit,    // The team's limit.
+  kTeamQuota,    // The team's quota for jobs that may not be preempted.
+  kGpus,         // Too few GPUs are free.
+  kKind,         // Enough GPUs are free, but of another kind.
+  kCpus,         // Too few CPUs are free.
+  kMemory,       // Too little host memory is free.
+  kTogether,     // There is enough room, but not in one rack, block or node, or not on one model.
+  kTopology,     // Enough GPUs are free on one node, but they are not joined as the job requires.
+  kReservation,  // There is room, but it is reserved for others.
+  kOrder,        // Strict order: no job may pass the first blocked one.
+  kFit,          // Each task fits alone, but not all of them together.
 };
 
+/// A job, or an advance reservation, that has what a blocked job lacks.
 struct Holder {
-  JobId job;  // Runs, or is promised what it has; not set: a booking.
+  JobId job;  // It runs, or has a backfill reservation. Not set: an advance reservation.
   std::vector<Piece> pieces;
-  Time until = kNever;  // Expected end; of a promise, its start; kNever: nobody knows.
+  Time until = kNever;  // A running job's expected end, a reservation's start; kNever: not known.
   bool is_leaving = false;
 };
 
-/// GPUs are counted in parts, CPUs in parts, memory in MiB; caps in jobs, gangs in tasks.
+/// What `needed` and `available` of a blocker count.
+enum class BlockerUnit : std::uint8_t { kCount, kGpuParts, kCpuMilli, kMebibytes };
+
+/// One thing that holds a job back.
 struct Blocker {
   BlockerKind kind = BlockerKind::kGpus;
+  BlockerUnit unit = BlockerUnit::kCount;  // kCount: jobs or tasks. kGpuParts: ten-thousandths of GPUs.
   std::string text;  // Complete without the other fields: "needs 4 GPUs on one node; 37 are free on 20 nodes, ...".
   std::int64_t needed = 0;
   std::int64_t available = 0;
-  std::vector<Holder> holders;  // Who has what is missing, soonest end first; at most kMostHolders.
+  std::vector<Holder> holders = {};  // Sorted by expected end; at most kMostHolders.
   bool has_more_holders = false;
-  std::string rule;  // The rule or setting behind it; may be empty.
+  std::string rule = {};  // Optional. The rule or setting behind it: "array cap %2", "reservation of job 9".
 };
 inline constexpr std::size_t kMostHolders = 16;
 
@@ -74,41 +82,53 @@ enum class ChangeKind : std::uint8_t {
 /// A change of the request with which the job would start at once.
 struct Change {
   ChangeKind kind = ChangeKind::kTimeLimit;
-  Ask ask;  // As it would be,
+  Ask ask;  // The changed request.
   Duration limit{0};
   Preemptible preemptible = Preemptible::kNever;
-  std::string text;  // "--time 1h (it would end before job 9 starts in 1 h)".
+  std::string text;  // "--time 1h (it would end before job 9 starts in 1 h)", "--gpus 2 (GPUs 3 and 5 are free)".
 };
 
 struct Explanation {
   bool is_waiting = false;
-  bool is_in_line = false;        // False: parked, or its begin time is ahead.
-  std::uint64_t position = 0;     // 1: the next to be looked at; 0: not in line.
-  std::int64_t ahead_parts = 0;   // GPUs wanted by those ahead.
-  std::string key;                // The order it stands in: "priority 0, escalated, 4 GPUs, waiting 1 h 5 min".
-  std::vector<Blocker> blockers;  // Every one, the hardest first. Empty: the next decision starts it.
+  bool is_in_line = false;           // False: parked, or its begin time is ahead.
+  std::uint64_t position = 0;        // Place in the queue, from 1; 0: not in line.
+  std::uint64_t members_before = 0;  // Elements of its own array that go before it.
+  std::int64_t ahead_parts = 0;      // Ten-thousandths of GPUs requested by the jobs ahead of it.
+  std::string key;                   // What the order compares: "priority 0, escalated, 4 GPUs, waiting 1 h 5 min".
+  std::vector<Blocker> blockers;     // All of them, the hardest first. Empty: the next decision starts the job.
   Estimate start;
   std::optional<Change> change;
+
+  /// "" without a change.
+  std::string change_text() const { return change ? change->text : std::string(); }
 };
 
-/// What the cluster knows by number only. Each may be empty.
+/// Text for things that the cluster knows by number only. Each function is optional; kind_words.h has those that a
+/// KindBook can answer.
 struct Names {
-  /// Which GPUs these are, to stand behind "4 GPUs": "of type h100". Nothing for all of them.
+  /// The GPUs of these kinds, as a phrase after "4 GPUs": "of type h100". Empty for all kinds.
   std::function<std::string(placement::ModelSet)> models;
-  /// How a request asks for nodes of a kind: "--gpu-type a100".
+  /// The option that requests nodes of a kind: "--gpu-type a100".
   std::function<std::string(int)> kind;
-  /// Where the book of kinds knows what requests say of their nodes (kind_words.h has each): what passes one of these;
+  /// The nodes that pass one of the filters: "of type a100 in pool p".
   std::function<std::string(std::span<const FilterIndex>)> filters;
-  /// what of it no node has; the options that say it; and what to say instead to pass all nodes of a kind.
+  /// The first condition of the filter that no node meets: "no node has feature ib".
   std::function<std::string(FilterIndex)> lacking;
+  /// The command-line options that express the filter: "--gpu-type and --constraint".
   std::function<std::string(FilterIndex)> options;
+  /// The options that would let all nodes of a kind pass: "--gpu-type a100 and no --exclude".
   std::function<std::string(FilterIndex, int)> instead;
+  /// The memory of the largest GPU, for a filter whose --gpu-memory no GPU has; 0 for any other filter.
+  std::function<std::int32_t(FilterIndex)> largest_memory_mib;
+  /// Why these GPUs of the node, or the whole node, take no new work: "GPU 2 is restricted", "node n2 is cordoned".
+  std::function<std::string(NodeIndex, GpuSet)> withheld;
 };
 
-/// For a job that does not wait, is_waiting is false and the rest is empty. That it is held, or waits for other jobs,
-/// is for the caller to say; what else stands in its way is told all the same. Which change would start it is the most
-/// work of it, and left out unless `seeks_change`. Of an array it is about the member behind the next `members_before`:
-/// where it stands and when it will start; what holds back the next one holds back all.
+/// Explains one waiting job. For a job that does not wait, is_waiting is false and the rest is empty.
+///
+/// The engine does not know holds and dependencies: the caller adds these blockers (engine/server/explain.h). The
+/// change that would start the job costs the most and is searched only with `seeks_change`. For an array, position and
+/// start are those of the element behind the next `members_before`; all elements have the same blockers.
 Explanation Explain(const Cluster& cluster, JobId entry, Time now, const Names& names = {}, const SpreadOf& spread = {},
                     bool seeks_change = true, std::uint64_t members_before = 0);
 

@@ -19,14 +19,15 @@ namespace {
 
 // What one task finds on the nodes, counted in one look at each.
 struct Tally {
-  std::int64_t gpus = 0;        // In service, of the kind;
-  std::int64_t free = 0;        // with room enough for one of the task's,
-  std::int64_t free_nodes = 0;  // on so many nodes,
-  int most = 0;                 // at most so many on one;
-  int most_of_any = 0;          // on one of any kind.
-  std::int64_t withheld = 0;    // Out of service, of the kind.
-  std::int16_t most_share = 0;  // Free of one GPU.
-  std::int64_t gpu_nodes = 0;   // With enough GPUs for a task; without GPUs all.
+  std::int64_t gpus = 0;                                  // In service, of the kind;
+  std::int64_t free = 0;                                  // with room enough for one of the task's,
+  std::int64_t free_nodes = 0;                            // on so many nodes,
+  int most = 0;                                           // at most so many on one;
+  int most_of_any = 0;                                    // on one of any kind.
+  std::int64_t withheld = 0;                              // Out of service, of the kind;
+  std::vector<std::pair<NodeIndex, GpuSet>> withheld_on;  // these ones, or nodes that take no work.
+  std::int16_t most_share = 0;                            // Free of one GPU.
+  std::int64_t gpu_nodes = 0;                             // With enough GPUs for a task; without GPUs all.
   // Of these nodes; of all of the kind where there are none.
   std::int32_t cpus = 0;
   std::int32_t memory = 0;
@@ -47,6 +48,9 @@ GpuSet GpusFor(const Node& node, const Shape& shape) {
 }
 
 constexpr const char* kKeptAhead = ", and what is left is kept for a job ahead";
+
+/// Nodes whose withheld GPUs a blocker names.
+constexpr std::size_t kMostWithheldNamed = 3;
 
 class BlockerFinder {
  public:
@@ -79,11 +83,31 @@ class BlockerFinder {
   Blocker& Add(BlockerKind kind, std::string text, std::int64_t needed, std::int64_t available) {
     Blocker blocker;
     blocker.kind = kind;
+    blocker.unit = UnitOf(kind);
     blocker.text = std::move(text);
     blocker.needed = needed;
     blocker.available = available;
     found_.push_back(std::move(blocker));
     return found_.back();
+  }
+
+  // Of a gang, `needed` and `available` count tasks instead (FindForMany).
+  static BlockerUnit UnitOf(BlockerKind kind) {
+    switch (kind) {
+      case BlockerKind::kGpuCap:
+      case BlockerKind::kTeamLimit:
+      case BlockerKind::kTeamQuota:
+      case BlockerKind::kGpus:
+      case BlockerKind::kKind:
+      case BlockerKind::kTopology:
+        return BlockerUnit::kGpuParts;
+      case BlockerKind::kCpus:
+        return BlockerUnit::kCpuMilli;
+      case BlockerKind::kMemory:
+        return BlockerUnit::kMebibytes;
+      default:
+        return BlockerUnit::kCount;
+    }
   }
 
   std::vector<NodeIndex> AllNodes() const {
@@ -207,8 +231,28 @@ class BlockerFinder {
     Blocker& blocker = Add(never ? BlockerKind::kImpossible : BlockerKind::kUnusable,
                            never ? "can never start: " + never->text : std::move(lack->text),
                            (never ? *never : *lack).needed, (never ? *never : *lack).available);
+    blocker.unit = (never ? *never : *lack).unit;
     blocker.rule = never ? "what no node has it can never get" : "GPUs that are out of service take no new work";
+    if (never) return true;
+    const TaskGroup& group = ask_.groups.front();
+    const std::string why = WithheldText(Count(group, MergedAlternatives(group, !state_.mixed.empty()).front()));
+    if (!why.empty()) blocker.text += ": " + why;
     return true;
+  }
+
+  bool is_one_node() const { return state_.nodes.size() == 1; }
+
+  // "GPU 2 is restricted; node n2 is cordoned: disk; 4 more nodes take no new work"; "" where nothing is withheld or
+  // the reasons are not known.
+  std::string WithheldText(const Tally& tally) const {
+    if (!names_.withheld) return "";
+    std::vector<std::string> texts;
+    for (const auto& [node, gpus] : tally.withheld_on) {
+      if (texts.size() < kMostWithheldNamed) texts.push_back(names_.withheld(node, gpus));
+    }
+    if (const std::size_t more = tally.withheld_on.size() - texts.size(); more > 0)
+      texts.push_back(std::to_string(more) + " more take no new work");
+    return Join(texts, "; ");
   }
 
   // --- Room ---------------------------------------------------------------------------------------------------------
@@ -239,6 +283,7 @@ class BlockerFinder {
       const int blocked = node.accepts ? withheld.size() : node.facts.gpus - others;
       tally.gpus += node.facts.gpus - others - blocked;
       tally.withheld += blocked;
+      if (!node.accepts || !withheld.empty()) tally.withheld_on.emplace_back(index, withheld);
       if (shape.gpus > 0 && free > 0) {
         tally.free += free;
         tally.free_nodes += 1;
@@ -324,9 +369,17 @@ class BlockerFinder {
     AddHolders(state_, now_, has, tally.nodes, blocker);
   }
 
+  // Running jobs with CPUs, or with host memory, on nodes of these kinds.
   void AddHostHolders(const Tally& tally, Blocker& blocker) const {
     if (!has_holders_) return;
-    const auto has = [&](const Run& run) { return IsOnKinds(state_, run, tally.kinds, false); };
+    const auto has = [&](const Run& run) {
+      if (!IsOnKinds(state_, run, tally.kinds, false)) return false;
+      const Ask& ask = state_.ask_of(run);
+      return std::any_of(run.pieces.begin(), run.pieces.end(), [&](const Piece& piece) {
+        const Shape& shape = ShapeOf(ask, piece);
+        return (blocker.kind == BlockerKind::kCpus ? shape.cpu_milli : shape.memory_mib) > 0;
+      });
+    };
     AddHolders(state_, now_, has, tally.nodes, blocker);
   }
 
@@ -353,6 +406,7 @@ class BlockerFinder {
         text = most == 0 ? ", and of none is any free"
                          : "; of one at most " + GpuText(most).substr(0, GpuText(most).find(' ')) + " is free";
     }
+    if (text.empty() && is_picky && tally.free == 0 && tally.gpus == 1) text = ", the only such is taken";
     if (text.empty()) {
       text = (shape.gpus == 1 || tally.free_nodes <= 1 ? ", " : "; ") +
              (tally.free == 0 ? std::string("none") : std::to_string(tally.free)) + such +
@@ -361,7 +415,9 @@ class BlockerFinder {
         text += " on " + std::to_string(tally.free_nodes) + " nodes, at most " + std::to_string(tally.most) + " on one";
       }
     }
-    if (tally.withheld > 0) text += " (" + std::to_string(tally.withheld) + " more restricted or out of service)";
+    const std::string why = WithheldText(tally);
+    if (!why.empty()) text += " (" + why + ")";
+    else if (tally.withheld > 0) text += " (" + std::to_string(tally.withheld) + " more out of service)";
     return text;
   }
 
@@ -380,6 +436,7 @@ class BlockerFinder {
                              shape.gpu_parts(), shape.is_share() ? tally.most_share : tally.most * shape.parts);
       AddGpuHolders(tally, {shape}, blocker);
     }
+    if (is_one_node()) return FindHostOfOneNode(group, shape, tally);
     const std::string beside = shape.gpus == 0 || lacks_gpus ? "" : " beside " + GpusOf(shape) + OfModels(group, shape);
     const std::string which = shape.gpus == 0 ? OfModels(group, shape) : "";
     if (tally.cpus < shape.cpu_milli) {
@@ -406,6 +463,27 @@ class BlockerFinder {
     }
   }
 
+  // "needs 4 CPUs, 2 of 64 are free".
+  void FindHostOfOneNode(const TaskGroup& group, const Shape& shape, const Tally& tally) {
+    const NodeFacts& facts = state_.nodes.front().facts;
+    if (tally.cpus < shape.cpu_milli) {
+      const std::int32_t free = std::max(tally.cpus, 0);
+      Blocker& blocker = Add(BlockerKind::kCpus,
+                             Needs(group) + CpusText(shape.cpu_milli) + ", " + CpusFlag(free) + " of " +
+                                 CpusFlag(facts.cpu_milli) + (free == 1000 ? " is free" : " are free"),
+                             shape.cpu_milli, free);
+      AddHostHolders(tally, blocker);
+    }
+    if (tally.memory < shape.memory_mib) {
+      const std::int32_t free = std::max(tally.memory, 0);
+      Blocker& blocker = Add(BlockerKind::kMemory,
+                             Needs(group) + MibText(shape.memory_mib) + " of memory, " + MibText(free) + " of " +
+                                 MibText(facts.memory_mib) + " is free",
+                             shape.memory_mib, free);
+      AddHostHolders(tally, blocker);
+    }
+  }
+
   void FindForMany(const TaskGroup& group, const Shape& shape, const Tally& tally) {
     const std::string tasks = Plural(group.least, group.apart ? "node" : "task");
     const std::string of = group.apart ? " with " : " of ";
@@ -417,6 +495,7 @@ class BlockerFinder {
                              Needs(group) + tasks + of + GpusOf(shape) + OfModels(group, shape) + " at once; " +
                                  room_for(tally.by_gpus) + FreeText(shape, tally),
                              group.least, tally.by_gpus);
+      blocker.unit = BlockerUnit::kCount;
       AddGpuHolders(tally, {shape}, blocker);
     } else if (tally.by_cpus < group.least) {
       Blocker& blocker = Add(BlockerKind::kCpus,
@@ -424,6 +503,7 @@ class BlockerFinder {
                                  (shape.gpus > 0 ? " beside " + GpusOf(shape) : "") + OfModels(group, shape) +
                                  " at once; " + room_for(tally.by_cpus),
                              group.least, tally.by_cpus);
+      blocker.unit = BlockerUnit::kCount;
       AddHostHolders(tally, blocker);
     } else {
       Blocker& blocker = Add(BlockerKind::kMemory,
@@ -431,6 +511,7 @@ class BlockerFinder {
                                  (shape.gpus > 0 ? " beside " + GpusOf(shape) : "") + OfModels(group, shape) +
                                  " at once; " + room_for(tally.room),
                              group.least, tally.room);
+      blocker.unit = BlockerUnit::kCount;
       AddHostHolders(tally, blocker);
     }
   }
@@ -538,12 +619,13 @@ class BlockerFinder {
       most = std::max(most, at->second);
     }
     if (most >= shape.gpus) return false;
-    Blocker& blocker = Add(BlockerKind::kTopology,
-                           "needs " + GpusOf(shape) + OfModels(group, shape) + " " +
-                               std::string(TopologyPhrase(ask_.topology)) + "; " + std::to_string(free) +
-                               " are free on one node, " + (most < 2 ? "no two" : "at most " + std::to_string(most)) +
-                               " of them " + (ask_.topology == TopologyNeed::kNuma ? "on one" : "joined"),
-                           shape.gpu_parts(), std::int64_t{most} * placement::kGpuParts);
+    Blocker& blocker =
+        Add(BlockerKind::kTopology,
+            "needs " + GpusOf(shape) + OfModels(group, shape) + " " + std::string(TopologyPhrase(ask_.topology)) +
+                "; " + std::to_string(free) + (is_one_node() ? " are free, " : " are free on one node, ") +
+                (most < 2 ? "no two" : "at most " + std::to_string(most)) + " of them " +
+                (ask_.topology == TopologyNeed::kNuma ? "on one" : "joined"),
+            shape.gpu_parts(), std::int64_t{most} * placement::kGpuParts);
     blocker.rule = "--topology " + std::string(TopologyName(ask_.topology)) + ":required";
     AddGpuHolders(tally, {shape}, blocker);
     return true;

@@ -33,6 +33,8 @@ class Search {
         names_(names) {}
 
   std::optional<Change> Find() {
+    // An option does not say which component it is for.
+    if (IsHeterogeneous(seeker_.ask)) return std::nullopt;
     // No request is small enough for a cap on jobs, and nobody passes in strict order who asks for the same place in
     // line.
     for (const CapIndex index : seeker_.key.caps) {
@@ -56,20 +58,31 @@ class Search {
   const Shape& shape() const { return group().alternatives.front(); }
   bool HasOneGroup() const { return seeker_.ask.groups.size() == 1; }
 
-  std::optional<NodeIndex> Helps(const Change& change) const {
-    const ChangeTrial trial = TryChange(cluster_, seeker_, change, now_);
-    return trial.starts ? std::optional(trial.node) : std::nullopt;
+  bool Helps(const Change& change) const { return TryChange(cluster_, seeker_, change, now_).starts; }
+
+  // "GPUs 3 and 5 are free", "GPU 0 of n2 has 0.5 left", "there is room on n2"; "" where there is nothing to add.
+  std::string RoomText(const Change& change, const ChangeTrial& trial) const {
+    const bool has_many = state_.nodes.size() > 1;
+    const std::int64_t tasks = LeastTasks(change.ask);
+    if (has_many && tasks > 1) return "there is room for " + Plural(tasks, "task");
+    const GpuSet gpus = GpusOf(trial.pieces);  // On one node: there is one node, or one task.
+    if (gpus.empty()) return has_many ? "there is room on " + state_.nodes[trial.node].facts.name : "";
+    const Node& node = state_.nodes[trial.pieces.front().node];
+    const std::string which = GpusText(gpus) + (has_many ? " of " + node.facts.name : "");
+    if (shape().slice) return which + " has room";
+    std::int16_t least = placement::kGpuParts;
+    for (const int gpu : gpus.ToVector()) least = std::min(least, placement::RoomOfGpu(node.state, gpu).free_parts);
+    if (least == placement::kGpuParts) return which + " " + std::string(IsOrAre(gpus.size())) + " free";
+    return which + (gpus.size() == 1 ? " has " : " have ") + GpuNumber(least) + " left";
   }
 
-  // The change with its words, if it helps.
+  // The change with its text, if it helps.
   std::optional<Change> Try(Change change, const std::string& flags) {
-    const std::optional<NodeIndex> node = Helps(change);
-    if (!node) return std::nullopt;
-    change.text = flags;
-    if (state_.nodes.size() > 1) {
-      change.text += LeastTasks(change.ask) > 1 ? " (there is room for " + Plural(LeastTasks(change.ask), "task") + ")"
-                                                : " (there is room on " + state_.nodes[*node].facts.name + ")";
-    }
+    const ChangeTrial trial = TryChange(cluster_, seeker_, change, now_);
+    if (!trial.starts) return std::nullopt;
+    const std::string room =
+        change.kind == ChangeKind::kHost && state_.nodes.size() == 1 ? "that much is free" : RoomText(change, trial);
+    change.text = flags + (room.empty() ? "" : " (" + room + ")");
     return change;
   }
 
@@ -212,6 +225,16 @@ class Search {
 
   // --- Other GPUs, fewer, or less of one ----------------------------------------------------------------------------
 
+  // A shape that accepts GPUs of `kind` accepts the nodes that mix them with others, too (NodeFacts::gpu_kinds).
+  placement::ModelSet Accepting(int kind) const {
+    placement::ModelSet kinds = placement::ModelSet{1} << kind;
+    for (const Node& node : state_.nodes) {
+      if (std::ranges::find(node.facts.gpu_kinds, kind) != node.facts.gpu_kinds.end())
+        kinds |= placement::ModelSet{1} << node.facts.kind;
+    }
+    return kinds;
+  }
+
   std::optional<Change> Model() {
     placement::ModelSet asked = 0;
     for (const TaskGroup& one : seeker_.ask.groups) {
@@ -224,15 +247,20 @@ class Search {
     std::vector<int> kinds;
     Shape any = shape();
     any.models = placement::kAnyModel;
+    const auto consider = [&](const Node& node, int kind) {
+      if (((asked >> kind) & 1) != 0 || kinds.size() == kMostTries) return;
+      if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) return;
+      any.models = Accepting(kind);
+      if (FitsNode(node, node.state, any)) kinds.push_back(kind);
+    };
     for (const Node& node : state_.nodes) {
-      if (((asked >> node.facts.kind) & 1) != 0 || !placement::Fits(node.state, any)) continue;
-      if (std::find(kinds.begin(), kinds.end(), node.facts.kind) == kinds.end()) kinds.push_back(node.facts.kind);
-      if (kinds.size() == kMostTries) break;
+      if (node.facts.gpu_kinds.empty()) consider(node, node.facts.kind);
+      for (const std::uint8_t kind : node.facts.gpu_kinds) consider(node, kind);
     }
     for (const int kind : kinds) {
       Change change = Same(ChangeKind::kModel);
       for (TaskGroup& one : change.ask.groups) {
-        for (Shape& alternative : one.alternatives) alternative.models = placement::ModelSet{1} << kind;
+        for (Shape& alternative : one.alternatives) alternative.models = Accepting(kind);
         one.filters.clear();
       }
       const std::vector<FilterIndex>& filters = seeker_.ask.groups.front().filters;
@@ -246,7 +274,8 @@ class Search {
   }
 
   std::optional<Change> FewerGpus() {
-    if (!HasOneGroup() || shape().gpus < 2) return std::nullopt;
+    // On how many GPUs a job has fractions is its own choice.
+    if (!HasOneGroup() || shape().gpus < 2 || !shape().is_whole()) return std::nullopt;
     int most = 0;
     for (const Node& node : state_.nodes) {
       if (!IsOfKind(node.facts, shape()) || node.state.cpu_free < shape().cpu_milli ||

@@ -33,7 +33,7 @@ TEST(Change, OffersTheMostGpusThatOneNodeHas) {
   cluster.Adopt(MakeJob(cluster, 2, GpuAsk(5), At(0)), {{1, AtGpus(0x1f), 0, 0}}, At(0), At(0));
   cluster.Put(MakeJob(cluster, 3, GpuAsk(8), At(0)), At(0));
   cluster.Decide(At(0));
-  EXPECT_EQ(ChangeText(cluster, 3, 0), "--gpus 5 (there is room on n0)");
+  EXPECT_EQ(ChangeText(cluster, 3, 0), "--gpus 5 (GPUs 3-7 of n0 are free)");
 }
 
 TEST(Change, LowersTheLeastOfAnElasticJob) {
@@ -44,7 +44,7 @@ TEST(Change, LowersTheLeastOfAnElasticJob) {
   ask.requires_together = true;
   cluster.Put(MakeJob(cluster, 2, ask, At(0)), At(0));
   cluster.Decide(At(0));
-  EXPECT_EQ(ChangeText(cluster, 2, 0), "--gpus 3..8");
+  EXPECT_EQ(ChangeText(cluster, 2, 0), "--gpus 3..8 (GPUs 5-7 are free)");
 }
 
 TEST(Change, OffersALowerShareButNotACrumb) {
@@ -52,7 +52,7 @@ TEST(Change, OffersALowerShareButNotACrumb) {
   cluster.Adopt(MakeJob(cluster, 1, ShareAsk(6000), At(0)), {{0, AtGpus(0x01), 0, 0}}, At(0), At(0));
   cluster.Put(MakeJob(cluster, 2, GpuAsk(1), At(0)), At(0));
   cluster.Decide(At(0));
-  EXPECT_EQ(ChangeText(cluster, 2, 0), "--gpus 0.4");
+  EXPECT_EQ(ChangeText(cluster, 2, 0), "--gpus 0.4 (GPU 0 has 0.4 left)");
   cluster.Adopt(MakeJob(cluster, 3, ShareAsk(3000), At(0)), {{0, AtGpus(0x01), 0, 0}}, At(0), At(0));
   EXPECT_EQ(ChangeText(cluster, 2, 0), "");
 }

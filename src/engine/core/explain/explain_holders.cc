@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 
 namespace divvy::core {
 namespace {
@@ -50,8 +51,8 @@ void AddHolders(const Cluster::State& state, Time now, const std::function<bool(
       if (!offer(run->second)) break;
     }
   }
-  std::stable_sort(blocker.holders.begin(), blocker.holders.end(),
-                   [](const Holder& a, const Holder& b) { return a.until < b.until; });
+  std::sort(blocker.holders.begin(), blocker.holders.end(),
+            [](const Holder& a, const Holder& b) { return std::tie(a.until, a.job) < std::tie(b.until, b.job); });
 }
 
 bool IsOnKinds(const Cluster::State& state, const Run& run, placement::ModelSet kinds, bool with_gpus) {

@@ -173,6 +173,7 @@ class ReservationFinder {
   Blocker Describe(const Owner& owner, const Kept& kept) const {
     Blocker blocker;
     blocker.kind = BlockerKind::kReservation;
+    blocker.unit = BlockerUnit::kGpuParts;
     blocker.needed = std::int64_t{shape_.gpus} * placement::kGpuParts;
     blocker.available = available_ * placement::kGpuParts;
     Holder holder{owner.first, kept.pieces, kept.first.from, false};

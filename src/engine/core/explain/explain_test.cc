@@ -114,7 +114,7 @@ TEST(Explain, NamesTheKindWhereOnlyThatIsMissing) {
   EXPECT_EQ(TextOf(answer), "needs 2 GPUs of type a100 on one node, none of the 4 such is free");
   EXPECT_EQ(answer.blockers.at(0).kind, BlockerKind::kKind);
   ASSERT_TRUE(answer.change);
-  EXPECT_EQ(answer.change->text, "--gpu-type h100 (there is room on n0)");
+  EXPECT_EQ(answer.change->text, "--gpu-type h100 (GPUs 0 and 1 of n0 are free)");
 }
 
 TEST(Explain, FindsCpusAndMemoryBesideTheGpus) {
@@ -134,7 +134,7 @@ TEST(Explain, FindsCpusAndMemoryBesideTheGpus) {
             "needs 8 CPUs beside 2 GPUs on one node; at most 4 CPUs are free on one that has the GPUs | "
             "needs 200 GiB of memory beside 2 GPUs on one node; at most 112 GiB is free on one that has the GPUs");
   ASSERT_TRUE(answer.change);
-  EXPECT_EQ(answer.change->text, "--cpus 4 --memory 112G (there is room on n0)");
+  EXPECT_EQ(answer.change->text, "--cpus 4 --memory 112G (GPUs 1 and 2 of n0 are free)");
 }
 
 TEST(Explain, NamesTheReservationInTheWay) {
@@ -216,7 +216,7 @@ TEST(Explain, AdvisesAJobThatOnlyTheQuotaHoldsBackToBePreemptible) {
   cluster.Decide(At(0));
   const Explanation answer = Why(cluster, 1, 0);
   ASSERT_TRUE(answer.change);
-  EXPECT_EQ(answer.change->text, "--preemptible requeue");
+  EXPECT_EQ(answer.change->text, "--preemptible requeue (GPUs 0-3 are free)");
 }
 
 TEST(Explain, TellsRacksFromRoom) {
@@ -263,7 +263,7 @@ TEST(Explain, SaysWhatCanNeverRunAndWhatIsOutOfService) {
   EXPECT_EQ(TextOf(not_now), "asks for 8 GPUs on one node, but the largest that can be used now has 4");
   EXPECT_EQ(not_now.blockers.at(0).kind, BlockerKind::kUnusable);
   ASSERT_TRUE(not_now.change);
-  EXPECT_EQ(not_now.change->text, "--gpus 4 (there is room on n0)");
+  EXPECT_EQ(not_now.change->text, "--gpus 4 (GPUs 0-3 of n0 are free)");
 }
 
 TEST(Explain, AsksForLessThanARequiredTopology) {
@@ -291,9 +291,9 @@ TEST(Explain, AsksForLessThanARequiredTopology) {
   cluster.Put(MakeJob(cluster, 1, ask, At(0)), At(0));
   cluster.Decide(At(0));
   const Explanation answer = Why(cluster, 1, 0);
-  EXPECT_EQ(TextOf(answer), "needs 2 GPUs joined by NVLink; 2 are free on one node, no two of them joined");
+  EXPECT_EQ(TextOf(answer), "needs 2 GPUs joined by NVLink; 2 are free, no two of them joined");
   ASSERT_TRUE(answer.change);
-  EXPECT_EQ(answer.change->text, "--topology nvlink");
+  EXPECT_EQ(answer.change->text, "--topology nvlink (GPUs 1 and 3 are free)");
 }
 
 TEST(Explain, StandsInLineByTheKey) {

@@ -14,12 +14,20 @@
 namespace divvy::core {
 namespace {
 
-// Two phrases that differ between "never" and "not now".
+// Phrases that differ between "never" and "not now", and between one node and many.
 struct Scope {
-  explicit Scope(const NodeKinds& kinds) : is_all(kinds.which == NodeKinds::Of::kAll) {}
-  std::string Largest() const { return is_all ? "the largest has " : "the largest that can be used now has "; }
+  explicit Scope(const NodeKinds& kinds) : is_all(kinds.which == NodeKinds::Of::kAll), is_one(kinds.nodes == 1) {}
+  std::string AtMost(const std::string& amount) const {
+    if (is_one) return is_all ? "this server has " + amount : "only " + amount + " can be used now";
+    return (is_all ? "the largest has " : "the largest that can be used now has ") + amount;
+  }
   std::string Can() const { return is_all ? "can ever" : "can now"; }
+  // "--gpus 8 is the most that one can ever give".
+  std::string IsTheMost(const std::string& option) const {
+    return option + (is_one ? " is the most it " : " is the most that one ") + Can() + " give";
+  }
   bool is_all;
+  bool is_one;
 };
 
 int MostJoined(const NodeKinds::Kind& kind, TopologyNeed need) {
@@ -123,6 +131,7 @@ class Judge {
     if (kinds_.kinds.empty() || std::any_of(kinds_.kinds.begin(), kinds_.kinds.end(), is_of_kind)) return std::nullopt;
     Lack lack;
     lack.part = LackingPart::kKind;
+    lack.unit = BlockerUnit::kCpuMilli;
     lack.needed = shape.cpu_milli;
     lack.text = Asks(group) + (shape.cpu_milli > 0 ? CpusText(shape.cpu_milli) : "a node") + OfModels(group, shape) +
                 Such(group, "no node is such");
@@ -137,8 +146,10 @@ class Judge {
     int most = 0;          // GPUs on one node of the kind,
     int most_of_any = 0;   // of any kind,
     std::int64_t all = 0;  // and on all of the kind.
+    bool has_gpus = false;
     for (const Kind& kind : kinds_.kinds) {
       most_of_any = std::max(most_of_any, FreeGpus(kind.idle, shape));
+      has_gpus = has_gpus || kind.facts.gpus > 0;
       if (!IsOfKind(kind.facts, shape)) continue;
       const int gpus = FreeGpus(SeenBy(kind.facts, kind.idle, shape), shape);
       most = std::max(most, gpus);
@@ -151,34 +162,65 @@ class Judge {
     if (most_of_any == 0 && (shape.slice || shape.gpu_memory_mib > 0)) {
       if (auto found = OfParts(group, shape, asks)) return found;
     }
+    if (auto found = OfDivided(shape, most, asks, lack)) return found;
     if (most_of_any == 0) {
-      lack.text = asks + (scope_.is_all ? ", but no node has a GPU" : ", but no GPU can be used now");
+      lack.text = asks + ", but " +
+                  (!scope_.is_all  ? "no GPU can be used now"
+                   : scope_.is_one ? "this server has none"
+                                   : "no node has a GPU");
       lack.nearest = "leave --gpus out to run without";
+      if (!has_gpus) lack.nearest += ", or add a node that has some (divvy token create --node)";
       return lack;
     }
     if (most == 0) {
       lack.part = LackingPart::kKind;
-      lack.text = asks + Such(group, "no node has such");
+      lack.text = asks + Such(group, scope_.is_one ? "this server has none" : "no node has such");
       Shape any = shape;
       any.models = placement::kAnyModel;
       any.gpus = static_cast<std::int16_t>(std::min<int>(shape.gpus, most_of_any));
       const std::string options = Options(group);
       lack.nearest = "leave " + options + " out" + (options == "--gpu-type" ? KindsThatHold(any) : "");
+      if (const std::int32_t largest = LargestMemory(group); largest > 0)
+        lack.nearest = scope_.IsTheMost("--gpu-memory " + MibFlag(largest));
       lack.ask = With(group, any);
       return lack;
     }
     if (most < shape.gpus) {
       Shape less = shape;
       less.gpus = static_cast<std::int16_t>(most);
-      lack.text = asks + OnOne() + ", but " + scope_.Largest() + std::to_string(most);
-      lack.nearest = "--gpus " + GpusFlag(less) + " is the most that one " + scope_.Can() + " give";
-      if (all >= shape.gpus && ask_.groups.size() == 1 && ask_.groups.front().least == 1) {
+      const bool is_any = shape.models == placement::kAnyModel;
+      lack.text = asks + OnOne() + ", but " + scope_.AtMost(std::to_string(most) + (is_any ? "" : " such"));
+      lack.nearest = scope_.IsTheMost("--gpus " + GpusFlag(less));
+      if (!ask_.groups[group].speeds.empty()) lack.nearest += ", or leave the speeds out of --gpu-type to take any mix";
+      if (all >= shape.gpus && !scope_.is_one && ask_.groups.size() == 1 && ask_.groups.front().least == 1) {
         lack.nearest += "; all nodes together have " + std::to_string(all) + ", for a job of several tasks";
       }
       lack.ask = With(group, less);
       return lack;
     }
     return OfTopology(group, shape, asks, lack);
+  }
+
+  // GPUs in MIG mode take only jobs that ask for a slice: there would be enough without that.
+  std::optional<Lack> OfDivided(const Shape& shape, int most, const std::string& asks, Lack lack) const {
+    if (shape.slice || most >= shape.gpus) return std::nullopt;
+    for (const Kind& kind : kinds_.kinds) {
+      const int divided = kind.facts.only_sliced.size();
+      if (divided == 0 || !IsOfKind(kind.facts, shape) || kind.facts.gpus < shape.gpus) continue;
+      lack.text = asks + ", but " + std::to_string(divided) + " of the " + std::to_string(kind.facts.gpus) +
+                  (scope_.is_one ? " here " : " of " + kind.facts.name + " ") + std::string(IsOrAre(divided)) +
+                  " in MIG mode and " + (divided == 1 ? "takes" : "take") + " slices only";
+      lack.nearest = "--slice 1g asks for one";
+      if (most > 0) lack.nearest += "; " + scope_.IsTheMost("--gpus " + std::to_string(most));
+      return lack;
+    }
+    return std::nullopt;
+  }
+
+  // The memory of the largest GPU, where no GPU has as much as the filters ask for; else 0.
+  std::int32_t LargestMemory(std::size_t group) const {
+    const std::vector<FilterIndex>& filters = ask_.groups[group].filters;
+    return names_.largest_memory_mib && !filters.empty() ? names_.largest_memory_mib(filters.front()) : 0;
   }
 
   // What a GPU that nobody uses still cannot give: instances, or so much memory.
@@ -201,10 +243,11 @@ class Judge {
       return lack;
     }
     lack.part = LackingPart::kGpuMemory;
+    lack.unit = BlockerUnit::kMebibytes;
     lack.needed = shape.gpu_memory_mib;
     lack.available = most;
     lack.text = asks + ", but the GPU with the most has " + MibText(most);
-    lack.nearest = "--gpu-memory " + MibFlag(most) + " is the most that one " + scope_.Can() + " give";
+    lack.nearest = scope_.IsTheMost("--gpu-memory " + MibFlag(most));
     rest.gpu_memory_mib = most;
     lack.ask = With(group, rest);
     return lack;
@@ -213,10 +256,14 @@ class Judge {
   std::string KindsThatHold(const Shape& shape) const {
     if (!names_.kind) return "";
     std::vector<std::string> names;
+    const auto add = [&](int kind) {
+      const std::string name = names_.kind(kind);
+      if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    };
     for (const Kind& kind : kinds_.kinds) {
       if (!placement::Fits(kind.idle, shape)) continue;
-      const std::string name = names_.kind(kind.facts.kind);
-      if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      if (kind.facts.gpu_kinds.empty()) add(kind.facts.kind);
+      for (const std::uint8_t gpu_kind : kind.facts.gpu_kinds) add(gpu_kind);
     }
     return names.empty() ? "" : ", or ask for " + Join(names, " or ");
   }
@@ -230,16 +277,18 @@ class Judge {
     if (most >= shape.gpus) return std::nullopt;
     lack.part = LackingPart::kTopology;
     lack.available = std::int64_t{most} * placement::kGpuParts;
+    const std::string where = !scope_.is_one  ? " of one node are"
+                              : scope_.is_all ? " on this server are"
+                                              : " of those that can be used now are";
     lack.text = asks + " " + std::string(TopologyPhrase(ask_.topology)) + ", but " +
-                (most < 2 ? "no two" : "at most " + std::to_string(most)) + " of one node are";
+                (most < 2 ? "no two" : "at most " + std::to_string(most)) + where;
     lack.nearest = "without ':required' it takes the best there are";
     lack.ask = ask_;
     lack.ask->requires_topology = false;
     if (most >= 2) {
       Shape less = shape;
       less.gpus = static_cast<std::int16_t>(most);
-      lack.nearest =
-          "--gpus " + std::to_string(most) + " is the most that one " + scope_.Can() + " give so, and " + lack.nearest;
+      lack.nearest = scope_.IsTheMost("--gpus " + std::to_string(most)) + " so, and " + lack.nearest;
       lack.ask = With(group, less);
     }
     return lack;
@@ -258,32 +307,34 @@ class Judge {
       memory = std::max(memory, kind.idle.memory_free);
       if (kind.idle.cpu_free >= shape.cpu_milli) memory_beside = std::max(memory_beside, kind.idle.memory_free);
     }
-    const std::string beside = (shape.gpus > 0 ? " beside " + GpusOf(shape) : "") + OfModels(group, shape);
+    const std::string beside =
+        scope_.is_one ? "" : (shape.gpus > 0 ? " beside " + GpusOf(shape) : "") + OfModels(group, shape);
     Lack lack;
+    lack.unit = BlockerUnit::kMebibytes;
     Shape less = shape;
     if (cpus < shape.cpu_milli) {
       lack.part = LackingPart::kCpus;
+      lack.unit = BlockerUnit::kCpuMilli;
       lack.needed = shape.cpu_milli;
       lack.available = less.cpu_milli = cpus;
-      lack.text =
-          Asks(group) + CpusText(shape.cpu_milli) + beside + OnOne() + ", but " + scope_.Largest() + CpusText(cpus);
-      lack.nearest = "--cpus " + CpusFlag(cpus) + " is the most that one " + scope_.Can() + " give";
+      lack.text = Asks(group) + CpusText(shape.cpu_milli) + beside + OnOne() + ", but " +
+                  scope_.AtMost(scope_.is_one ? CpusFlag(cpus) : CpusText(cpus));
+      lack.nearest = scope_.IsTheMost("--cpus " + CpusFlag(cpus));
       if (memory_beside < shape.memory_mib) return lack;
     } else if (memory < shape.memory_mib) {
       lack.part = LackingPart::kMemory;
       lack.needed = shape.memory_mib;
       lack.available = less.memory_mib = memory;
       lack.text = Asks(group) + MibText(shape.memory_mib) + " of memory" + beside + OnOne() + ", but " +
-                  scope_.Largest() + MibText(memory);
-      lack.nearest = "--memory " + MibFlag(memory) + " is the most that one " + scope_.Can() + " give";
+                  scope_.AtMost(MibText(memory));
+      lack.nearest = scope_.IsTheMost("--memory " + MibFlag(memory));
     } else {
       lack.part = LackingPart::kHost;
       lack.needed = shape.memory_mib;
       lack.available = less.memory_mib = memory_beside;
       lack.text = Asks(group) + CpusText(shape.cpu_milli) + " and " + MibText(shape.memory_mib) + " of memory" +
                   beside + ", but no node has both";
-      lack.nearest =
-          "with so many CPUs --memory " + MibFlag(memory_beside) + " is the most that one " + scope_.Can() + " give";
+      lack.nearest = "with so many CPUs " + scope_.IsTheMost("--memory " + MibFlag(memory_beside));
     }
     lack.ask = With(group, less);
     return lack;
@@ -381,6 +432,7 @@ class Judge {
   Lack OfSum(std::size_t group, LackingPart part, std::int64_t most, std::string text) const {
     Lack lack;
     lack.part = part;
+    lack.unit = BlockerUnit::kCount;
     lack.text = std::move(text);
     lack.needed = ask_.groups[group].least;
     lack.available = most;

@@ -14,11 +14,10 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/core/explain/explain.h"
 #include "engine/core/state/state.h"
 
 namespace divvy::core {
-
-struct Names;
 
 /// The nodes of a cluster by what they are. May be kept as long as no node is added and, for kUsable, nothing goes in
 /// or out of service; asks are then judged without a look at the nodes.
@@ -61,9 +60,10 @@ enum class LackingPart : std::uint8_t {
 /// The first part of an ask that nothing can serve.
 struct Lack {
   LackingPart part = LackingPart::kGpus;
-  std::string text;         // "asks for 16 GPUs on one node, but the largest has 8".
-  std::string nearest;      // "--gpus 8 is the most that one can ever give"; may be empty.
-  std::int64_t needed = 0;  // As in Blocker.
+  std::string text;                           // "asks for 16 GPUs on one node, but the largest has 8".
+  std::string nearest;                        // "--gpus 8 is the most that one can ever give"; may be empty.
+  BlockerUnit unit = BlockerUnit::kGpuParts;  // As in Blocker, as are the next two.
+  std::int64_t needed = 0;
   std::int64_t available = 0;
   std::optional<Ask> ask;  // The nearest that is possible, where one is named.
 };

@@ -22,9 +22,11 @@ TEST(Feasible, NamesTheMostThatOneNodeGives) {
       "asks for 16 GPUs on one node, but the largest has 8; --gpus 8 is the most that one can ever give; all nodes "
       "together have 32, for a job of several tasks");
   EXPECT_EQ(Refusal(MakeCluster(1, 8), GpuAsk(9)),
-            "asks for 9 GPUs, but the largest has 8; --gpus 8 is the most that one can ever give");
-  EXPECT_EQ(Refusal(MakeCluster(1, 0), GpuAsk(1)),
-            "asks for 1 GPU, but no node has a GPU; leave --gpus out to run without");
+            "asks for 9 GPUs, but this server has 8; --gpus 8 is the most it can ever give");
+  EXPECT_EQ(
+      Refusal(MakeCluster(1, 0), GpuAsk(1)),
+      "asks for 1 GPU, but this server has none; leave --gpus out to run without, or add a node that has some (divvy "
+      "token create --node)");
 }
 
 TEST(Feasible, CountsWhatIsOutOfService) {

@@ -101,7 +101,11 @@ std::string LackingFeatures(const KindBook& book, const FeatureCondition& featur
 }
 
 std::string LackingFilter(const KindBook& book, const NodeFilter& part) {
-  if (part.least_gpu_memory_mib > 0) return "no GPU has " + MibText(part.least_gpu_memory_mib);
+  if (part.least_gpu_memory_mib > 0) {
+    std::int32_t largest = 0;
+    for (int kind = 0; kind < placement::kMaxModels; ++kind) largest = std::max(largest, book.MemoryOf(kind));
+    return largest > 0 ? "the largest GPU has " + MibText(largest) : "no GPU has " + MibText(part.least_gpu_memory_mib);
+  }
   if (part.least_compute_capability > 0) {
     return "no GPU has compute capability " + CapabilityText(part.least_compute_capability);
   }
@@ -169,12 +173,21 @@ std::string InsteadOf(const KindBook& book, FilterIndex filter, int kind) {
   for (const Part& part : PartsOf(book.filter(filter))) {
     if (book.PassesAll(part.filter, kind)) continue;
     const bool is_type = part.option == "--gpu-type" && !book.ModelOf(kind).empty();
-    if (!is_type) changes.push_back("no " + part.option);
+    const std::int32_t memory = part.option == "--gpu-memory" ? book.MemoryOf(kind) : 0;
+    if (memory > 0) changes.push_back("--gpu-memory " + MibFlag(memory));
+    else if (!is_type) changes.push_back("no " + part.option);
     has_type = has_type || is_type;
   }
   std::string text = Join(changes, " and ");
   if (has_type) text = "--gpu-type " + ShellQuote(book.ModelOf(kind)) + (text.empty() ? "" : " and ") + text;
   return text;
+}
+
+std::int32_t LargestMemory(const KindBook& book, FilterIndex filter) {
+  if (filter == kNoFilter || book.filter(filter).least_gpu_memory_mib == 0) return 0;
+  std::int32_t largest = 0;
+  for (int kind = 0; kind < placement::kMaxModels; ++kind) largest = std::max(largest, book.MemoryOf(kind));
+  return largest < book.filter(filter).least_gpu_memory_mib ? largest : 0;
 }
 
 std::string KindsWords(const KindBook& book, placement::ModelSet kinds) {
@@ -196,6 +209,7 @@ Names NamesOf(const KindBook& book) {
   names.filters = [&book](std::span<const FilterIndex> filters) { return FilterWords(book, filters); };
   names.lacking = [&book](FilterIndex filter) { return LackingWords(book, filter); };
   names.options = [&book](FilterIndex filter) { return FilterOptions(book, filter); };
+  names.largest_memory_mib = [&book](FilterIndex filter) { return LargestMemory(book, filter); };
   names.instead = [&book](FilterIndex filter, int kind) { return InsteadOf(book, filter, kind); };
   return names;
 }

@@ -24,6 +24,9 @@ std::string FilterOptions(const KindBook& book, FilterIndex filter);
 /// --exclude".
 std::string InsteadOf(const KindBook& book, FilterIndex filter, int kind);
 
+/// The memory of the largest GPU in MiB, where the filter asks for more than any GPU has; else 0.
+std::int32_t LargestMemory(const KindBook& book, FilterIndex filter);
+
 /// "of type a100 or h100": the models of these kinds.
 std::string KindsWords(const KindBook& book, placement::ModelSet kinds);
 

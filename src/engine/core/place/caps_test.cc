@@ -283,7 +283,7 @@ TEST(Caps, AreNamedWithTheirFigures) {
   EXPECT_EQ(blocker.holders.front().job, JobId(1));
   EXPECT_EQ(second.start.typical, At(3600));
   ASSERT_TRUE(second.change);
-  EXPECT_EQ(second.change->text, "--gpus 1");
+  EXPECT_EQ(second.change->text, "--gpus 1 (GPU 2 is free)");
 
   const Explanation third = Explain(cluster, JobId(3), At(0));
   EXPECT_EQ(third.blockers.front().text,

@@ -108,6 +108,13 @@ struct Piece {
   friend bool operator==(const Piece&, const Piece&) = default;
 };
 
+/// The GPUs of all pieces together. Requires: they lie on one node.
+inline GpuSet GpusOf(const std::vector<Piece>& pieces) {
+  GpuSet gpus;
+  for (const Piece& piece : pieces) gpus |= piece.place.gpus;
+  return gpus;
+}
+
 inline const Shape& ShapeOf(const Ask& ask, const Piece& piece) {
   return ask.groups[piece.group].alternatives[piece.alternative];
 }

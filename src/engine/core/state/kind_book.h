@@ -106,6 +106,11 @@ class KindBook {
 
   /// The model of the GPUs of a kind; several models of the nodes that mix them, "" where kinds were joined.
   const std::string& ModelOf(int kind) const { return kinds_[static_cast<std::size_t>(kind)].label.first; }
+  /// The memory of the GPUs of a kind in MiB; 0: not known, or kinds were joined.
+  std::int32_t MemoryOf(int kind) const {
+    const Kind& one = kinds_[static_cast<std::size_t>(kind)];
+    return one.members > 0 ? one.label.second : 0;
+  }
   /// Some node passes it, or some GPU; all of a kind do. Of any filter, used or not.
   bool HasSome(const NodeFilter& filter) const;
   bool PassesAll(const NodeFilter& filter, int kind) const;
