@@ -1,11 +1,11 @@
-// A thousand agents of one controller, modelled: the sessions, certificates, TLS connections and beats of real agents
-// (daemon/agent/agent_session.h), without the machines. Each says that it has GPUs, is alive and does what it is told;
-// a job that it is given, or its part of one, starts and ends at once.
+// Models a thousand agents of one controller: the sessions, certificates, TLS connections and heartbeats of real agents
+// (daemon/agent/agent_session.h), without the machines. Each agent reports GPUs, sends heartbeats and executes the
+// controller's commands. Every job, or node allocation of a gang, starts and ends at once.
 //
 //   agents_bench TOKENFILE AGENTS GPUS CONTROLLER_PID SECONDS
 //
-// Prints how long it took until all were in, then how much of a core the controller needed while nothing happened, and
-// goes on until its standard input ends. bench/machines --modelled calls it.
+// Prints how long all agents took to join, and how much of a core the controller needed while nothing happened. Then it
+// keeps running until its standard input ends. bench/machines --modelled calls it.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -36,11 +36,13 @@ namespace {
 namespace asio = boost::asio;
 using std::chrono::milliseconds;
 
-constexpr int kDiallers = 8;  // At once; real ones would all dial at once, on machines of their own.
+constexpr int kDiallers =
+    8;  // Parallel connection attempts. Real agents would all connect at once, each from its own machine.
 constexpr Duration kTickEvery = milliseconds(500);
 constexpr Duration kGlanceEvery = std::chrono::seconds(2);
 
-/// A machine on which every job starts and ends at once; a part that is not its job's first ends when it is told to.
+/// A node on which every job starts and ends at once. In a gang, only the first node allocation ends by itself; the
+/// others end when they are told to stop.
 class QuickNode final : public OrderPort {
  public:
   AgentSession* controller = nullptr;
@@ -65,7 +67,7 @@ class QuickNode final : public OrderPort {
     std::uint32_t attempt = 0;
     bool is_first = false;
   };
-  static constexpr std::uint16_t kPort = 4'000;  // Of a step process; nobody connects.
+  static constexpr std::uint16_t kPort = 4'000;  // The port of a step process; nothing connects to it.
 
   void Run(JobId job, std::uint32_t attempt, bool ends) {
     post([this, job, attempt] { controller->OnStarted(job, attempt, controller->Now()); });
@@ -92,7 +94,7 @@ class Crowd {
   }
   ~Crowd() { diallers_.clear(); }
 
-  /// Seconds until all were in.
+  /// Connects all agents. Returns the seconds until the last one had joined.
   double Join() {
     const Duration start = Steady();
     for (Agent& agent : agents_) agent.session->Begin();
@@ -203,7 +205,7 @@ class Crowd {
   std::vector<std::unique_ptr<Worker>> diallers_;
 };
 
-/// CPU time that a process has had, in seconds.
+/// Returns the CPU time that a process has used, in seconds.
 double CpuOf(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");
   std::string text;

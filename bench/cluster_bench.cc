@@ -1,9 +1,10 @@
-// What a decision costs on a large cluster: 10,000 nodes of 8 GPUs (or what --nodes and --gpus say), a million queued
-// jobs of 5,000 shapes, arrivals and ends in balance. Each event is followed by a decision; the time from the event to
-// the plan is what is shown. "from nothing" is one decision over the whole queue on an empty cluster.
+// Measures the cost of a scheduling decision on a large cluster: 10,000 nodes of 8 GPUs (or as set by --nodes and
+// --gpus) and a million queued jobs of 5,000 shapes, with as many arrivals as ends. A decision follows each event; the
+// reported time is from the event to the plan. "from nothing" is one decision over the whole queue on an empty cluster.
 //
-//   cluster_bench [--nodes N] [--gpus N] [--jobs N] [--shapes N] [--events N] [--order small-first|fifo|fair|shortest]
-//   [--curve] cluster_bench --arrays       memory of a thousand arrays of 10,000 equal jobs that wait
+//   cluster_bench [--nodes N] [--gpus N] [--jobs N] [--shapes N] [--events N] [--curve]
+//                 [--order small-first|fifo|fair|shortest]
+//   cluster_bench --arrays   memory of a thousand waiting arrays of 10,000 equal jobs
 #include <time.h>
 
 #include <algorithm>
@@ -23,7 +24,7 @@ namespace {
 
 using namespace divvy;
 using namespace divvy::core;
-// CPU time of this thread: other work on the machine does not count.
+// CPU time of this thread, so that other work on the machine does not count.
 struct Clock {
   using duration = std::chrono::nanoseconds;
   static duration now() {
@@ -44,7 +45,7 @@ std::uint64_t Draw() {
 }
 int Below(int n) { return static_cast<int>(Draw() % static_cast<std::uint64_t>(n)); }
 
-// Resident now, MiB.
+// Returns the resident memory of this process, in MiB.
 double ResidentMib() {
   std::ifstream statm("/proc/self/statm");
   long pages = 0;

@@ -1,5 +1,5 @@
-// What the controller costs while many wait: a submission, and a turn in which one job ends and another starts. All in
-// memory; what a commit costs is store_bench's.
+// Measures the controller while many jobs wait: a submission, and a scheduling cycle in which one job ends and another
+// starts. Everything is in memory; store_bench measures commits.
 //
 //   controller_bench [--waiting N] [--kinds N]
 #include <time.h>
@@ -16,7 +16,7 @@ namespace {
 
 using namespace divvy;
 
-// CPU time of this thread: other work on the machine does not count.
+// CPU time of this thread, so that other work on the machine does not count.
 double Seconds() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);

@@ -1,9 +1,10 @@
-// What an explanation costs on a large cluster: 10,000 nodes of 8 GPUs (or what --nodes says), full, with a million
-// queued jobs of 5,000 shapes. Jobs from all over the queue are explained, and asks that can and cannot ever run are
-// judged as at submission. Thread CPU time and wall time: the first is what other work on the machine does not change.
+// Measures the cost of an explanation on a large cluster: 10,000 nodes of 8 GPUs (or as set by --nodes), all in use,
+// and a million queued jobs of 5,000 shapes. It explains jobs from all over the queue, and checks feasible and
+// infeasible requests as at submission. It reports thread CPU time, which other work on the machine does not change,
+// and wall time.
 //
 //   explain_bench [--nodes N] [--jobs N] [--shapes N] [--asked N] [--order small-first|fifo|fair|shortest] [--gangs]
-//                 [--users N]   N users, each of whom may hold half as many GPUs as would be their part
+//                 [--users N]   N users, each limited to half of an equal share of the GPUs
 #include <time.h>
 
 #include <algorithm>

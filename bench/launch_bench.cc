@@ -1,12 +1,12 @@
-// What launching through a supervisor costs over a bare posix_spawn: jobs per second and CPU time per job for
-// /bin/true, eight in flight, the two ways in turn, five rounds, medians. Not a test: nothing here fails for being
-// slow.
+// Measures the overhead of launching through a supervisor compared with a bare posix_spawn: jobs per second and CPU
+// time per job for /bin/true, eight in flight. The two ways run in turn for five rounds; medians are reported. This is
+// not a test: slow results do not fail.
 //
 //   launch_bench [JOBS_PER_ROUND [FOLDER]]
 //
-// The run directory is made in FOLDER (/dev/shm: in memory, as /run is).
-// CPU time comes from a cgroup of its own (v1 cpuacct or v2, as root), else from /proc/stat, which counts the whole
-// machine: supervisors are nobody's children, so no wait() sums them up.
+// The run directory is created in FOLDER (default: /dev/shm, which is in memory as /run is). CPU time comes from a
+// cgroup of its own (v1 cpuacct or v2, as root), otherwise from /proc/stat, which counts the whole machine. Supervisors
+// are not children of this process, so no wait() sums them up.
 #include <poll.h>
 #include <spawn.h>
 #include <sys/stat.h>
@@ -32,7 +32,7 @@ constexpr int kRounds = 5;
 
 double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-std::string g_cpu_file;  // Of the cgroup that we are in; empty: none.
+std::string g_cpu_file;  // The CPU accounting file of this process's cgroup. Empty: there is none.
 
 void EnterCgroup() {
   for (const std::string root : {"/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup"}) {
@@ -46,7 +46,7 @@ void EnterCgroup() {
   }
 }
 
-// Seconds of user and system time so far.
+// Returns the seconds of user and system time so far.
 double CpuTime() {
   std::string name;
   if (!g_cpu_file.empty()) {

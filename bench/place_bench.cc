@@ -1,10 +1,11 @@
-// What a placement decision costs. Not a test: nothing here fails for being slow.
+// Measures the cost of a placement decision. This is not a test: slow results do not fail.
 //
 //   place_bench [NODES JOBS]
 //
-// With openb's lists (plain or .gz): filling that cluster, jobs placed and started per second of one core's time, for
-// each policy; the median of five seeds. In any case: made-up fleets of growing size, nine tenths full, in which jobs
-// of 100 shapes start and end; time per decision, and what rating every node for every job would take.
+// With openb's lists (plain or .gz): fills that cluster and reports jobs placed and started per second of one core's
+// time, for each policy; the median of five seeds. Always: synthetic fleets of growing size, nine tenths full, in which
+// jobs of 100 shapes start and end. Reports the time per decision, and the time that rating every node for every job
+// would take.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -108,7 +109,7 @@ void StartsAndEnds(std::size_t count) {
   }
   std::ranges::sort(times);
 
-  // Every node for every job, as long as it takes for a few jobs.
+  // Rates every node for every job. Only a few jobs are rated, because it takes long.
   const int rated = static_cast<int>(std::max<std::size_t>(1, 1'000'000 / count));
   double plain = CpuSeconds();
   std::int64_t sum = 0;

@@ -1,4 +1,4 @@
-// The experiments on different speeds and known work, one line each:
+// The experiments on heterogeneous speeds and on known work; prints one line for each run:
 //   rates_bench gavel THROUGHPUTS [policy=progress|progress-packed|max-min|agnostic] [rate=5.6] [seed=0] [multi=0]
 //               [from=4000] [to=5000] [move=0]
 //   rates_bench shockwave TRACE THROUGHPUTS [policy=slack|slack-profiled|max-min] [gpus=32] [rho=1.5]
@@ -15,7 +15,7 @@ namespace {
 
 using divvy::research::GavelOptions;
 
-/// Of one core.
+/// CPU time of this process, in seconds.
 double Seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 int Fail(const std::string& why) {

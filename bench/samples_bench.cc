@@ -1,7 +1,8 @@
-// What samples cost: a look at 8 and at 64 GPUs each second, a month of 64 GPUs on disk, and charts of it.
+// Measures the cost of samples: one reading of 8 and of 64 GPUs per second, a month of 64 GPUs on disk, and charts of
+// it.
 //
-//   samples_bench look GPUS SECONDS    CPU time of the probe and of the book, on stand-in GPUs
-//   samples_bench month GPUS FOLDER    fills samples.db there with a month, and asks for charts
+//   samples_bench look GPUS SECONDS    CPU time of the probe and of the SampleBook, with emulated GPUs
+//   samples_bench month GPUS FOLDER    fills samples.db in FOLDER with a month of samples and queries charts
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -38,7 +39,7 @@ double CpuSeconds() {
 
 double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// A book with the loop that it posts to.
+/// A SampleBook with the event loop that it posts to.
 class Loop {
  public:
   explicit Loop(const std::string& path) {
@@ -55,7 +56,7 @@ class Loop {
     book = std::make_unique<SampleBook>(std::move(options), std::move(ports));
   }
   ~Loop() { book.reset(); }
-  /// Bytes of the answer in JSON; empty the first time that `until` holds.
+  /// Returns the size of the answer as JSON, in bytes.
   std::size_t Ask(SampleBook::Question question, samples::Second now) {
     std::size_t bytes = 0;
     bool is_answered = false;
@@ -116,7 +117,7 @@ int Look(int gpus, int seconds) {
   return 0;
 }
 
-/// A GPU that trains most of the time: every quantity moves in each second.
+/// A GPU that trains most of the time: every metric changes each second.
 class Trainer {
  public:
   explicit Trainer(unsigned seed) : random_(seed) {}
@@ -179,8 +180,8 @@ int Month(int gpus, const std::string& folder) {
     Loop loop(path);
     std::vector<Trainer> trainers;
     for (int i = 0; i < gpus; ++i) trainers.emplace_back(static_cast<unsigned>(i + 1));
-    // All seconds of the last day, of which ten-second points are kept; before it every fifth, which is as hard to
-    // pack.
+    // The last day has every second, and is stored as ten-second points. Before it only every 15th second is added,
+    // which is as hard to compress.
     for (samples::Second at = kStart; at < kEnd; at += at >= kEnd - kDay ? 1 : 15) {
       samples::Snapshot snapshot;
       snapshot.at = at;

@@ -1,21 +1,22 @@
-// What a served machine is asked for, measured from outside: bench/table calls this for each row of its table. Every
-// measurement prints one line of numbers, separated by spaces, in the order that its usage says.
+// Measures a running server from outside; bench/table calls this program for each row of its table. Every measurement
+// prints one line of numbers, separated by spaces, in the order given here:
 //
 //   serve_bench spawn COUNT THREADS                  -> processes/s: posix_spawn and wait of /bin/true, nothing else
-//   serve_bench sync FOLDER COUNT                    -> appends/s, each made durable: the disk's own limit
-//   serve_bench whole COUNT -- COMMAND...            -> p50 p99 in ms, of the command from its start to its end
-//   serve_bench seconds -- COMMAND...                -> seconds, of the command, once
-//   serve_bench start FOLDER COUNT -- COMMAND...     -> p50 p99 in ms, from the command's start to that of its job
-//   serve_bench jobs FOLDER COUNT CLIENTS -- COMMAND... -> jobs/s: COUNT commands, first one's start to last job's
-//   start serve_bench once FOLDER COUNT -- COMMAND...      -> jobs/s: one command that starts COUNT jobs serve_bench
-//   submit COUNT CLIENTS -- COMMAND...   -> commands/s serve_bench api SOCKET COUNT VARIABLES IN_FLIGHT ->
-//   submissions/s on one connection, pipelined, each answered serve_bench array SOCKET ELEMENTS                ->
-//   elements/s of one request, until it is answered serve_bench handover FILE                        -> p50 p99 in ms,
-//   count: end of a job to start of the next, per GPU serve_bench process PID SECONDS                  -> MiB resident,
-//   percent of one CPU over SECONDS
+//   serve_bench sync FOLDER COUNT                    -> appends/s, each made durable: the limit of the disk
+//   serve_bench whole COUNT -- COMMAND...            -> p50 p99 in ms: the command from its start to its end
+//   serve_bench seconds -- COMMAND...                -> seconds that the command takes, run once
+//   serve_bench start FOLDER COUNT -- COMMAND...     -> p50 p99 in ms: start of the command to start of its job
+//   serve_bench jobs FOLDER COUNT CLIENTS -- COMMAND...
+//                                                    -> jobs/s: COUNT commands, start of the first to start of last job
+//   serve_bench once FOLDER COUNT -- COMMAND...      -> jobs/s: one command that starts COUNT jobs
+//   serve_bench submit COUNT CLIENTS -- COMMAND...   -> commands/s
+//   serve_bench api SOCKET COUNT VARIABLES IN_FLIGHT -> submissions/s on one connection, pipelined, each answered
+//   serve_bench array SOCKET ELEMENTS                -> elements/s of one request, until it is answered
+//   serve_bench handover FILE                        -> p50 p99 in ms, count: end of a job to next start on that GPU
+//   serve_bench process PID SECONDS                  -> MiB resident, percent of one CPU over SECONDS
 //
-// "{job}" among the words of a command becomes bench/stamp with the file that it writes to, "{n}" COUNT and "{last}"
-// one less. Commands get /dev/null as input and output. Not a test: nothing here fails for being slow.
+// In COMMAND, "{job}" becomes bench/stamp with the file that it writes to, "{n}" becomes COUNT and "{last}" COUNT - 1.
+// Commands get /dev/null as input and output. This is not a test: slow results do not fail.
 #include <dirent.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -58,7 +59,7 @@ double SecondsSince(SteadyClock::time_point start) {
   return std::chrono::duration<double>(SteadyClock::now() - start).count();
 }
 
-// Of the clock that the stamps are made with.
+// Returns the time of the clock that the stamps use.
 std::int64_t WallNanoseconds() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
       .count();
@@ -95,7 +96,7 @@ void RunToEnd(const Words& words, bool is_bare = false) {
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) Die(words[0] + " failed (status " + std::to_string(status) + ")");
 }
 
-// From `threads` threads at once, `count` times in all.
+// Calls `work` `count` times in total, from `threads` threads in parallel.
 template <typename Work>
 void Repeat(int count, int threads, const Work& work) {
   std::atomic<int> left = count;
@@ -108,7 +109,7 @@ void Repeat(int count, int threads, const Work& work) {
   for (std::thread& thread : pool) thread.join();
 }
 
-// The file that the jobs write to, and the command with it filled in.
+// The file that the jobs write stamps to. Fill() inserts it into the command.
 class Stamps {
  public:
   Stamps(const std::string& folder, bool is_pipe)
@@ -142,14 +143,14 @@ class Stamps {
     return filled;
   }
 
-  // The moment in the next stamp. Waits for it without taking CPU time from the job. Only of a pipe.
+  // Returns the time in the next stamp. Waits without taking CPU time from the job. Works only with a pipe.
   std::int64_t Next() const {
     char line[kStampBytes];
     if (::read(fd_, line, sizeof line) != static_cast<ssize_t>(sizeof line)) Die("cannot read " + path_);
     return std::atoll(line + 2);
   }
 
-  // Waits for `count` jobs and gives the moment at which the last one began.
+  // Waits for `count` jobs and returns the time at which the last one began.
   std::int64_t LastOf(int count) const {
     const auto start = SteadyClock::now();
     struct stat status {};
@@ -179,7 +180,8 @@ void Spawn(int count, int threads) {
   std::printf("%.0f\n", count / SecondsSince(start));
 }
 
-// The size of what a commit of one job writes; the file is laid out before, as the store's log is after its first lap.
+// Writes blocks of the size of a one-job commit. The file is filled in advance, like the store's log after its first
+// lap.
 void Sync(const std::string& folder, int count) {
   constexpr off_t kBytes = 4096;
   const std::string path = folder + "/sync." + std::to_string(::getpid());
@@ -221,7 +223,7 @@ void Start(const std::string& folder, int count, const Words& words) {
   const Words command = stamps.Fill(words, count);
   std::vector<double> milliseconds;
   for (int i = 0; i <= count; ++i) {
-    // Idle again, and not in step with anything.
+    // Lets the server become idle again. The pause varies so that it is not in step with anything periodic.
     std::this_thread::sleep_for(std::chrono::milliseconds(20 + i % 7));
     const std::int64_t start = WallNanoseconds();
     RunToEnd(command);
@@ -274,7 +276,7 @@ void Take(HttpClient& client, std::size_t count) {
   }
 }
 
-// Half of what may be in flight is sent at a time; IN_FLIGHT 1 waits for each answer before the next request.
+// Sends half of IN_FLIGHT requests at a time. With IN_FLIGHT 1, waits for each answer before the next request.
 void Api(const std::string& socket, int count, int variables, int in_flight) {
   HttpClient client = ConnectTo(socket);
   const std::string one = SubmissionText(wire::EncodeChanged(UsualRequest(variables)));
@@ -324,7 +326,8 @@ void Handover(const std::string& path) {
   std::printf("%.3f %.3f %zu\n", Quantile(milliseconds, 0.5), Quantile(milliseconds, 0.99), milliseconds.size());
 }
 
-// Nanoseconds on a CPU, of all threads that live now. The scheduler's own count: /proc/PID/stat goes in steps of 10 ms.
+// Returns the nanoseconds on a CPU of all threads that live now. From the scheduler's own count, because /proc/PID/stat
+// has a resolution of 10 ms.
 std::int64_t CpuNanoseconds(const std::string& process) {
   std::int64_t sum = 0;
   const std::string tasks = process + "/task";

@@ -1,10 +1,12 @@
-// The benchmarks' job: says when its process began and when it was about to end, each in one line of 32 bytes, appended
-// to FILE in one write, so that any number of jobs can share the file (or a pipe) and its size tells how many began.
+// The job that the benchmarks run. It writes the time at which its process began, and the time at which it is about to
+// end. Each stamp is one line of 32 bytes, appended to FILE with one write. So any number of jobs can share the file
+// (or a pipe), and its size tells how many jobs began.
 //
 //   stamp FILE [MILLISECONDS]
 //
-// A line: 'S' or 'E', nanoseconds since 1970, the GPU that it was given. 'E' is only written with MILLISECONDS, which
-// it sleeps in between. Linked statically and without iostreams: a job that costs nothing beside its own process.
+// A line contains 'S' or 'E', nanoseconds since 1970, and the GPU that the job got. 'E' is written only with
+// MILLISECONDS, the time to sleep in between. The program is linked statically and does not use iostreams, so that it
+// costs little more than the process itself.
 #include <fcntl.h>
 #include <unistd.h>
 

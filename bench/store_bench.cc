@@ -1,5 +1,8 @@
-// How fast the store commits, loads and prunes on this machine: store_bench [FOLDER], by default the current one, since
-// the disk decides. Prints one line per measurement; every rate is of durable commits (synchronous=FULL).
+// Measures how fast the store commits, loads and prunes on this machine.
+//
+//   store_bench [FOLDER]   default: the current directory; its disk determines the results
+//
+// Prints one line per measurement. All rates count durable commits (synchronous=FULL).
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,7 +36,7 @@ void OrExit(const Status& status) {
 
 const Time kStart = TimeFromSeconds(1'790'000'000);
 
-// A usual submission: 60 variables of environment, the same for all, and a short command.
+// A typical submission: 60 environment variables, the same in all jobs, and a short command.
 std::shared_ptr<const JobSpec> UsualSpec() {
   auto spec = std::make_shared<JobSpec>();
   spec->command = {"python", "train.py", "--epochs", "90"};
@@ -62,7 +65,7 @@ Batch Submission(std::uint64_t id, const std::shared_ptr<const JobSpec>& spec) {
   return batch;
 }
 
-// Started, then ended: two updates with a line of history each.
+// The start and the end of a job: two updates with one line of history each.
 Batch Life(JobRecord record) {
   Batch batch;
   record.state = JobState::kRunning;

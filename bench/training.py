@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""Programs of PyTorch, JAX and CuPy that say each 50 steps how far they are, and at their end a digest of what they computed; for bench/shares.
+"""PyTorch, JAX and CuPy programs for bench/shares. They print their progress every 50 steps, and at the end a digest
+of the results.
 
     training.py PROGRAM STEPS
 
-plain, graph, compile   a training of PyTorch: eager, as a CUDA graph, by torch.compile
-plain-small             the eager one with 1 GiB beside it instead of 6
-expandable, async       the same, eager, with its allocator over virtual memory (expandable segments) or over the driver's pools
-cache                   PyTorch: blocks of a key-value cache that sequences take, fill, read and give back, in random order
-spawn                   PyTorch: two child processes, each with a training of its own; the digest of both
-jax, cupy               a training of JAX; products of matrices with CuPy
-fill ALLOCATOR          PyTorch (plain, expandable, async) or jax, cupy: allocates until it is refused, says how much it had,
-                        and goes on with less at SIGUSR1
+plain, graph, compile   a PyTorch training: eager, as a CUDA graph, with torch.compile
+plain-small             the eager one with 1 GiB of extra memory instead of 6
+expandable, async       the same, eager, with the virtual-memory allocator (expandable segments) or the driver's pools
+cache                   PyTorch: blocks of a key-value cache that sequences take, fill, read and free in random order
+spawn                   PyTorch: two child processes with a training each; prints the digest of both
+jax, cupy               a JAX training; matrix products with CuPy
+fill ALLOCATOR          PyTorch (plain, expandable, async) or jax, cupy: allocates until it is refused, prints how much
+                        it got, and continues with less after SIGUSR1
 
-Each has memory beside what it works on and says at the end whether that is intact."""
+Each has extra memory beyond its working set and reports at the end whether that is intact."""
 import gc
 import hashlib
 import os
@@ -21,7 +22,7 @@ import signal
 import struct
 import sys
 
-os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # What PyTorch needs to be deterministic.
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # PyTorch needs this to be deterministic.
 os.environ.setdefault("XLA_FLAGS", "--xla_gpu_deterministic_ops=true --xla_gpu_autotune_level=0")
 ALLOCATORS = {"expandable": "expandable_segments:True", "async": "backend:cudaMallocAsync"}
 KEPT_WORDS = {"plain": 3 << 29, "graph": 3 << 29, "compile": 3 << 29, "plain-small": 1 << 28, "expandable": 1 << 28, "async": 1 << 28}
@@ -34,7 +35,7 @@ class Digest:
         self.hash = hashlib.sha256()
 
     def add(self, number, value):
-        """value() waits for the GPU, so it is called only when the step is one to be told of."""
+        """Adds the value of step `number`. Calls value(), which waits for the GPU, only for steps that are reported."""
         if number % 50 == 0 or number == self.steps - 1:
             self.hash.update(struct.pack("d", float(value())))
             print(f"step {number}", flush=True)
@@ -157,7 +158,7 @@ def train_cupy(steps):
 
 
 def fill(allocator):
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})  # Before any thread begins.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})  # Must happen before any thread starts.
     pieces = []
     if allocator == "jax":
         import jax.numpy as library
@@ -172,7 +173,7 @@ def fill(allocator):
             if allocator == "jax":
                 piece.block_until_ready()
             pieces.append(piece)
-    except Exception as error:  # Each framework has a class of its own for it.
+    except Exception as error:  # Each framework has its own exception class for this.
         if "out of memory" not in str(error).lower():
             raise
         print(f"refused by {type(error).__name__}", flush=True)

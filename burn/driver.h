@@ -1,5 +1,5 @@
-// The CUDA driver, as divvy-burn finds it: libcuda.so.1 by the loader's rules, each function by its name. So what
-// stands between a program and its driver (a preloaded library) stands between this one and its driver as well.
+// The CUDA driver as loaded by divvy-burn: libcuda.so.1 by the loader's rules, each function by its name. A preloaded
+// library can therefore intercept divvy-burn like any other program.
 #pragma once
 
 #include "base/result.h"
@@ -28,10 +28,10 @@ struct Driver {
 #undef DIVVY_BURN_MEMBER
 };
 
-/// Refuses with the name of the function that the library lacks.
+/// Loads the driver. An error names the function that the library lacks.
 Result<Driver> LoadDriver();
 
-/// "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (2)".
+/// Returns an error such as "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (2)".
 Error CudaError(const Driver& driver, std::string_view what, cuda::Return error);
 
 /// Returns from the enclosing function with the error of a call that failed.

@@ -1,4 +1,4 @@
-// divvy-burn: uses a GPU for a given time with a given amount of memory, and says whether the memory stayed intact.
+// divvy-burn: uses a GPU for a given time with a given amount of memory, and reports whether the memory stayed intact.
 #include <csignal>
 #include <cstdio>
 #include <optional>

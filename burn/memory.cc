@@ -54,7 +54,7 @@ Result<Piece> Memory::Make(std::uint64_t bytes) {
   if (kind_ == "managed") {
     DIVVY_CUDA_TRY(driver_, cuMemAllocManaged, &piece.pointer, bytes, 1);
   } else if (kind_ == "pitch") {
-    constexpr std::size_t kWidth = 1000;  // Less than the pitch: 1024.
+    constexpr std::size_t kWidth = 1000;  // Less than the pitch of 1024.
     std::size_t pitch = 0;
     DIVVY_CUDA_TRY(driver_, cuMemAllocPitch_v2, &piece.pointer, &pitch, kWidth,
                    std::max<std::uint64_t>(bytes / 1024, 1), 4);
@@ -161,7 +161,7 @@ Status Memory::Add(std::uint64_t bytes) {
 
 Status Memory::Allocate(std::uint64_t bytes) {
   DIVVY_CUDA_TRY(driver_, cuMemAlloc_v2, &errors_, 8);
-  // Shares of 1, 2, ... 8 of 36, no two alike; pages, not whole chunks of 2 MiB.
+  // Pieces of 1, 2, ... 8 parts in 36: all sizes differ, and they are multiples of pages, not of 2 MiB chunks.
   constexpr std::uint64_t kPieces = 8;
   const std::uint64_t count = bytes < kPieces * kSmallest ? 1 : kPieces;
   const std::uint64_t parts = count * (count + 1) / 2;

@@ -1,5 +1,6 @@
-// The device memory of divvy-burn: pieces of one kind, stamped and checked. A stamp is 64 bytes. Usually there is one
-// at every 64 KiB, so that on emulated GPUs little of the memory takes room; dense memory consists of stamps.
+// The device memory of divvy-burn: allocations of one kind, filled with stamps that can be checked. A stamp is 64
+// bytes. By default there is one stamp per 64 KiB, so that emulated GPUs need little real memory; dense memory consists
+// entirely of stamps.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +27,9 @@ struct Kernels {
 };
 Result<Kernels> LoadKernels(const Driver& driver);
 
-/// One piece of memory and how it is given back.
+/// One allocation, and the function that frees it.
 struct Piece {
-  cuda::Pointer pointer = 0;    // 0: an array.
+  cuda::Pointer pointer = 0;    // 0 for an array.
   cuda::Array array = nullptr;  // Rows of kStride bytes.
   std::uint64_t bytes = 0;
   std::function<void()> free;
@@ -47,11 +48,11 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
   ~Memory();
 
-  /// Several pieces of different sizes, together at most `bytes`, and stamps them.
+  /// Allocates several pieces of different sizes, at most `bytes` in total, and stamps them.
   Status Allocate(std::uint64_t bytes);
-  /// Pieces of 256 MiB, then ever smaller ones to 2 MiB, until the driver refuses. Nothing is stamped.
+  /// Allocates pieces of 256 MiB, then ever smaller ones down to 2 MiB, until the driver refuses. Stamps nothing.
   Status AllocateAll();
-  /// How many words are not as they were stamped.
+  /// Returns the number of words that differ from their stamp.
   Result<std::uint64_t> CountErrors();
 
   std::uint64_t bytes() const { return bytes_; }
@@ -74,7 +75,7 @@ class Memory {
   std::string kind_;
   int device_;
   std::uint64_t seed_;
-  std::uint64_t stride_;  // From one stamp to the next; of arrays always kStride.
+  std::uint64_t stride_;  // Distance between stamps; always kStride for arrays.
   std::uint64_t bytes_ = 0;
   cuda::Pool pool_ = nullptr;
   cuda::Pointer errors_ = 0;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 8> kKinds = {"malloc", "pitch",   "async", "pool",
                                                     "vmm",    "managed", "array", "graph"};
 
-// A number and what follows it; false when there is none, or less than nothing.
+// Splits a number from the unit after it. Returns false if there is no number, or if it is negative.
 bool Split(const std::string& text, double& number, std::string& unit) {
   char* end = nullptr;
   number = std::strtod(text.c_str(), &end);

@@ -24,7 +24,7 @@ constexpr double kCheckEverySeconds = 1;
 
 double Since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Kernels in flight and the event behind each.
+// Kernels in flight, each with the event recorded after it.
 class Flight {
  public:
   Flight(const Driver& driver, const Kernels& kernels, std::size_t depth)
@@ -65,7 +65,7 @@ class Flight {
  private:
   struct Flown {
     cuda::Event event = nullptr;
-    std::uint64_t nanoseconds = 0;  // 0: none.
+    std::uint64_t nanoseconds = 0;  // 0: slot unused.
   };
 
   Status Land(Flown& flown) {
@@ -94,7 +94,7 @@ Status Check(Memory* memory, Outcome& outcome) {
   return {};
 }
 
-// Lines on the way: steps, and the rate of each second.
+// Prints progress lines: the steps, and the rate of each second.
 class Progress {
  public:
   Progress(const Options& options, Clock::time_point start) : options_(options), start_(start), rated_(start) {}
@@ -185,7 +185,7 @@ Result<double> MeasureLaunches(const Driver& driver, const Kernels& kernels, std
 
 namespace {
 
-/// Bytes a second at which threads write to `bytes` of memory that is new to this process.
+/// Returns the rate, in bytes per second, at which threads write to `bytes` of newly allocated memory.
 Result<double> MeasureFreshMemory(std::uint64_t bytes) {
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return InvalidArgument("the host has no room for so much memory");
@@ -212,7 +212,7 @@ Result<CopyRates> MeasureCopies(const Driver& driver, std::uint64_t bytes) {
   cuda::Pointer device = 0;
   DIVVY_CUDA_TRY(driver, cuMemAlloc_v2, &device, bytes);
   DIVVY_CUDA_TRY(driver, cuMemHostAlloc, &host, bytes, 0);
-  std::memset(host, 1, bytes);  // Pages that nobody has written to cost a copy nothing.
+  std::memset(host, 1, bytes);  // Untouched pages would cost nothing to copy.
   CopyRates rates;
   const auto count = static_cast<double>(bytes);
   for (int i = 0; i < 3; ++i) {

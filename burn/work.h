@@ -1,4 +1,4 @@
-// What divvy-burn does with the GPU: kernels of a given length, a few in flight, for a given GPU time.
+// The GPU work of divvy-burn: kernels of a given length, a few of them in flight, for a given GPU time.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace divvy::burn {
 
-/// Set by SIGTERM and SIGINT: end in order.
+/// Set by SIGTERM and SIGINT, to end cleanly.
 extern std::atomic<bool> is_told_to_end;
 
 struct Outcome {
@@ -19,25 +19,26 @@ struct Outcome {
   std::uint64_t errors = 0;
 };
 
-/// Computes as the options say, checks `memory` (may be null) about each second and at the end.
+/// Runs the computation given by `options`. Checks `memory` (may be null) about once a second and at the end.
 Result<Outcome> Compute(const Driver& driver, const Kernels& kernels, const Options& options, Memory* memory);
 
-/// Nanoseconds that a launch of an empty kernel takes, over `count` of them.
+/// Returns the mean duration of an empty kernel's launch in nanoseconds, over `count` launches.
 Result<double> MeasureLaunches(const Driver& driver, const Kernels& kernels, std::uint64_t count);
 
-/// In bytes a second. Between device memory and pinned host memory: the best of three times each way. And how fast up
-/// to eight threads write to host memory that nobody has had before, in huge pages where the machine has them: the
-/// limit of parking. The first of two times is slower where a virtual machine's host has to find that memory.
+/// Copy rates in bytes per second. `to_host` and `to_device` are the best of three copies between device memory and
+/// pinned host memory. `fresh_*` is the rate at which up to eight threads write to newly allocated host memory, in huge
+/// pages where available; it limits parking. The first of two runs is slower if a virtual machine's host must allocate
+/// the memory.
 struct CopyRates {
   double to_host = 0;
   double to_device = 0;
   double fresh_first = 0;
   double fresh_again = 0;
 };
-/// Of `bytes`.
+/// Measures copies of `bytes` bytes.
 Result<CopyRates> MeasureCopies(const Driver& driver, std::uint64_t bytes);
 
-/// Sleeps for so long, or until told to end; below 0: until told to end.
+/// Sleeps for `seconds`, or until a signal. Negative: until a signal.
 void Hold(double seconds);
 
 }  // namespace divvy::burn

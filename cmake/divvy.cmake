@@ -1,21 +1,22 @@
-# How a floor of the house is declared: one static library, linked to just the floors below that it may use, so that a
-# wrong arrow does not link; and one test program from the *_test.cc files beside the sources.
+# Declares the layers ("floors") of the source tree. Each is one static library, linked only to the lower layers that it
+# may use, so that a forbidden dependency does not link. Each has one test program, built from the *_test.cc files next
+# to the sources.
 
 find_package(Threads REQUIRED)
 
 add_library(divvy_flags INTERFACE)
 target_compile_options(divvy_flags INTERFACE
   -Wall -Wextra -Werror -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
-  # g++ 12 sees ghosts in std::optional and std::variant at -O2 (bug 80635).
+  # g++ 12 reports false positives in std::optional and std::variant at -O2 (bug 80635).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   -Wno-missing-field-initializers
-  # clang, which builds the fuzzers, counts more as conversions and as shadows.
+  # clang, which builds the fuzzers, reports more conversions and more shadowing.
   $<$<CXX_COMPILER_ID:Clang>:-Wno-sign-conversion> $<$<CXX_COMPILER_ID:Clang>:-Wno-shadow>
-  # Decisions are the same bytes on every machine: none fuses a multiplication with an addition.
+  # Decisions must be identical on every machine, so no compiler may fuse a multiplication with an addition.
   -ffp-contract=off
-  # What ccache asks of g++ where headers are precompiled.
+  # ccache requires this option when g++ uses precompiled headers.
   $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
-  # g++ collects its garbage after a gigabyte, which most files never reach: a tenth of the time.
+  # g++ then collects garbage only after 1 GB, which most files never reach. This saves a tenth of the compile time.
   $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=1000000>)
 target_include_directories(divvy_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 if(DIVVY_SANITIZE)
@@ -30,16 +31,16 @@ if(DIVVY_TESTS)
   include(GoogleTest)
 endif()
 
-# divvy_fast_build(TARGET PREFIX [PRECOMPILE header...]): compiles several files of the target at once (a unity build), on top of the
-# precompiled header PREFIX: program, optimized or test. Most of the time of a single file goes into the same standard
-# headers, and into the same inline functions and templates, again and again. A batch is small enough that a change of one
-# file is ready within seconds. Files of one batch share their anonymous namespaces: two names that clash get better names.
+# divvy_fast_build(TARGET PREFIX [PRECOMPILE header...]): compiles several files of the target together (a unity build),
+# with the precompiled header PREFIX: program, optimized or test. Most of the time for a single file is spent on the
+# same standard headers, inline functions and templates. Batches are small, so that a change in one file builds within
+# seconds. Files of one batch share their anonymous namespaces; rename one of two names that clash.
 set(DIVVY_BATCH 8 CACHE STRING "Source files that are compiled at once; 1: each by itself")
 function(divvy_fast_build target prefix)
   cmake_parse_arguments(ARG "" "" "PRECOMPILE" ${ARGN})
   if(DIVVY_BATCH GREATER 1)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${DIVVY_BATCH})
-    # g++ takes a .cc file inside a batch for a header, and warns of anonymous types in it.
+    # g++ treats a .cc file inside a batch as a header and warns about its anonymous types.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
   if(ARG_PRECOMPILE)
@@ -49,7 +50,7 @@ function(divvy_fast_build target prefix)
   endif()
 endfunction()
 
-# The headers themselves, for each level of optimisation once: a compiler reads no header that was compiled otherwise.
+# The precompiled headers, one for each optimisation level: a compiler rejects a header compiled with other options.
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled.cc CONTENT "")
 foreach(prefix program optimized)
   add_library(divvy_${prefix}_headers OBJECT ${CMAKE_BINARY_DIR}/precompiled.cc)
@@ -64,7 +65,8 @@ if(DIVVY_TESTS)
   target_precompile_headers(divvy_test_headers PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.h <gtest/gtest.h>)
 endif()
 
-# divvy_test_program(NAME LINKS library... SOURCES file...): what a test checks is optimised; the test itself only costs build time.
+# divvy_test_program(NAME LINKS library... SOURCES file...): the tested code is optimised, the tests are not: they would
+# only take longer to build.
 function(divvy_test_program name)
   cmake_parse_arguments(ARG "" "" "LINKS;SOURCES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -74,10 +76,11 @@ function(divvy_test_program name)
   divvy_fast_build(${name} test)
 endfunction()
 
-# divvy_floor(NAME [ROOMS folder...] USES floor... [LINKS library...] [FAST] [PRECOMPILE header...]): every .cc in the folder and its rooms but
-# the tests. ROOMS: its folders in reading order; "." is the floor's own. A file includes nothing of a later one (scripts/check-floors).
-# FAST: the time that this code needs is what its users wait for, so it is optimised further. PRECOMPILE: headers that
-# most files of this floor include, precompiled for it on top of cmake/precompiled.h.
+# divvy_floor(NAME [ROOMS folder...] USES floor... [LINKS library...] [FAST] [PRECOMPILE header...]): a library from
+# every .cc file in the folder and its sub-folders, except tests. ROOMS: the sub-folders in layer order; "." is the
+# folder itself. A file includes nothing from a later sub-folder (scripts/check-floors). FAST: users wait for this code,
+# so it is optimised further. PRECOMPILE: headers that most files of this layer include, precompiled together with
+# cmake/precompiled.h.
 function(divvy_floor name)
   cmake_parse_arguments(ARG "FAST" "" "ROOMS;USES;LINKS;PRECOMPILE" ${ARGN})
   list(REMOVE_ITEM ARG_ROOMS "." "")
@@ -110,10 +113,12 @@ function(divvy_floor name)
   endif()
 endfunction()
 
-# divvy_old_glibc(TARGET): a library for other people's programs, in containers of old images too (platform/os/old_glibc.h).
+# divvy_old_glibc(TARGET): a library that is loaded into users' programs, also in containers with old images
+# (platform/os/old_glibc.h).
 function(divvy_old_glibc target)
   target_compile_options(${target} PRIVATE
     "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${PROJECT_SOURCE_DIR}/src/platform/os/old_glibc.h>")
-  # Where glibc is old, threads and dlopen are in these two; --as-needed would leave them out, for here they are empty.
+  # In old versions of glibc, these two libraries hold threads and dlopen. Here they are empty, so --as-needed would
+  # drop them.
   target_link_options(${target} PRIVATE -Wl,--push-state,--no-as-needed,-l:libpthread.so.0,-l:libdl.so.2,--pop-state)
 endfunction()

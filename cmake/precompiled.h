@@ -1,5 +1,5 @@
-// The standard headers that most files need, compiled once for all of them. A file still includes what it uses: this
-// header saves time and nothing else.
+// The standard headers that most files need, compiled once for all of them. Each file still includes the headers that
+// it uses: this header only saves build time.
 #pragma once
 
 #include <algorithm>

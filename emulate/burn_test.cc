@@ -1,4 +1,4 @@
-// divvy-burn on emulated GPUs, as a user starts it.
+// divvy-burn on emulated GPUs, started as by a user.
 #include <array>
 #include <cstring>
 
@@ -49,7 +49,7 @@ TEST_F(Burn, AHogGetsAllThereIs) {
   const std::uint64_t total = static_cast<std::uint64_t>(facts_[0].memory_total.count());
   std::uint64_t got = 0;
   ASSERT_EQ(std::sscanf(ran.text.c_str(), "hog %lu bytes", &got), 1) << ran.text;
-  EXPECT_GT(got + 260 * kMiB, total);  // All but its context and code.
+  EXPECT_GT(got + 260 * kMiB, total);  // Everything except its context and code.
   EXPECT_LT(got, total);
 }
 

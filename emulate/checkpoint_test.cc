@@ -1,4 +1,4 @@
-// Checkpoints of other processes, and the faults.
+// Checkpoints of other processes, and injected faults.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -22,7 +22,7 @@ cuda::Uuid UuidOf(const GpuFacts& gpu) {
   return uuid;
 }
 
-// Has a stamped gigabyte on GPU 0; says which GPU it is on, whenever it is asked, and whether the stamp is there.
+// Holds a stamped gigabyte on GPU 0. On each request, reports its present GPU and whether the stamp is intact.
 void Hold(const Talk& talk) {
   MakeCurrent();
   cuda::Pointer pointer = 0;
@@ -66,7 +66,7 @@ TEST_F(StandIn, ACheckpointedProcessLeavesItsGpuAndComesBackOnAnotherWithAllItHa
     cuda::CheckpointRestore options = {};
     options.pairs = pairs;
     options.pair_count = 1;
-    MUST(cuda::kInvalidValue, CUDA(cuCheckpointProcessRestore)(pid, &options));  // Not all GPUs.
+    MUST(cuda::kInvalidValue, CUDA(cuCheckpointProcessRestore)(pid, &options));  // The map lacks a GPU.
     options.pair_count = 2;
     OK(CUDA(cuCheckpointProcessRestore)(pid, &options));
     OK(CUDA(cuCheckpointProcessUnlock)(pid, nullptr));
@@ -75,7 +75,7 @@ TEST_F(StandIn, ACheckpointedProcessLeavesItsGpuAndComesBackOnAnotherWithAllItHa
   ASSERT_EQ(Hear(keeper), 1U);
   EXPECT_EQ(UseOf(tenant, 0).memory.count(), 0);
   EXPECT_EQ(UseOf(tenant, 0).residual.count(), 0);
-  Say(tenant, 1);  // Its next call waits until it is back.
+  Say(tenant, 1);  // Its next call waits until it is restored.
   Say(keeper, 1);
   ASSERT_EQ(Hear(keeper), 2U);
   EXPECT_EQ(Hear(tenant), PartOf(facts_[1]));
@@ -88,7 +88,7 @@ TEST_F(StandIn, ACheckpointedProcessLeavesItsGpuAndComesBackOnAnotherWithAllItHa
 }
 
 TEST_F(StandIn, AProcessThatIsMovedAHundredTimesUnderLoadKeepsItsMemory) {
-  // Writes a value that changes to memory, reads it back after a kernel, and so on.
+  // Repeatedly writes a changing value to memory and reads it back after a kernel.
   const std::size_t tenant = Start([](const Talk& talk) {
     MakeCurrent();
     const cuda::Function spin = LoadSpin();
@@ -128,7 +128,7 @@ TEST_F(StandIn, AProcessThatIsMovedAHundredTimesUnderLoadKeepsItsMemory) {
   const std::int64_t busy = UseOf(tenant, 1).busy_ns;
   const double deadline = Seconds() + 60;
   while (UseOf(tenant, 1).busy_ns == busy && Seconds() < deadline) usleep(1000);
-  EXPECT_GT(UseOf(tenant, 1).busy_ns, busy);  // It goes on there.
+  EXPECT_GT(UseOf(tenant, 1).busy_ns, busy);  // It continues on the other GPU.
   EXPECT_EQ(waitpid(PidOf(tenant), nullptr, WNOHANG), 0);
 }
 
@@ -196,7 +196,7 @@ TEST_F(StandIn, WhatAKeeperAskedForBeforeItWasKilledIsDoneBeforeWhatTheNextAsksF
     CUDA(cuCheckpointProcessLock)(pid, nullptr);  // Waits for the kernel.
   });
   ASSERT_EQ(Hear(killed), 1U);
-  // Its order has been given, and is waiting for the kernel.
+  // Its order was submitted and waits for the kernel.
   const int fd = open((EmulatedWorldPath(directory_) + emulation::kCudaSuffix).c_str(), O_RDONLY);
   const void* mapped = mmap(nullptr, sizeof(emulation::CudaFile), PROT_READ, MAP_SHARED, fd, 0);
   ASSERT_NE(mapped, MAP_FAILED);
@@ -231,7 +231,7 @@ TEST_F(StandIn, ProcessesWithManagedMemoryAreNotCheckpointed) {
     OK(CUDA(cuCheckpointProcessLock)(pid, nullptr));
     MUST(cuda::kNotSupported, CUDA(cuCheckpointProcessCheckpoint)(pid, nullptr));
     OK(CUDA(cuCheckpointProcessUnlock)(pid, nullptr));
-    MUST(cuda::kInvalidValue, CUDA(cuCheckpointProcessLock)(1, nullptr));  // Uses no CUDA.
+    MUST(cuda::kInvalidValue, CUDA(cuCheckpointProcessLock)(1, nullptr));  // A process that does not use CUDA.
   });
   EXPECT_EQ(End(keeper), 0);
 }
@@ -249,7 +249,7 @@ TEST_F(StandIn, FaultsStrikeWhereTheyWereSwitchedOn) {
     talk.Hear();
     OK(Spin(spin, 1000));
     MUST(cuda::kIllegalAddress, CUDA(cuCtxSynchronize)());
-    MUST(cuda::kIllegalAddress, CUDA(cuMemAlloc_v2)(&pointer, kMiB));  // And for good.
+    MUST(cuda::kIllegalAddress, CUDA(cuMemAlloc_v2)(&pointer, kMiB));  // The error is permanent.
   });
   ASSERT_EQ(Hear(child), 1U);
   ASSERT_TRUE(SetCudaFault(directory_, 0, "sticky", cuda::kIllegalAddress).has_value());
@@ -267,7 +267,7 @@ TEST_F(StandIn, FaultsStrikeWhereTheyWereSwitchedOn) {
     OK(CUDA(cuMemcpyHtoD_v2)(pointer, bytes.data(), bytes.size()));
     talk.Say(static_cast<std::uint64_t>((Seconds() - start) * 1000));
   });
-  EXPECT_GE(Hear(slow), 99U);  // Milliseconds.
+  EXPECT_GE(Hear(slow), 99U);  // In milliseconds.
   EXPECT_EQ(End(slow), 0);
 }
 

@@ -1,4 +1,4 @@
-// Arrays: memory with a shape. Here it lies row after row.
+// Arrays: memory with a shape. The stand-in stores it row by row.
 #include "cuda_driver.h"
 
 namespace divvy::cuda {

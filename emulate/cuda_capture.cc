@@ -1,4 +1,5 @@
-// Recording what is given to a stream into a graph. Streams that wait for an event of a recording stream take part.
+// Captures the commands submitted to a stream into a graph. Streams that wait for an event of a capturing stream join
+// the capture.
 #include "cuda_driver.h"
 
 namespace divvy::cuda {

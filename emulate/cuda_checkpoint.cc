@@ -1,6 +1,6 @@
-// Checkpoints: what one process asks of another (or of itself). Each process has a thread that waits for orders in the
-// shared file; the caller's side writes them there. Memory stays in the pages that back it, which are memory of the
-// host as it is: it no longer counts for the GPU, and nobody can touch it.
+// Checkpoints that one process requests of another, or of itself. Each process has a thread that waits for orders in
+// the shared file, where the caller writes them. The memory stays in its backing pages, which are host memory anyway.
+// It no longer counts for the GPU, and nothing can access it.
 #include <errno.h>
 #include <linux/futex.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ using emulation::kMaxGpus;
 
 namespace {
 
-uint64_t saved_memory[kMaxGpus];  // By ordinal.
+uint64_t saved_memory[kMaxGpus];  // Indexed by ordinal.
 uint64_t saved_residual[kMaxGpus];
 
 void Wake(uint32_t& word) { syscall(SYS_futex, &word, FUTEX_WAKE, 1 << 30, nullptr, nullptr, 0); }
@@ -51,7 +51,8 @@ bool IsQuiet() {
 
 Return LockSelf(unsigned timeout_ms) {
   if (driver.state != kProcessRunning) return kIllegalState;
-  driver.state = kProcessLocked;  // No call begins from here on; it is told when all that was begun is done.
+  // New calls wait from here on. The caller gets the answer when all earlier calls have finished.
+  driver.state = kProcessLocked;
   timespec until;
   clock_gettime(CLOCK_REALTIME, &until);
   until.tv_sec += timeout_ms / 1000;
@@ -110,8 +111,8 @@ Return SaveSelf() {
   return kSuccess;
 }
 
-// A map must name each GPU of the machine once, and each as a target once, of the same kind: drivers refuse maps of
-// some of the GPUs, also where a process sees only these.
+// Reads the GPU map. It must contain each GPU of the machine once, and once as a target of the same kind. Real drivers
+// refuse partial maps, even if a process sees only those GPUs.
 Return ReadMap(const CudaOrder& order, unsigned* map) {
   const unsigned count = driver.world->gpu_count;
   for (unsigned i = 0; i < kMaxGpus; ++i) map[i] = i;
@@ -157,7 +158,7 @@ Return RestoreSelf(const CudaOrder& order) {
     if (error != kSuccess) GiveBack(i);
   }
   if (error != kSuccess) {
-    memcpy(driver.gpus, before, sizeof(before));  // It stays checkpointed: another try may do.
+    memcpy(driver.gpus, before, sizeof(before));  // The process stays checkpointed, so another attempt may succeed.
     return error;
   }
   for (unsigned i = 0; i < driver.gpu_count; ++i) PayCopy(static_cast<Device>(i), saved_memory[i]);
@@ -223,7 +224,7 @@ bool IsReady() {
   return is_ready;
 }
 
-// Index in the world, or kMaxGpus.
+// Returns the index in the world, or kMaxGpus.
 unsigned GpuOf(const Uuid& uuid) {
   for (unsigned i = 0; i < driver.world->gpu_count; ++i) {
     unsigned digits = 0;
@@ -240,7 +241,7 @@ unsigned GpuOf(const Uuid& uuid) {
   return kMaxGpus;
 }
 
-// One's own processes; root: all.
+// A user may act on own processes, root on all.
 bool MayAsk(int pid) {
   char path[32];
   snprintf(path, sizeof(path), "/proc/%d", pid);
@@ -248,7 +249,7 @@ bool MayAsk(int pid) {
   return geteuid() == 0 || (old_glibc::Stat(path, &about) == 0 && about.st_uid == geteuid());
 }
 
-// Waits until the order of this number is answered. False: the process has gone.
+// Waits until this order is answered. Returns false if the process has ended.
 bool WaitForAnswer(const CudaProcess& process, CudaOrder& order, uint32_t number) {
   for (;;) {
     const uint32_t answered = __atomic_load_n(&order.answered, __ATOMIC_ACQUIRE);
@@ -265,7 +266,7 @@ Return Ask(int pid, uint32_t action, unsigned timeout_ms, const CheckpointRestor
   if (!MayAsk(pid)) return kNotPermitted;
   CudaOrder& order = process->order;
   emulation::LockShared(order.lock);
-  // Of one who died while it waited: what it asked for is done before anything else is.
+  // An earlier caller may have died while waiting; its order completes first.
   if (!WaitForAnswer(*process, order, __atomic_load_n(&order.asked, __ATOMIC_ACQUIRE))) {
     emulation::UnlockShared(order.lock);
     return kInvalidValue;
@@ -303,7 +304,7 @@ Return StartService() {
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
   if (failed != 0) return kOperatingSystem;
   pthread_detach(thread);
-  // By this thread others see whether the process still uses CUDA.
+  // This thread shows other processes whether the process still uses CUDA.
   uint32_t& told = MySlot().service_thread;
   while (__atomic_load_n(&told, __ATOMIC_ACQUIRE) == 0) Wait(told, 0, 100);
   return kSuccess;

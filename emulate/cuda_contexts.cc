@@ -1,4 +1,4 @@
-// Contexts: made, current, ended. Each has a stated size on its device, as a driver's contexts have one.
+// Contexts: creation, the current one, and destruction. Each takes a fixed size of device memory, as with real drivers.
 #include "cuda_current.h"
 
 namespace divvy::cuda {
@@ -52,13 +52,14 @@ Context MakeContext(Device device, unsigned flags, bool is_primary, Return* erro
 }
 
 void EndContext(Context context) {
-  context->sticky = context->sticky == kSuccess ? kContextIsDestroyed : context->sticky;  // Drops what is left to do.
+  // Drops the remaining commands.
+  context->sticky = context->sticky == kSuccess ? kContextIsDestroyed : context->sticky;
   StopContextThread(context);
   while (context->modules.count != 0) UnloadModule(context->modules[0]);
   for (size_t i = driver.ranges.count; i-- > 0;) {
     Range* range = driver.ranges[i];
     if (range->context != context) continue;
-    // Addresses and what is mapped there outlive a context; so do pools.
+    // Reservations, mappings, pools and graph memory outlive a context.
     if (range->kind == kReserved || range->kind == kMapped || range->kind == kPooled || range->kind == kOfGraph) {
       range->context = nullptr;
       continue;
@@ -236,7 +237,7 @@ Return cuCtxSetFlags(unsigned flags) {
   return call.error;
 }
 
-// As CUDA has it: a context in which a stream is captured cannot be waited for, and the attempt spoils the capture.
+// As in CUDA: waiting for a context during a capture fails and invalidates the capture.
 static bool SpoilCaptures(Context context) {
   bool is_any = false;
   for (Stream stream : context->streams) {

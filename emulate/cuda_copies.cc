@@ -1,11 +1,11 @@
-// Entry points that copy and fill. Those without Async wait for what was begun on stream 0, and are done when they
-// return; the others are commands of their stream.
+// Entry points that copy and fill. The synchronous ones wait for earlier work of stream 0 and have completed when they
+// return; the Async ones are commands of their stream.
 #include "cuda_driver.h"
 
 namespace divvy::cuda {
 namespace {
 
-constexpr unsigned kBoth = 3;  // Ends that must be device memory: 1 the target, 2 the source.
+constexpr unsigned kBoth = 3;  // The ends that must be device memory: bit 0 for the target, bit 1 for the source.
 
 bool IsUsable(Pointer pointer, size_t bytes) {
   const Range* range = RangeAt(pointer);
@@ -65,7 +65,7 @@ Return Fill(Pointer target, size_t pitch, unsigned value, unsigned element, size
 
 const void* Host(const CopyEnd3D& end) { return end.host; }
 
-// What a shape means when one end is memory "of any kind": addresses are the same everywhere.
+// Resolves memory "of any kind" in a shape: addresses are the same on host and device.
 CopyEnd3D Known(CopyEnd3D end) {
   if (end.type == kMemoryUnified) end.type = kMemoryDevice;
   return end;
@@ -152,7 +152,7 @@ Return cuMemcpyDtoDAsync_v2(Pointer target, Pointer source, size_t bytes, Stream
   return CopyLater(target, source, bytes, stream, kBoth);
 }
 
-// Arrays lie in memory as they are counted: row after row.
+// Arrays are stored row by row, in the order in which offsets count.
 Return cuMemcpyDtoA_v2(Array target, size_t offset, Pointer source, size_t bytes) {
   return CopyNow(InArray(target, offset), source, bytes, kBoth);
 }

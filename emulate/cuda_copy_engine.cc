@@ -1,5 +1,5 @@
-// Copies that keep holes: memory that nobody wrote is read as zeros and takes no room, and a copy of it takes none
-// either. So programs with gigabytes of emulated memory fit a laptop as long as they write little of it.
+// Copies that preserve holes. Memory that was never written reads as zeros and takes no space, and neither does a copy
+// of it. So programs with gigabytes of emulated memory fit a laptop, as long as they write little of it.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -8,9 +8,9 @@
 namespace divvy::cuda {
 namespace {
 
-constexpr size_t kWorthLooking = 64 << 10;  // Shorter copies do not ask for holes.
+constexpr size_t kWorthLooking = 64 << 10;  // Shorter copies do not look for holes.
 
-// Where bytes lie in a file. `length`: how far that goes; fd < 0: in no file of ours.
+// The position of bytes in a file. `length`: contiguous bytes from there; fd < 0: not in a file of the stand-in.
 struct Place {
   int fd;
   off_t offset;
@@ -34,7 +34,7 @@ Place PlaceOf(const void* pointer, size_t bytes) {
   return place;
 }
 
-// How many bytes from there are all hole or all data.
+// Returns whether the position is a hole; `length` becomes the extent of the hole or data.
 bool IsHole(const Place& place, size_t& length) {
   length = place.length;
   if (place.fd < 0) return false;
@@ -72,7 +72,7 @@ void ClearPlace(char* target, const Place& place) {
       done += length;
       continue;
     }
-    // Whole pages are given back, the edges cleared.
+    // Whole pages are freed, the edges are cleared.
     const size_t edge = reinterpret_cast<uintptr_t>(target + done) % kPage;
     if (edge == 0 && length >= kPage) {
       length -= length % kPage;
@@ -86,10 +86,10 @@ void ClearPlace(char* target, const Place& place) {
   }
 }
 
-// From memory of which nothing is known: pages of zeros are not written.
+// Copies from memory that is not in such a file, without writing pages of zeros.
 void CopyUnknown(char* target, const char* source, size_t bytes) {
   while (bytes > 0) {
-    size_t run = 0;  // Of pages that are all zero, or none of which is.
+    size_t run = 0;  // A run of pages that are all zero, or all not.
     bool is_zero = false;
     while (run < bytes) {
       const size_t to_edge = kPage - reinterpret_cast<uintptr_t>(source + run) % kPage;

@@ -1,4 +1,4 @@
-// The stack of contexts of the calling thread.
+// The context stack of the calling thread.
 #pragma once
 
 #include "cuda_driver.h"

@@ -1,4 +1,4 @@
-// Entry points about devices.
+// Device entry points.
 #include <stdio.h>
 
 #include "cuda_driver.h"
@@ -9,7 +9,7 @@ namespace {
 
 bool IsDevice(Device device) { return device >= 0 && static_cast<unsigned>(device) < driver.gpu_count; }
 
-// "GPU-2f1c0b1e-..." as its sixteen bytes.
+// Converts "GPU-2f1c0b1e-..." to its sixteen bytes.
 Uuid UuidOf(const char* text) {
   Uuid uuid = {};
   unsigned digits = 0;

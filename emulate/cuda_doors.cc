@@ -1,5 +1,5 @@
-// How programs reach the entry points: by their names, and by cuGetProcAddress. And the entry points that end in _ptsz
-// and _ptds: each says that stream 0 is the thread's own, and goes on as the one without.
+// How programs find entry points: by symbol and by cuGetProcAddress. Also defines the _ptsz and _ptds entry points:
+// each notes that stream 0 means the thread's own stream, and jumps to the plain entry point.
 #include "cuda_driver.h"
 
 #define DIVVY_TRAMPOLINE(symbol, suffix)                                                          \
@@ -49,7 +49,7 @@ const Door* Doors(size_t& count) {
   return doors;
 }
 
-// The newest form that a program of `version` may know.
+// Returns the newest form that a program of `version` may use.
 const Door* Find(const char* name, int version, bool& is_known) {
   size_t count = 0;
   const Door* doors = Doors(count);
@@ -84,7 +84,7 @@ Return cuGetProcAddress(const char* name, void** function, int version, unsigned
   return cuGetProcAddress_v2(name, function, version, flags, nullptr);
 }
 
-// Tables of functions that only NVIDIA's own libraries know.
+// Function tables that only NVIDIA's own libraries use.
 Return cuGetExportTable(const void** table, const Uuid*) {
   if (table != nullptr) *table = nullptr;
   return kNotFound;

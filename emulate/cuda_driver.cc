@@ -1,4 +1,4 @@
-// The state of this process, the guard of every entry point, and cuInit.
+// The state of this process, the guard of all entry points, and cuInit.
 #include "cuda_driver.h"
 
 #include <dlfcn.h>
@@ -82,7 +82,7 @@ Call::~Call() { pthread_mutex_unlock(&driver.monitor); }
 
 namespace {
 
-// "64MiB", "1G", "4096".
+// Parses sizes such as "64MiB", "1G" or "4096".
 uint64_t Number(const char* text) {
   char* end = nullptr;
   uint64_t number = strtoull(text, &end, 0);
@@ -105,7 +105,7 @@ uint64_t Number(const char* text) {
   return number;
 }
 
-// "oom-at=3,copy-rate=1G,sticky=700,refuse-checkpoint,refuse-restore".
+// Parses "oom-at=3,copy-rate=1G,sticky=700,refuse-checkpoint,refuse-restore".
 void ReadFaults(const char* text) {
   Faults& faults = driver.faults;
   for (const char* at = text; at != nullptr && *at != '\0'; at = strchr(at, ',')) {
@@ -119,9 +119,9 @@ void ReadFaults(const char* text) {
 }
 
 void OnForkedChild() {
-  if (!driver.is_ready) return;  // It may begin for itself.
+  if (!driver.is_ready) return;  // The child may initialise CUDA itself.
   driver.is_forked = true;
-  // Another thread of the parent may have had it.
+  // Another thread of the parent may have held it.
   driver.monitor = PTHREAD_MUTEX_INITIALIZER;
 }
 
@@ -145,7 +145,7 @@ Return Start() {
 
 }  // namespace
 
-// When the process ends in order, what it had is free at once; when it does not, whoever needs room finds out.
+// At a normal exit the memory is freed at once. After a crash, other processes detect it when they need memory.
 __attribute__((destructor)) static void OnUnload() {
   if (!driver.is_ready || driver.is_forked) return;
   for (unsigned i = 0; i < driver.gpu_count; ++i) LeaveGpu(driver.gpus[i]);

@@ -1,8 +1,8 @@
-// What the parts of the stand-in driver (libcuda.so.1) share: the state of this process, and the guard that every entry
-// point begins with. One monitor protects all of it; whoever waits, waits on it and lets the others in.
+// Shared declarations of the stand-in driver (libcuda.so.1): the state of this process, and the guard at the start of
+// every entry point. One monitor protects all state. A thread that waits releases the monitor.
 //
-// Handles are the objects themselves. Device pointers are addresses of this process: all memory is pages of files
-// (memfd) that are mapped, so that memory nobody touched costs nothing and memory can be mapped elsewhere.
+// Handles are pointers to the objects. Device pointers are addresses in this process. All memory consists of mapped
+// pages of memfd files: untouched memory costs nothing, and memory can be mapped at other addresses.
 #pragma once
 
 #include <pthread.h>
@@ -16,15 +16,16 @@
 namespace divvy::cuda {
 
 inline constexpr size_t kPage = 4096;
-inline constexpr size_t kChunk = 2 << 20;             // Granularity of virtual memory, as drivers have it.
-inline constexpr size_t kContextBytes = 256UL << 20;  // Of a context, unless DIVVY_EMULATE_CUDA_CONTEXT says more.
-inline constexpr unsigned kMostQueued = 1024;         // Commands of a stream; a launch waits beyond.
-inline constexpr uint64_t kKernelNs = 5000;           // A kernel that nothing is known of.
+inline constexpr size_t kChunk = 2 << 20;  // Granularity of virtual memory, as in real drivers.
+// Size of a context, unless DIVVY_EMULATE_CUDA_CONTEXT overrides it.
+inline constexpr size_t kContextBytes = 256UL << 20;
+inline constexpr unsigned kMostQueued = 1024;  // Maximum of a stream's queued commands; further launches wait.
+inline constexpr uint64_t kKernelNs = 5000;    // Duration of an unknown kernel.
 inline constexpr int kDriverVersion = 13000;
 
 inline size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-/// A growing list; order is kept.
+/// A growing list that keeps its order.
 template <typename T>
 struct List {
   T* items;
@@ -68,28 +69,28 @@ T* New() {
   return made;
 }
 
-/// Pages of a file that are a piece of a device's memory, or of the host's.
+/// Pages of a file that represent a piece of device or host memory.
 struct Physical {
   int fd;
-  bool owns_fd;  // Its own file, which may be given to others; else a piece of the arena.
+  bool owns_fd;  // Has its own file, which may be shared with other processes. Otherwise a piece of the arena.
   off_t offset;
   size_t bytes;
-  Device device;  // -1: the host.
+  Device device;  // -1 for host memory.
   unsigned references;
   bool is_counted;
-  bool is_given;  // Its handle was given to other processes.
+  bool is_given;  // Its handle was exported to other processes.
   AllocationProperties properties;
 };
 
 enum RangeKind : int {
-  kPlain,       // cuMemAlloc and what is like it.
+  kPlain,       // cuMemAlloc and similar calls.
   kPinned,      // cuMemHostAlloc.
-  kRegistered,  // cuMemHostRegister: memory of the program.
+  kRegistered,  // cuMemHostRegister: the program's own memory.
   kManagedRange,
   kPooled,
-  kReserved,  // Addresses without memory.
+  kReserved,  // Reserved addresses without memory.
   kMapped,    // cuMemMap.
-  kImported,  // Of another process.
+  kImported,  // From another process.
   kOfArray,
   kOfGraph,
   kGlobal,
@@ -98,18 +99,18 @@ enum RangeKind : int {
 /// A range of addresses.
 struct Range {
   char* start;
-  size_t bytes;  // Mapped.
+  size_t bytes;  // Mapped bytes.
   size_t asked;
   RangeKind kind;
-  Physical* physical;  // Null: reserved, registered.
-  size_t offset;       // Of the range in its physical memory.
+  Physical* physical;  // Null for reserved and registered ranges.
+  size_t offset;       // Offset of the range in its physical memory.
   Context context;
   Device device;
   Pool pool;
   unsigned flags;
-  int access;           // Access
-  bool is_used;         // kOfGraph: allocated now; else only kept.
-  unsigned references;  // kOfGraph: nodes that name it.
+  int access;           // An Access value.
+  bool is_used;         // kOfGraph: allocated now. Otherwise the range is only kept for reuse.
+  unsigned references;  // kOfGraph: number of nodes that refer to it.
   uint64_t id;
 };
 
@@ -126,15 +127,15 @@ enum CommandKind : int {
   kCopyShaped
 };
 
-/// One thing that a stream has to do, and a node of a graph as well.
+/// A command in a stream, also used as a graph node's operation.
 struct Command {
   Command* next;
   CommandKind kind;
-  uint64_t number;        // Order of submission in the context.
+  uint64_t number;        // Submission order in the context.
   uint64_t submitted_ns;  // CLOCK_MONOTONIC
   // kRunKernel
   Function function;
-  void* arguments;  // Copy; one after the other, as the entry lays them out.
+  void* arguments;  // Copied arguments, laid out as the kernel expects.
   // kCopy, kFill, kFreePooled, values
   Pointer target;
   Pointer source;
@@ -165,7 +166,7 @@ struct Faults {
 /// The state of this process.
 struct Driver {
   pthread_mutex_t monitor;
-  pthread_cond_t changed;  // Anything that a caller may wait for.
+  pthread_cond_t changed;  // Signalled on any change that a caller may wait for.
   unsigned waiters;
   bool is_ready;
   bool is_forked;
@@ -175,11 +176,11 @@ struct Driver {
   const emulation::World* world;
   unsigned slot;
   unsigned gpu_count;
-  unsigned gpus[emulation::kMaxGpus];  // By ordinal: the index in the world.
-  emulation::WorldInstance instance;   // The MIG instance that is its one device, if any.
+  unsigned gpus[emulation::kMaxGpus];  // Index in the world, by ordinal.
+  emulation::WorldInstance instance;   // The MIG instance that is its only device, if any.
   int arena;
   off_t arena_end;
-  List<Range*> ranges;  // By address.
+  List<Range*> ranges;  // Sorted by address.
   List<Context> contexts;
   Context primary[emulation::kMaxGpus];
   unsigned primary_users[emulation::kMaxGpus];
@@ -192,9 +193,9 @@ struct Driver {
   Faults faults;
   uint64_t next_id;
   unsigned allocations;
-  unsigned foreign;  // Pieces of memory that other processes have too, or may have.
+  unsigned foreign;  // Allocations that other processes share, or may share.
   unsigned managed;
-  unsigned outside;  // Calls at work on memory outside the monitor.
+  unsigned outside;  // Calls that access memory outside the monitor.
 };
 extern Driver driver;
 
@@ -207,15 +208,15 @@ struct OpaqueContext {
   bool is_primary;
   bool is_ending;
   bool is_idle;  // Its thread waits for work.
-  bool is_busy;  // Its thread is at work, outside the monitor.
+  bool is_busy;  // Its thread works outside the monitor.
   pthread_t thread;
   pthread_cond_t work;
   Stream legacy;
-  List<Stream> streams;  // All, the legacy one too.
+  List<Stream> streams;  // All streams, including the legacy one.
   List<Module> modules;
   List<Context> peers;
   uint64_t submitted;
-  size_t residual;  // Bytes counted for it: its own and its modules'.
+  size_t residual;  // Bytes counted for the context itself and its modules.
   size_t limits[16];
 };
 
@@ -230,35 +231,35 @@ struct OpaqueStream {
   uint64_t submitted;  // Number of the last command.
   uint64_t done;
   uint64_t ended_ns;  // When its last kernel ended.
-  pthread_t owner;    // Of a thread's own stream.
+  pthread_t owner;    // The owner of a per-thread stream.
   bool is_per_thread;
   Graph capture;
   bool is_capture_origin;
-  bool is_capture_spoiled;  // Somebody waited for the whole context meanwhile.
+  bool is_capture_spoiled;  // A thread waited for the whole context meanwhile.
   bool is_removed;
 };
 
 struct OpaqueEvent {
   unsigned flags;
-  uint64_t requested;  // Times that it was recorded,
-  uint64_t done;       // and reached.
+  uint64_t requested;  // Number of times it was recorded.
+  uint64_t done;       // Number of the latest recording that was reached.
   uint64_t reached_ns;
   Graph capture;
   Device device;
-  unsigned uses;  // Commands that name it.
+  unsigned uses;  // Number of commands that refer to it.
   bool is_removed;
 };
 
-/// An entry of a module: a kernel.
+/// A kernel of a module.
 struct OpaqueFunction {
   char name[128];
   Module module;
   size_t parameter_count;
   size_t parameter_offset[64];
   size_t parameter_bytes[64];
-  size_t bytes;  // Of all parameters.
+  size_t bytes;  // Total bytes of all parameters.
   uint64_t duration_ns;
-  int play;  // What the stand-in does for it: cuda_kernels.cc.
+  int play;  // How the stand-in executes it (cuda_kernels.cc).
 };
 
 struct Global {
@@ -289,7 +290,7 @@ struct OpaquePool {
 
 struct OpaqueArray {
   Array3DShape shape;
-  Range* range;  // Null: memory is mapped later.
+  Range* range;  // Null if memory is mapped later.
   size_t element;
   MipmappedArray parent;
 };
@@ -302,16 +303,16 @@ struct OpaqueMipmappedArray {
 struct OpaqueGraphNode {
   GraphNodeType type;
   Graph graph;
-  Command* command;  // Null: nothing to do.
+  Command* command;  // Null if there is nothing to execute.
   AllocNode alloc;   // kNodeAlloc
   Range* range;      // kNodeAlloc
   Pointer freed;     // kNodeFree
-  GraphNode origin;  // In an instantiated graph: what it was made of.
+  GraphNode origin;  // In an instantiated graph: the node it was created from.
   List<GraphNode> before;
 };
 
 struct OpaqueGraph {
-  List<GraphNode> nodes;  // In the order in which they were added, which is one in which they may run.
+  List<GraphNode> nodes;  // In the order of addition, which is a valid order of execution.
   uint64_t id;
 };
 
@@ -320,8 +321,8 @@ struct OpaqueGraphExec {
   unsigned long long flags;
 };
 
-/// The guard of an entry point: takes the monitor, waits while this process is locked or checkpointed, and says what to
-/// return at once, if anything. `has_context`: one must be current, and well.
+/// The guard of an entry point. It takes the monitor and waits while this process is locked or checkpointed. If `error`
+/// is set, the entry point must return it at once. kContext: a current, intact context is required.
 class Call {
  public:
   enum Need { kNothingNeeded, kInitialized, kContext };
@@ -332,13 +333,13 @@ class Call {
 
   Return error = kSuccess;
   Context context = nullptr;
-  bool is_per_thread = false;  // Stream 0 is the thread's own.
+  bool is_per_thread = false;  // Stream 0 means the thread's own stream.
 
-  /// The stream that a handle means, or null.
+  /// Returns the stream for a handle, or null.
   Stream Resolve(Stream stream);
 };
 
-/// While one lives, its thread is outside the monitor, at work on memory; checkpoints wait for it.
+/// While an instance exists, its thread accesses memory outside the monitor; checkpoints wait for it.
 class Outside {
  public:
   Outside() {
@@ -350,72 +351,73 @@ class Outside {
   Outside& operator=(const Outside&) = delete;
 };
 
-/// Waits for a change. Requires: the monitor, as all below.
+/// Waits for a change. Requires the monitor, like all functions below unless stated otherwise.
 void WaitForChange();
 void AnnounceChange();
-/// A call that waited for something goes on only while the process may.
+/// Blocks a call that waited for something while the process is locked.
 void WaitWhileLocked();
 
 uint64_t Now();
-/// Sleeps until a time of CLOCK_MONOTONIC.
+/// Sleeps until `nanoseconds` on CLOCK_MONOTONIC.
 void SleepUntil(uint64_t nanoseconds);
 
-// cuda_shared.cc: the file of all processes.
+// cuda_shared.cc: the file shared by all processes.
 Return OpenShared();
 emulation::CudaProcess& MySlot();
 emulation::CudaUse& MyUse(Device device);
 const emulation::WorldFacts& FactsOf(Device device);
-/// Counts bytes of a device for this process; kOutOfMemory when there are not so many left. `is_residual`: of contexts.
+/// Counts bytes of a device for this process. Returns kOutOfMemory if not enough are left. `is_residual`: memory of
+/// contexts.
 Return TakeMemory(Device device, size_t bytes, bool is_residual);
 void GiveMemory(Device device, size_t bytes, bool is_residual);
 void ReadMemory(Device device, size_t& free_bytes, size_t& total);
-/// The GPU has fallen off the bus (divvy emulate lose).
+/// Returns true if the GPU has fallen off the bus (divvy emulate lose).
 bool IsLost(unsigned gpu);
-/// The file's and this process's faults for a device.
+/// Returns the faults for a device, from the shared file and from this process.
 Faults FaultsOf(Device device);
-/// True when this allocation is the one that is to fail.
+/// Returns true if this allocation is the one that shall fail.
 bool IsFailingAllocation(Device device);
 unsigned TakeStickyFault(Device device);
 
-// cuda_turns.cc: time of a GPU.
-/// Uses the GPU for `duration` from `ready_ns` on, or when it is free, in turns with others. Returns when it ended.
-/// Outside the monitor.
+// cuda_turns.cc: sharing the time of a GPU.
+/// Uses the GPU for `duration`, starting at `ready_ns` or when it becomes free, in turns with other processes. Returns
+/// the end time. Call this outside the monitor.
 uint64_t UseGpu(unsigned gpu, uint64_t ready_ns, uint64_t duration);
-/// This thread has nothing more to do on the GPU for now. Outside the monitor.
+/// This thread has no more work for the GPU for now. Call this outside the monitor.
 void LeaveGpu(unsigned gpu);
 
 // cuda_ranges.cc: memory and addresses.
 Physical* MakePhysical(Device device, size_t bytes, bool is_exportable, Return* error);
 void Release(Physical* physical);
 void CountPhysical(Physical* physical, bool is_counted);
-/// Maps `physical` at `at` (null: anywhere) and adds the range.
+/// Maps `physical` at `at` (null: at any address) and adds the range.
 Range* MapRange(RangeKind kind, Physical* physical, char* at, size_t asked, Context context);
-/// Device memory of one piece, mapped: the common form of all allocations. Null: `error` says why.
+/// Allocates and maps contiguous device memory; most allocations use this. Returns null with the reason in `error`.
 Range* AllocateRange(RangeKind kind, Context context, size_t bytes, Return* error);
 void RemoveRange(Range* range);
 void ProtectRange(const Range* range, bool is_hidden);
-/// Whether this process can be checkpointed, for all to see.
+/// Publishes whether this process can be checkpointed.
 void TellWhetherMovable();
 Range* RangeAt(Pointer pointer);
-Range* RangeFrom(Pointer pointer);  // Only where one begins.
+Range* RangeFrom(Pointer pointer);  // Returns a range only if it starts at `pointer`.
 void AddRange(Range* range);
 void ForgetRange(Range* range);
 
-// cuda_copy_engine.cc: outside the monitor.
+// cuda_copy_engine.cc: to be called outside the monitor.
 void CopyBytes(void* target, const void* source, size_t bytes);
 void ZeroBytes(void* target, size_t bytes);
 void FillBytes(Pointer target, size_t bytes, unsigned value, unsigned element);
 void CopyShape(const Copy3D& copy);
-/// Waits for what the copy-rate fault makes of it.
+/// Waits as long as the copy-rate fault requires for this copy.
 void PayCopy(Device device, size_t bytes);
 
-// cuda_queue.cc: streams and the thread of a context.
+// cuda_queue.cc: streams and the threads of contexts.
 Return StartContextThread(Context context);
 void StopContextThread(Context context);
 Command* NewCommand(CommandKind kind);
 void FreeCommand(Command* command);
 Command* CloneCommand(const Command* command);
-/// Hands a command over: to the stream, or to the graph that the stream records.
+/// Submits a command to the stream, or to the graph that the stream is capturing.
 Return Submit(Stream stream, Command* command);
 void WaitForStream(Stream stream);
 void WaitForContext(Context context);
@@ -425,7 +427,7 @@ void RemoveStream(Stream stream);
 
 // cuda_kernels.cc
 void LearnPlay(Function function);
-/// Plays a kernel and returns how long it takes.
+/// Executes a kernel's effect and returns its duration.
 uint64_t PlayKernel(Function function, const void* arguments, Return* error);
 
 // cuda_contexts.cc
@@ -444,7 +446,7 @@ void TrimPools(Device device);
 GraphNode AddNode(Graph graph, GraphNodeType type, Command* command, const GraphNode* before, size_t count);
 
 // cuda_launch.cc
-/// A command that launches `function`, its arguments copied. Null: kInvalidValue.
+/// Returns a command that launches `function`, with copied arguments. Returns null for kInvalidValue.
 Command* MakeLaunch(Function function, void** parameters, void** extra);
 
 // cuda_checkpoint.cc
@@ -452,5 +454,5 @@ Return StartService();
 
 }  // namespace divvy::cuda
 
-/// Set by the entry points that end in _ptsz and _ptds for the entry point that they jump to.
+/// Set by the _ptsz and _ptds entry points before they jump to the plain one.
 extern "C" __attribute__((visibility("hidden"))) __thread unsigned char divvy_cuda_per_thread;

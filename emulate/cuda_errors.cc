@@ -1,4 +1,4 @@
-// Names and texts of errors.
+// Names and descriptions of errors.
 #include "cuda_driver.h"
 
 namespace divvy::cuda {

@@ -1,8 +1,8 @@
-// Graphs: commands to be given to a stream again and again. They run in the order in which nodes were added, which is
-// always one that the dependencies allow, since a node can only depend on nodes that were there before it.
+// Graphs: commands that can be submitted to a stream repeatedly. Nodes run in the order of their addition. This order
+// always satisfies the dependencies, since a node can depend only on earlier nodes.
 //
-// Memory of a graph: addresses are taken when the node is added, memory at the first launch. Given back it stays with
-// the graphs of the device, and counts, until cuDeviceGraphMemTrim, as CUDA has it.
+// Graph memory: addresses are reserved when the node is added, memory is allocated at the first launch. As in CUDA,
+// freed memory stays with the device's graphs, and counts, until cuDeviceGraphMemTrim.
 #include <sys/mman.h>
 
 #include "cuda_driver.h"
@@ -53,9 +53,9 @@ size_t ReservedOf(Device device, bool only_used) {
   return bytes;
 }
 
-// Memory behind the addresses of an allocation node.
+// Allocates memory behind the addresses of an allocation node.
 Return Back(Range* range) {
-  if (range->is_used) return kInvalidValue;  // Not given back since the last launch.
+  if (range->is_used) return kInvalidValue;  // Not freed since the last launch.
   if (range->physical == nullptr) {
     Return error = kSuccess;
     Physical* physical = MakePhysical(range->device, range->bytes, false, &error);

@@ -1,4 +1,4 @@
-// Memory of another process of this machine. Its owner goes on counting it.
+// Memory shared between processes of this machine. Its owner keeps counting it.
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -63,7 +63,7 @@ Return cuIpcOpenMemHandle_v2(Pointer* pointer, IpcMemory handle, unsigned) {
   Given given;
   memcpy(&given, &handle, sizeof(given));
   if (pointer == nullptr || given.magic != kIpcMagic) return kInvalidValue;
-  if (given.pid == getpid()) return kInvalidContext;  // As the driver has it.
+  if (given.pid == getpid()) return kInvalidContext;  // Real drivers do the same.
   Device device = -1;
   for (unsigned i = 0; i < driver.gpu_count; ++i) {
     if (driver.gpus[i] == given.gpu) device = static_cast<Device>(i);
@@ -103,7 +103,7 @@ Return cuImportExternalMemory(ExternalMemory* memory, const ExternalMemoryHandle
   if (memory == nullptr || handle == nullptr || handle->size == 0) return kInvalidValue;
   if (handle->type != kExternalOpaqueFd) return kNotSupported;
   *memory = New<OpaqueExternalMemory>();
-  (*memory)->fd = handle->handle.fd;  // The driver's from now on.
+  (*memory)->fd = handle->handle.fd;  // The driver owns it from now on.
   (*memory)->bytes = handle->size;
   return kSuccess;
 }

@@ -1,5 +1,5 @@
-// What the stand-in does for a kernel. It runs no code: the kernels of divvy-burn (burn/) are played by their names,
-// all others only take their time.
+// The effects of kernels. The stand-in runs no code: it reproduces the kernels of divvy-burn (burn/) by their names,
+// and all others only take time.
 #include "cuda_driver.h"
 
 namespace divvy::cuda {
@@ -16,7 +16,7 @@ struct StampArguments {
   uint64_t bytes;
   uint64_t stride;
   uint64_t seed;
-  Pointer errors;  // Of the check alone: where mismatches are added up.
+  Pointer errors;  // Only for the check: the counter of mismatches.
 };
 
 bool IsReachable(Pointer memory, uint64_t bytes) {
@@ -34,7 +34,7 @@ bool IsReachable(Pointer memory, uint64_t bytes) {
   return is_reachable;
 }
 
-// As burn/kernels.ptx has it: at each `stride`, eight words that follow from the seed and where they stand.
+// Same as in burn/kernels.ptx: eight words per `stride`, computed from the seed and their position.
 uint64_t Stamp(const StampArguments& stamp, bool is_check, Return* error) {
   if (stamp.stride < kStampWords * 8 || !IsReachable(stamp.memory, stamp.bytes) ||
       (is_check && !IsReachable(stamp.errors, 8))) {

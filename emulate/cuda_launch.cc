@@ -1,4 +1,4 @@
-// Launches, and what programs ask before them.
+// Kernel launches, and the queries that programs make before them.
 #include "cuda_driver.h"
 
 namespace divvy::cuda {
@@ -52,7 +52,7 @@ Return Launch(Function function, const Shape& shape, Stream handle, void** param
   if (function == nullptr) return kInvalidHandle;
   if (!IsValid(shape)) return kInvalidValue;
   Stream stream = call.Resolve(handle);
-  // A kernel that takes no time is over at once where nothing is before it: what is left is what a call costs.
+  // A kernel without duration completes at once if nothing precedes it. Only the cost of the call remains.
   if (function->duration_ns == 0 && stream->first == nullptr && stream->capture == nullptr &&
       call.context->legacy->first == nullptr && !HasFault(call.context->device)) {
     return kSuccess;

@@ -1,4 +1,4 @@
-// Plain device memory, managed memory, memory of the host, and what a pointer is.
+// Plain device memory, managed memory, host memory, and pointer attributes.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -53,7 +53,7 @@ Return cuMemFree_v2(Pointer pointer) {
   if (range->kind != kPlain && range->kind != kManagedRange && range->kind != kPooled && range->kind != kOfGraph) {
     return kInvalidValue;
   }
-  WaitForContext(call.context);  // What was begun may still use it.
+  WaitForContext(call.context);  // Earlier commands may still use it.
   if (RangeFrom(pointer) != range) return kInvalidValue;
   if (range->kind == kPooled || range->kind == kOfGraph) {
     ReturnToPool(range);
@@ -210,7 +210,7 @@ Return cuPointerGetAttribute(void* out, int attribute, Pointer pointer) {
   return GiveAttribute(out, attribute, *range, pointer);
 }
 
-// Of memory that is none of CUDA's: all zero, and no error.
+// For memory unknown to CUDA, all attributes are zero and there is no error.
 Return cuPointerGetAttributes(unsigned count, int* attributes, void** out, Pointer pointer) {
   Call call(Call::kInitialized);
   if (call.error != kSuccess) return call.error;
@@ -233,7 +233,7 @@ Return cuPointerSetAttribute(const void*, int attribute, Pointer pointer) {
   return attribute == kPointerSyncMemops && RangeAt(pointer) != nullptr ? kSuccess : kInvalidValue;
 }
 
-// Managed memory stays where it is: advice changes nothing.
+// Managed memory never moves here, so advice has no effect.
 Return cuMemAdvise(Pointer pointer, size_t, int, Device) {
   Call call;
   if (call.error != kSuccess) return call.error;

@@ -1,5 +1,5 @@
-// Modules and libraries: code. Only PTX is understood; other images are accepted as code of which nothing is known, so
-// that every function that is asked for by name is there and takes its few microseconds.
+// Modules and libraries: code. Only PTX is parsed. Other images are accepted as unknown code: every function that is
+// looked up by name exists and takes a few microseconds.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 namespace divvy::cuda {
 namespace {
 
-constexpr size_t kCodeBytes = 2 << 20;  // What the code of a module takes of the device, at least.
+constexpr size_t kCodeBytes = 2 << 20;  // Minimum device memory for the code of a module.
 
 bool IsPtx(const char* image) {
   for (const char* at = image; at < image + 4096 && *at != '\0'; ++at) {
@@ -40,7 +40,7 @@ Module Load(Context context, const void* image, Return* error) {
   *error = TakeMemory(context->device, bytes, true);
   for (size_t i = 0; *error == kSuccess && i < module->globals.count; ++i) {
     Global& global = module->globals[i];
-    // Counted with the module: code and globals are what a program has beyond what it allocates.
+    // Counted with the module: code and globals are part of the residual, beyond the program's allocations.
     Physical* physical = MakePhysical(-1, global.bytes == 0 ? 1 : global.bytes, false, error);
     if (physical == nullptr) break;
     physical->device = context->device;
@@ -119,7 +119,7 @@ Return FindGlobal(Pointer* pointer, size_t* bytes, Module module, const char* na
   return kNotFound;
 }
 
-// A library and its module, a kernel and its function are one thing here.
+// Here a library is its module, and a kernel is its function.
 Module ModuleOf(Library library) { return reinterpret_cast<Module>(library); }
 Function FunctionOf(Kernel kernel) { return reinterpret_cast<Function>(kernel); }
 
@@ -181,7 +181,7 @@ Return cuModuleGetGlobal_v2(Pointer* pointer, size_t* bytes, Module module, cons
 }
 Return cuModuleGetLoadingMode(int* mode) {
   if (mode == nullptr) return kInvalidValue;
-  *mode = 1;  // Eager.
+  *mode = 1;  // Eager loading.
   return kSuccess;
 }
 Return cuModuleGetFunctionCount(unsigned* count, Module module) {

@@ -1,5 +1,5 @@
-// Memory in the order of a stream, and the pools that it comes from. What is given back stays with the pool, and
-// counts, until a synchronisation finds the pool above its threshold.
+// Stream-ordered memory and its pools. Freed memory stays in the pool, and counts, until a synchronisation finds the
+// pool above its threshold.
 #include "cuda_driver.h"
 
 namespace divvy::cuda {
@@ -24,7 +24,7 @@ void Trim(Pool pool, size_t keep) {
   }
 }
 
-// An idle piece that is large enough and not much too large.
+// Takes an idle piece that is large enough but not much too large.
 Range* TakeIdle(Pool pool, size_t bytes) {
   for (size_t i = 0; i < pool->idle.count; ++i) {
     Range* range = pool->idle[i];
@@ -77,7 +77,7 @@ Pool PoolOf(Device device) {
 void ReturnToPool(Range* range) {
   if (!range->is_used) return;
   range->is_used = false;
-  if (range->kind == kOfGraph) return;  // Stays with the graphs: cuDeviceGraphMemTrim.
+  if (range->kind == kOfGraph) return;  // Stays with the graphs; see cuDeviceGraphMemTrim.
   range->pool->used -= range->bytes;
   range->pool->idle.Add(range);
 }
@@ -118,7 +118,7 @@ Return cuMemPoolCreate(Pool* pool, const PoolProperties* properties) {
   return kSuccess;
 }
 
-// What is still allocated of it lives on.
+// Allocations from the pool outlive it.
 Return cuMemPoolDestroy(Pool pool) {
   Call call(Call::kInitialized);
   if (call.error != kSuccess) return call.error;

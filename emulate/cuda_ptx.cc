@@ -11,7 +11,7 @@ const char* SkipSpace(const char* at) {
   return at;
 }
 
-// A directive, and not the state space of an instruction: ld.global.
+// Distinguishes a directive from the state space of an instruction such as ld.global.
 bool IsAtStart(const char* text, const char* at) {
   return at == text || isspace(static_cast<unsigned char>(at[-1])) != 0;
 }
@@ -29,14 +29,14 @@ const char* ReadName(const char* at, char* name, size_t room) {
   return at;
 }
 
-// Bytes of ".u64", ".b8" and so on; 0: no type.
+// Returns the bytes of ".u64", ".b8" and so on; 0 if it is not a type.
 size_t TypeBytes(const char* at) {
   if (strchr("usbf", at[1]) == nullptr || at[1] == '\0') return 0;
   const unsigned long bits = strtoul(at + 2, nullptr, 10);
   return bits == 8 || bits == 16 || bits == 32 || bits == 64 ? bits / 8 : 0;
 }
 
-// One declaration up to `,`, `)` or `;`: "[.align N] .type name[count]". Returns where it ends.
+// Reads one declaration up to `,`, `)` or `;`: "[.align N] .type name[count]". Returns its end.
 const char* ReadDeclaration(const char* at, size_t& bytes, size_t& alignment, char* name, size_t room) {
   size_t element = 0;
   size_t count = 1;

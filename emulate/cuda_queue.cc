@@ -1,8 +1,8 @@
-// Streams: what each has to do, in order, and the thread of a context that does it.
+// Streams: the ordered commands of each, and the context's thread that executes them.
 //
-// One thread for each context does one command at a time. Which one is next: of the streams whose first command may
-// run, the one that was submitted first. Stream 0 of old (legacy) and the others wait for each other by the numbers
-// that commands got when they were submitted, as CUDA has it; streams made non-blocking take no part in that.
+// Each context has one thread, which executes one command at a time. Among the streams whose first command may run, it
+// takes the command that was submitted first. As in CUDA, the legacy stream 0 and the other streams wait for each
+// other, based on the submission numbers of their commands. Non-blocking streams do not take part in that.
 #include <pthread.h>
 #include <signal.h>
 
@@ -11,7 +11,8 @@
 namespace divvy::cuda {
 namespace {
 
-// Has a stream that waits for stream 0, or is it, an unfinished command with a smaller number?
+// Returns true if an unfinished command with a smaller number is in a stream that this one must wait for. That is
+// stream 0, or for stream 0 any blocking stream.
 bool IsHeldBack(const OpaqueContext* context, const OpaqueStream* stream, uint64_t number) {
   if ((stream->flags & kStreamNonBlocking) != 0) return false;
   if (stream != context->legacy) return context->legacy->first != nullptr && context->legacy->first->number < number;
@@ -50,7 +51,7 @@ Return RunKernel(Stream stream, const Command* command) {
   return fault != 0 ? static_cast<Return>(fault) : error;
 }
 
-// Outside the monitor.
+// Executes a command. Called outside the monitor.
 Return Run(Stream stream, Command* command) {
   switch (command->kind) {
     case kRunKernel:
@@ -87,7 +88,7 @@ void ReleaseEvent(Event event) {
   if (--event->uses == 0 && event->is_removed) free(event);
 }
 
-// What a finished command changes. In the monitor.
+// Applies the effects of a finished command. Called inside the monitor.
 void Finish(Stream stream, Command* command) {
   switch (command->kind) {
     case kRecord: {
@@ -95,7 +96,7 @@ void Finish(Stream stream, Command* command) {
       const uint64_t now = Now();
       event->reached_ns = command->submitted_ns > stream->ended_ns || stream->ended_ns == 0 ? now : stream->ended_ns;
       if (event->done < command->version) event->done = command->version;
-      // Another context's thread may wait for it.
+      // The thread of another context may wait for it.
       for (Context context : driver.contexts) pthread_cond_signal(&context->work);
       ReleaseEvent(event);
       break;
@@ -255,7 +256,7 @@ bool IsStreamDone(const OpaqueStream* stream) { return stream->first == nullptr;
 
 namespace {
 
-// All that was submitted before now, of all streams or of those that stream 0 waits for.
+// Waits for everything submitted so far, in all streams or only in those that stream 0 waits for.
 void WaitForStreams(const OpaqueContext* context, bool with_non_blocking) {
   const uint64_t last = context->submitted;
   for (;;) {
@@ -293,7 +294,7 @@ Stream NewStream(Context context, unsigned flags, int priority) {
 
 void RemoveStream(Stream stream) {
   if (stream->first != nullptr) {
-    stream->is_removed = true;  // It ends when it has done all.
+    stream->is_removed = true;  // It is removed after its last command.
     return;
   }
   stream->context->streams.Remove(stream);

@@ -1,4 +1,4 @@
-// Physical memory (pieces of files) and ranges of addresses: what every kind of allocation is made of.
+// Physical memory (pieces of files) and address ranges: the basis of all allocations.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kSmall = 1 << 20;
 constexpr size_t kSmallUnit = 64 << 10;
 
-// The first range that begins after `pointer`.
+// Returns the index of the first range that starts after `pointer`.
 size_t After(Pointer pointer) {
   size_t low = 0;
   size_t high = driver.ranges.count;
@@ -154,7 +154,7 @@ void ProtectRange(const Range* range, bool is_hidden) {
 
 Range* RangeAt(Pointer pointer) {
   const size_t after = After(pointer);
-  // A reservation stands before what is mapped in it: the last that begins here or before, and reaches here.
+  // A reservation precedes the mappings in it. Finds the last range that starts at or before `pointer` and covers it.
   for (size_t i = after; i-- > 0;) {
     Range* range = driver.ranges[i];
     if (pointer < reinterpret_cast<Pointer>(range->start) + range->bytes) return range;

@@ -1,4 +1,4 @@
-// The file of all processes: who has how much memory of which GPU. And which GPUs this process sees.
+// The file shared by all processes: memory of each process on each GPU. Also selects the GPUs that this process sees.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ using emulation::WorldFacts;
 
 namespace {
 
-// The path that DIVVY_EMULATE names, else the file beside this library.
+// Finds the path in DIVVY_EMULATE, else the file next to this library.
 bool FindWorldPath(char* path, size_t size) {
   const char* given = getenv("DIVVY_EMULATE");
   if (given != nullptr && given[0] != '\0') return static_cast<size_t>(snprintf(path, size, "%s", given)) < size;
@@ -47,8 +47,8 @@ void* Map(const char* path, size_t size, bool is_writable) {
   return mapped == MAP_FAILED ? nullptr : mapped;
 }
 
-// A whole file or none appears under the name: several processes may come first at the same time. `is_there`: one of an
-// earlier boot, which is replaced.
+// Publishes a complete file or none, since several processes may start at the same time. `is_there`: a file from an
+// earlier boot exists and is replaced.
 void CreateCudaFile(const char* path, const char* boot_id, bool is_there) {
   char fresh[4200];
   snprintf(fresh, sizeof(fresh), "%s.new.%d", path, getpid());
@@ -60,7 +60,7 @@ void CreateCudaFile(const char* path, const char* boot_id, bool is_there) {
       emulation::InitialiseCudaFile(*static_cast<CudaFile*>(mapped), boot_id);
       munmap(mapped, sizeof(CudaFile));
       const bool is_named = (is_there ? rename(fresh, path) : link(fresh, path)) == 0;
-      static_cast<void>(is_named);  // Or another was quicker.
+      static_cast<void>(is_named);  // Failure means that another process was faster.
     }
   }
   close(fd);
@@ -74,7 +74,8 @@ bool TakeSlot() {
   for (unsigned i = 0; i < kMaxCudaProcesses; ++i) {
     CudaProcess& process = driver.file->processes[i];
     if (process.pid != static_cast<uint32_t>(getpid()) && emulation::IsUsingCuda(process)) continue;
-    if (process.pid == static_cast<uint32_t>(getpid())) process.pid = 0;  // Before this program was executed.
+    // A leftover from before this program was executed.
+    if (process.pid == static_cast<uint32_t>(getpid())) process.pid = 0;
     if (free_slot == kMaxCudaProcesses) free_slot = i;
   }
   if (free_slot != kMaxCudaProcesses) {
@@ -94,7 +95,7 @@ bool TakeSlot() {
   return free_slot != kMaxCudaProcesses;
 }
 
-// The order in which a program finds the GPUs before CUDA_VISIBLE_DEVICES: by bus, or the best first.
+// Sorts the GPUs before CUDA_VISIBLE_DEVICES applies: by bus, or the best first.
 void Sort(unsigned* order, unsigned count, bool by_bus) {
   for (unsigned i = 1; i < count; ++i) {
     for (unsigned j = i; j > 0; --j) {
@@ -112,7 +113,7 @@ void Sort(unsigned* order, unsigned count, bool by_bus) {
   }
 }
 
-// One entry of CUDA_VISIBLE_DEVICES; kMaxGpus: it names none, or more than one.
+// Resolves one entry of CUDA_VISIBLE_DEVICES; kMaxGpus if it matches no GPU or several.
 unsigned Named(const char* text, size_t length, const unsigned* order, unsigned count) {
   if (length >= 5 && strncmp(text, "GPU-", 4) == 0) {
     unsigned found = kMaxGpus;
@@ -129,7 +130,7 @@ unsigned Named(const char* text, size_t length, const unsigned* order, unsigned 
   return order[index];
 }
 
-// The instance that is called so; false: there is none.
+// Selects the instance with this name; returns false if there is none.
 bool NamedInstance(const char* text, size_t length) {
   for (unsigned gpu = 0; gpu < driver.world->gpu_count; ++gpu) {
     emulation::WorldState state;
@@ -152,7 +153,7 @@ bool IsMigOn(unsigned gpu) {
   return state.is_mig_on != 0;
 }
 
-// Of GPUs in MIG mode the first instance, and nothing else, is seen by who names none.
+// If no instance is named, a program sees only the first instance of a GPU in MIG mode.
 void DropDivided() {
   unsigned kept = 0;
   for (unsigned i = 0; i < driver.gpu_count; ++i) {
@@ -171,7 +172,7 @@ void DropDivided() {
   }
 }
 
-// As the driver does it: entries up to the first that names no GPU.
+// Like real drivers, uses the entries up to the first one that matches no GPU.
 void ChooseDevices() {
   const unsigned count = driver.world->gpu_count;
   unsigned order[kMaxGpus];
@@ -189,7 +190,7 @@ void ChooseDevices() {
     size_t length = strcspn(at, ",");
     const char* next = at + length;
     while (length > 0 && at[length - 1] == ' ') --length;
-    // A program uses one instance, and no GPU beside it.
+    // A program uses one instance and no other GPU.
     if (driver.gpu_count == 0 && strncmp(at, "MIG-", 4) == 0 && NamedInstance(at, length)) return;
     const unsigned gpu = Named(at, length, order, count);
     bool is_again = gpu == kMaxGpus;
@@ -222,7 +223,7 @@ uint64_t UsedOf(unsigned gpu) {
   return used;
 }
 
-// Requires: the file's lock.
+// Requires the file's lock.
 void DropDead() {
   for (CudaProcess& process : driver.file->processes) {
     if (process.pid != 0 && !emulation::IsUsingCuda(process)) process.pid = 0;

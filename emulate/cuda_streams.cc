@@ -1,4 +1,4 @@
-// Entry points of streams and events.
+// Stream and event entry points.
 #include "cuda_current.h"
 #include "cuda_driver.h"
 
@@ -46,7 +46,7 @@ Return cuStreamWaitEvent(Stream handle, Event event, unsigned) {
   if (event == nullptr) return kInvalidHandle;
   Stream stream = call.Resolve(handle);
   if (event->capture != nullptr) {
-    stream->capture = event->capture;  // It takes part from here on; order is that of the calls.
+    stream->capture = event->capture;  // The stream joins the capture; its order is that of the calls.
     return kSuccess;
   }
   if (event->done >= event->requested && stream->capture == nullptr) return kSuccess;

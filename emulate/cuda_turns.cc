@@ -1,12 +1,12 @@
-// The time of a GPU that several processes share: turns of about two milliseconds, in order, among those who have work,
-// as a driver's time slicing gives them.
+// Time slicing of a GPU between processes: turns of about two milliseconds, in order, among the processes with work,
+// similar to a real driver.
 //
-// Time is counted, not measured: work of d begins when the GPU is free or when it became ready, whichever is later, and
-// ends d after that. A thread sleeps only while that end is well ahead of the clock. So a thread that wakes late loses
-// nothing, and thousands of kernels of a few microseconds take exactly their sum.
+// Time is computed, not measured. Work of duration d starts when the GPU is free or when the work became ready,
+// whichever is later, and ends d later. A thread sleeps only while that end is well ahead of the clock. So a late
+// wake-up costs nothing, and thousands of kernels of a few microseconds take exactly their sum.
 //
-// Who has the turn is one word under a robust lock. Someone who has it and shows no life (killed, stopped, starved) is
-// passed over by who waits; it finds out when it comes back.
+// The holder of the turn is one word under a robust lock. Waiting processes skip a holder that makes no progress
+// (killed, stopped or starved); it notices that when it continues.
 #include <errno.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -26,8 +26,9 @@ using emulation::UnlockShared;
 namespace {
 
 constexpr uint64_t kTurnNs = 2'000'000;
-constexpr uint64_t kAheadNs = 100'000;        // Sleeping less is not worth it: the grain of a sleep is about 60 us.
-constexpr uint64_t kPatienceNs = 25'000'000;  // With one who has the turn and shows no life.
+// Shorter sleeps are not worthwhile, because a sleep's resolution is about 60 us.
+constexpr uint64_t kAheadNs = 100'000;
+constexpr uint64_t kPatienceNs = 25'000'000;  // Waiting time for a holder that makes no progress.
 
 void Wake(uint32_t& word) {
   __atomic_add_fetch(&word, 1, __ATOMIC_RELEASE);
@@ -42,7 +43,8 @@ void Wait(uint32_t& word, uint32_t seen, uint64_t nanoseconds) {
 
 CudaUse& UseOf(unsigned slot, unsigned gpu) { return driver.file->processes[slot].uses[gpu]; }
 
-// The next after `slot` that has work, or kMaxCudaProcesses. Requires: the GPU's lock, as all below.
+// Returns the next slot after `slot` that has work, or kMaxCudaProcesses. Requires the GPU's lock, like all functions
+// below.
 unsigned NextAfter(unsigned slot, unsigned gpu) {
   for (unsigned i = 1; i <= kMaxCudaProcesses; ++i) {
     const unsigned next = (slot + i) % kMaxCudaProcesses;
@@ -71,13 +73,13 @@ void CountBusy(CudaGpu& state, CudaUse& use, uint64_t end, uint64_t nanoseconds)
   bucket.busy_ns += nanoseconds;
 }
 
-// Takes the turn or waits for it, a while. True: it is this process's.
+// Takes the turn if possible. Returns true if this process holds it.
 bool HasTurn(CudaGpu& state, unsigned gpu) {
   if (state.holder == driver.slot + 1) return true;
   const uint64_t now = Now();
   const uint64_t shown = state.progress_ns > state.free_at_ns ? state.progress_ns : state.free_at_ns;
   if (state.holder != 0 && now > shown + kPatienceNs) {
-    UseOf(state.holder - 1, gpu).wants = 0;  // It says so again when it lives.
+    UseOf(state.holder - 1, gpu).wants = 0;  // A live process sets it again.
     Give(state, gpu, NextAfter(state.holder - 1, gpu));
   } else if (state.holder == 0) {
     Give(state, gpu, driver.slot);

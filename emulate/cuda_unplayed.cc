@@ -1,4 +1,4 @@
-// Entry points that the stand-in has and does not play: they answer "not supported", as a driver may.
+// Entry points that the stand-in exports but does not implement. They return "not supported", as a real driver may.
 #include "cuda_driver.h"
 
 namespace divvy::cuda {

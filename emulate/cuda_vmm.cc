@@ -1,4 +1,4 @@
-// Virtual memory: addresses that are reserved, memory that is made, and the one mapped at the other.
+// Virtual memory: address reservations, physical memory, and mappings of one to the other.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -134,7 +134,7 @@ Return cuMemMap(Pointer pointer, size_t bytes, size_t offset, Allocation handle,
 Return cuMemUnmap(Pointer pointer, size_t bytes) {
   Call call(Call::kInitialized);
   if (call.error != kSuccess) return call.error;
-  // Whole mappings only.
+  // Only whole mappings can be unmapped.
   size_t found = 0;
   for (const Range* range : driver.ranges) {
     const auto start = reinterpret_cast<Pointer>(range->start);
@@ -164,7 +164,7 @@ Return cuMemSetAccess(Pointer pointer, size_t bytes, const AccessRights* rights,
     if (range->kind != kMapped || start < pointer || start + range->bytes > pointer + bytes) continue;
     found += range->bytes;
     for (size_t i = 0; i < count; ++i) {
-      // Of another device: peer access, which this process can always have.
+      // Access from another device is peer access, which this process always has.
       if (rights[i].location.type != kLocationDevice || rights[i].location.id == range->device ||
           rights[i].flags > range->access) {
         range->access = rights[i].flags;
@@ -215,7 +215,7 @@ Return cuMemExportToShareableHandle(void* out, Allocation handle, int type, unsi
   return kSuccess;
 }
 
-// The exporter goes on counting it.
+// The exporter keeps counting the memory.
 Return cuMemImportFromShareableHandle(Allocation* handle, void* os_handle, int type) {
   Call call;
   if (call.error != kSuccess) return call.error;

@@ -1,4 +1,4 @@
-// Memory of the stand-in driver: contents, capacity over processes, addresses, what is left when a process dies.
+// Memory of the stand-in driver: contents, capacity across processes, addresses, and cleanup after a process dies.
 #include <fstream>
 
 #include "standin_test.h"
@@ -115,7 +115,7 @@ TEST_F(StandIn, CopiesOfMemoryThatNobodyWroteTakeNoRoom) {
     OK(CUDA(cuMemHostAlloc)(&host, kGiB, 0));
     const std::uint64_t word = 0x1122334455667788;
     OK(CUDA(cuMemcpyHtoD_v2)(device + 777 * kMiB + 24, &word, sizeof(word)));
-    // What the target held is gone, also where the source has nothing.
+    // The target's former contents are overwritten even where the source is a hole.
     OK(CUDA(cuMemsetD8_v2)(other + 5 * kMiB, 0xff, kMiB));
     const std::uint64_t before = ResidentBytes();
     OK(CUDA(cuMemcpyDtoH_v2)(host, device, kGiB));
@@ -147,7 +147,7 @@ TEST_F(StandIn, MappedMemoryKeepsItsContentsWhereverItIsMapped) {
     OK(CUDA(cuMemMap)(addresses, 4 * kMiB, 0, handle, 0));
     const std::uint64_t word = 42;
     std::uint64_t got = 0;
-    // No access was given yet.
+    // No access rights yet.
     MUST(cuda::kInvalidValue, CUDA(cuMemcpyHtoD_v2)(addresses, &word, sizeof(word)));
     const cuda::AccessRights rights = {{cuda::kLocationDevice, 0}, cuda::kAccessReadWrite};
     OK(CUDA(cuMemSetAccess)(addresses, 4 * kMiB, &rights, 1));

@@ -1,4 +1,4 @@
-// Entry points about one device: what it is, how it is, who uses it.
+// Entry points about one device: properties, state and users.
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -8,18 +8,18 @@
 #include "process_alive.h"
 
 using namespace divvy::nvml;       // NOLINT: the entry points are outside the namespace by their ABI.
-using namespace divvy::emulation;  // NOLINT: as above.
+using namespace divvy::emulation;  // NOLINT: same reason.
 
 namespace {
 
-// As EmulatedWorld::SetUtilisation has it (platform/emulation/emulation.cc).
+// Same values as in EmulatedWorld::SetUtilisation (platform/emulation/emulation.cc).
 constexpr unsigned kIdleCelsius = 32;
 constexpr unsigned kIdleMilliwatts = 70'000;
 constexpr unsigned kMilliwattsForPercent = 6'000;
 
-// What a GPU has drawn until it was asked for last, by this process.
+// Energy that a GPU has drawn up to this process's last query.
 struct Drawn {
-  double at;  // Seconds; 0: it never was.
+  double at;  // In seconds; 0: not queried yet.
   double milliwatts;
   double millijoules;
 };
@@ -30,7 +30,7 @@ unsigned PowerOf(const Look& look) {
   return drawn > look.state.power_milliwatts ? drawn : look.state.power_milliwatts;
 }
 
-// The common shape: one number out.
+// The common form of a getter with one number as output.
 template <typename T, typename Read>
 Return Give(Device device, T* out, Read read) {
   Look look(device);
@@ -44,7 +44,7 @@ bool IsListed(const WorldProcess& process, bool is_graphics) {
   return (process.is_graphics != 0) == is_graphics && IsAlive(process);
 }
 
-// What a program of the stand-in CUDA driver has of the GPU, contexts included.
+// Returns the memory that a program of the stand-in CUDA driver has on the GPU, including contexts.
 unsigned long long HeldOf(const CudaProcess& process, unsigned gpu) {
   return process.uses[gpu].memory + process.uses[gpu].residual;
 }
@@ -201,7 +201,7 @@ Return nvmlDeviceGetUtilizationRates(Device device, Utilisation* utilisation) {
   if (look.result != kSuccess) return look.result;
   if (utilisation == nullptr) return kInvalidArgument;
   if (look.state.is_mig_on != 0) return kNotSupported;
-  // Kernels that read and write a little; nothing is measured.
+  // Assumes kernels with moderate memory traffic; nothing is measured.
   const unsigned busy = BusyNow(look);
   const unsigned memory = busy * 2 / 5;
   *utilisation = {busy,
@@ -219,7 +219,7 @@ Return nvmlDeviceGetTemperature(Device device, unsigned sensor, unsigned* celsiu
 
 Return nvmlDeviceGetPowerUsage(Device device, unsigned* milliwatts) { return Give(device, milliwatts, PowerOf); }
 
-// The power that is told, over time: as if the driver had been loaded when this process asked first.
+// Integrates the reported power over time, as if the driver had been loaded at this process's first query.
 Return nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned long long* millijoules) {
   Look look(device);
   if (look.result != kSuccess) return look.result;
@@ -263,7 +263,7 @@ Return nvmlDeviceGetCudaComputeCapability(Device device, int* major, int* minor)
 }
 
 Return nvmlDeviceGetComputeMode(Device device, unsigned* mode) {
-  return Give(device, mode, [](const Look&) { return 0; });  // Default: any number of processes.
+  return Give(device, mode, [](const Look&) { return 0; });  // Default mode: any number of processes.
 }
 
 Return nvmlDeviceGetPersistenceMode(Device device, unsigned* mode) {

@@ -1,11 +1,11 @@
-// Event sets: a set remembers, for each device registered with it, how many XIDs it has told already.
+// Event sets. A set stores, for each registered device, how many XIDs it has already reported.
 #include <string.h>
 #include <time.h>
 
 #include "nvml_world.h"
 
 using namespace divvy::nvml;       // NOLINT: the entry points are outside the namespace by their ABI.
-using namespace divvy::emulation;  // NOLINT: as above.
+using namespace divvy::emulation;  // NOLINT: same reason.
 
 namespace {
 

@@ -1,4 +1,4 @@
-// Entry points about MIG: the mode, instances, and the devices that programs use.
+// MIG entry points: the mode, instances, and the devices that programs use.
 #include <stdio.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "platform/emulation/emulation_mig.h"
 
 using namespace divvy::nvml;       // NOLINT: the entry points are outside the namespace by their ABI.
-using namespace divvy::emulation;  // NOLINT: as above.
+using namespace divvy::emulation;  // NOLINT: same reason.
 
 namespace {
 
@@ -16,13 +16,13 @@ Device DeviceOf(InstanceSlot slot) { return static_cast<Device>(HandleOf(slot));
 
 bool IsOn(const Look& look) { return look.state.is_mig_on != 0; }
 
-// What every call about instances of a GPU needs first.
+// Checks the preconditions of all calls about a GPU's instances.
 Return Check(const Look& look) {
   if (look.result != kSuccess) return look.result;
   return HasMig(*look.facts) && IsOn(look) ? kSuccess : kNotSupported;
 }
 
-// The instance behind a handle, while it is there. Holds the lock of the look.
+// The instance behind a handle, if it exists. Holds the lock.
 struct Held {
   explicit Held(const void* handle) : slot(OpenWorld() == nullptr ? InstanceSlot() : Find(handle)) {
     if (slot.gpu == kMaxGpus) return;
@@ -39,7 +39,7 @@ struct Held {
   WorldInstance* instance = nullptr;
 };
 
-// Of an instance that no other has: by the GPU's, and how many there were.
+// Creates a unique instance name from the GPU's name and a counter.
 void NameInstance(char* out, size_t room, const char* gpu, unsigned long long number) {
   unsigned long long hash = 14695981039346656037ULL;
   for (const char* at = gpu; *at != '\0'; ++at) hash = (hash ^ static_cast<unsigned char>(*at)) * 1099511628211ULL;
@@ -76,7 +76,7 @@ Return MakeInstance(WorldState& state, void* about) {
   return kInsufficientResources;
 }
 
-// Of a list that a caller has room for.
+// Fills the caller's list.
 template <typename Handle>
 Return List(Handle* list, unsigned* count, unsigned gpu, const WorldState& state, unsigned profile_id) {
   unsigned found = 0;
@@ -222,7 +222,7 @@ Return nvmlGpuInstanceGetComputeInstanceProfileInfo(GpuInstance instance, unsign
   if (held.result != kSuccess) return held.result;
   if (profile == nullptr || engines != kSharedEngines) return kInvalidArgument;
   for (const MigSize& size : kMigSizes) {
-    // Only the one that takes all of the instance is played.
+    // Only a compute instance that covers the whole GPU instance is emulated.
     if (size.profile != slices || slices == kSlices1Wide || size.compute != held.instance->compute) continue;
     *profile = {slices, size.compute, 1, size.compute * 16, size.compute, size.compute, 0, 0, 0};
     return kSuccess;

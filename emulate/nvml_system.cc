@@ -1,10 +1,10 @@
-// Entry points about the library, the driver and how a device is found.
+// Entry points about the library, the driver and device lookup.
 #include <string.h>
 
 #include "nvml_world.h"
 
 using namespace divvy::nvml;       // NOLINT: the entry points are outside the namespace by their ABI.
-using namespace divvy::emulation;  // NOLINT: as above.
+using namespace divvy::emulation;  // NOLINT: same reason.
 
 Return nvmlInit() { return StartWorld(); }
 Return nvmlInit_v2() { return StartWorld(); }

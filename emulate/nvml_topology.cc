@@ -1,4 +1,4 @@
-// Entry points about where a device sits and what it is linked to.
+// Entry points about a device's location and links.
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -6,12 +6,12 @@
 #include "nvml_world.h"
 
 using namespace divvy::nvml;       // NOLINT: the entry points are outside the namespace by their ABI.
-using namespace divvy::emulation;  // NOLINT: as above.
+using namespace divvy::emulation;  // NOLINT: same reason.
 
 namespace {
 
-constexpr unsigned kSwitches = 4;           // As an HGX board has them; links are dealt out to them in turn.
-constexpr unsigned kSwitchDomain = 0x5357;  // A PCI domain that no GPU is given.
+constexpr unsigned kSwitches = 4;           // As on an HGX board; links are distributed over them in turn.
+constexpr unsigned kSwitchDomain = 0x5357;  // A PCI domain that no GPU uses.
 
 struct FarEnd {
   bool is_active = false;
@@ -19,7 +19,8 @@ struct FarEnd {
   unsigned gpu = 0;  // For kLinkToGpu.
 };
 
-// Links are numbered with those straight to GPUs first, by index, then those to switches.
+// Returns the end of a link. Direct links to GPUs have the lowest numbers, sorted by GPU index; links to switches
+// follow.
 FarEnd EndOfLink(const WorldFacts& facts, unsigned link) {
   unsigned first = 0;
   for (unsigned gpu = 0; gpu < kMaxGpus; ++gpu) {
@@ -119,7 +120,7 @@ Return nvmlDeviceGetMemoryAffinity(Device device, unsigned words, unsigned long*
   return kSuccess;
 }
 
-// Every processor: the emulated GPUs sit in a machine whose processors the description does not tell.
+// All processors, because the description does not specify the machine's processors.
 Return nvmlDeviceGetCpuAffinity(Device device, unsigned words, unsigned long* cpus) {
   Look look(device);
   if (look.result != kSuccess) return look.result;

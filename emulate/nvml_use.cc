@@ -1,4 +1,4 @@
-// Entry points about how a GPU is used at this moment: clocks' reasons, processes, counters of the multiprocessors.
+// Entry points about present use: throttle reasons, processes, and multiprocessor counters.
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -7,7 +7,7 @@
 #include "process_alive.h"
 
 using namespace divvy::nvml;       // NOLINT: the entry points are outside the namespace by their ABI.
-using namespace divvy::emulation;  // NOLINT: as above.
+using namespace divvy::emulation;  // NOLINT: same reason.
 
 namespace {
 
@@ -17,7 +17,7 @@ uint64_t NowNanoseconds() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// What a process had used of a GPU when it was asked for last, by this process.
+// A process's use of a GPU at this process's last query.
 struct Known {
   uint64_t busy_ns;
   uint64_t at_ns;
@@ -25,7 +25,7 @@ struct Known {
 };
 Known known[kMaxGpus][kMaxCudaProcesses];
 
-// Percent of the time since it was asked for last.
+// Returns the use in percent since the last query.
 unsigned UseOf(const CudaProcess& process, unsigned slot, unsigned gpu, uint64_t now) {
   Known& last = known[gpu][slot];
   const uint64_t busy = __atomic_load_n(&process.uses[gpu].busy_ns, __ATOMIC_RELAXED);
@@ -36,7 +36,7 @@ unsigned UseOf(const CudaProcess& process, unsigned slot, unsigned gpu, uint64_t
   return percent > 100 ? 100 : percent;
 }
 
-// A sample of the counters: of when, and how busy the GPU had been.
+// A sample of the counters: the GPU's utilisation at that time.
 struct Counters {
   unsigned busy;
 };
@@ -79,7 +79,7 @@ Return nvmlGpmQueryDeviceSupport(Device device, GpmSupport* support) {
   Look look(device);
   if (look.result != kSuccess) return look.result;
   if (support == nullptr || support->version != kGpmVersion) return kInvalidArgument;
-  support->is_supported = look.facts->compute_capability >= 90 ? 1 : 0;  // Since Hopper.
+  support->is_supported = look.facts->compute_capability >= 90 ? 1 : 0;  // Supported from Hopper on.
   return kSuccess;
 }
 
@@ -102,8 +102,8 @@ Return nvmlGpmSampleGet(Device device, GpmSample sample) {
   return kSuccess;
 }
 
-// The stand-in's kernels fill the GPU, so its multiprocessors are as busy as the GPU was in the last second, its tensor
-// cores half of that.
+// Assumes that kernels fill the GPU: multiprocessors are as busy as the GPU was in the last second, tensor cores half
+// as busy.
 Return nvmlGpmMetricsGet(GpmMetrics* metrics) {
   if (metrics == nullptr || metrics->version != kGpmVersion) return kInvalidArgument;
   if (metrics->first == nullptr || metrics->second == nullptr) return kInvalidArgument;

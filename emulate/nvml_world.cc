@@ -19,12 +19,12 @@ namespace {
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 const World* world = nullptr;
 const CudaFile* cuda = nullptr;  // Null until a program has used CUDA.
-unsigned starts = 0;             // nvmlInit_v2 calls that no nvmlShutdown has answered yet.
+unsigned starts = 0;             // nvmlInit_v2 calls without a matching nvmlShutdown yet.
 char chosen_path[4096] = "";
 char open_path[4096] = "";
 ino_t open_world = 0;
 
-// The path given by divvyEmulateUse, else DIVVY_EMULATE, else the file beside this library.
+// Finds the path given to divvyEmulateUse, else the one in DIVVY_EMULATE, else the file next to this library.
 bool FindWorldPath(char* path, size_t size) {
   const char* given = chosen_path[0] != '\0' ? chosen_path : getenv("DIVVY_EMULATE");
   if (given != nullptr && given[0] != '\0') return static_cast<size_t>(snprintf(path, size, "%s", given)) < size;
@@ -35,7 +35,7 @@ bool FindWorldPath(char* path, size_t size) {
   return static_cast<size_t>(snprintf(path, size, "%.*s%s", folder, self.dli_fname, kWorldFile)) < size;
 }
 
-/// `at`: in the place of what is mapped there.
+/// `at`: replaces the mapping at this address.
 const void* MapFile(const char* path, size_t size, ino_t* inode = nullptr, const void* at = nullptr) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return nullptr;

@@ -1,4 +1,4 @@
-// What every entry point of the stand-in shares: the mapped world, one lock, and the checks a driver makes first.
+// Shared by all entry points of the stand-in: the mapped world, its lock, and the checks that a driver makes first.
 #pragma once
 
 #include <pthread.h>
@@ -9,16 +9,16 @@
 
 namespace divvy::emulation {
 
-/// Null until nvmlInit_v2 has opened a world. Read under the lock only.
+/// Returns null until nvmlInit_v2 has opened a world. Requires the lock.
 const World* OpenWorld();
-/// What programs of the stand-in CUDA driver use; null while there is no file of it. As above.
+/// Returns the use by programs of the stand-in CUDA driver; null if its file does not exist yet. Requires the lock.
 const CudaFile* OpenCuda();
 nvml::Return StartWorld();
-/// A description that was written anew is what there is from now on; handles stay what they are. Requires: the lock.
+/// Switches to a rewritten description, if any; handles stay valid. Requires the lock.
 void FollowWorld();
 nvml::Return StopWorld();
 
-/// Held by every entry point while it looks at the world, so that nvmlShutdown cannot unmap it underneath.
+/// Held by every entry point while it reads the world, so that nvmlShutdown cannot unmap it meanwhile.
 class Locked {
  public:
   Locked();
@@ -27,10 +27,10 @@ class Locked {
   Locked& operator=(const Locked&) = delete;
 };
 
-/// One GPU behind a handle: its facts and a complete copy of its state. `result` is kSuccess, or what to return at
+/// The GPU behind a handle: its facts and a complete copy of its state. `result` is kSuccess, or the error to return at
 /// once: not initialised, no such device, or lost.
 struct Look {
-  /// `takes_instances`: a MIG device will do as well; then `instance` is it, and the rest its GPU's.
+  /// `takes_instances`: also accept a MIG device. Then `instance` is set, and the other fields describe its GPU.
   explicit Look(nvml::Device device, bool takes_instances = false);
 
   Locked lock;
@@ -38,15 +38,15 @@ struct Look {
   unsigned index = 0;
   const WorldFacts* facts = nullptr;
   WorldState state;
-  const WorldInstance* instance = nullptr;  // Of `state`.
+  const WorldInstance* instance = nullptr;  // Points into `state`.
 };
 
-/// Changes the state of a GPU, in all processes. kNoPermission where this process may not.
+/// Changes a GPU's state for all processes. Returns kNoPermission if this process may not.
 using ChangeState = nvml::Return (*)(WorldState& state, void* about);
 nvml::Return ChangeWorld(unsigned gpu, ChangeState change, void* about);
 
-/// What a handle stands for: a slot of a GPU's instances. The same slot is a GPU instance, its compute instance and the
-/// MIG device of both.
+/// The meaning of a handle: a slot in a GPU's instances. One slot stands for a GPU instance, its compute instance and
+/// the MIG device of both.
 struct InstanceSlot {
   unsigned gpu = kMaxGpus;
   unsigned slot = kMaxInstances;
@@ -54,21 +54,21 @@ struct InstanceSlot {
 InstanceSlot SlotOf(const void* handle);
 void* HandleOf(InstanceSlot slot);
 
-/// Percent of the last second in which programs of the stand-in CUDA driver kept the GPU busy, or what was said to be
-/// its utilisation, where that is more.
+/// Returns the GPU's utilisation in percent: the busy time caused by stand-in CUDA programs in the last second, or the
+/// configured utilisation if that is higher.
 unsigned BusyNow(const Look& look);
 
-/// Programs are on the GPU, or in one of its instances.
+/// Returns true if programs run on the GPU, or in `instance` if it is given.
 bool HasPrograms(const Look& look, const WorldInstance* instance);
 
 nvml::Device DeviceAt(unsigned index);
-/// The index behind a handle, or kMaxGpus. Requires: the lock, and an open world.
+/// Returns the index of a handle, or kMaxGpus. Requires the lock and an open world.
 unsigned IndexOf(nvml::Device device);
-/// kInsufficientSize when `text` and its end do not fit.
+/// Returns kInsufficientSize if `text` with its terminator does not fit.
 nvml::Return CopyText(char* out, unsigned size, const char* text);
-/// Domain, bus and device of 00000000:17:00.0, or of the same with a shorter domain; false for anything else.
+/// Parses domain, bus and device from "00000000:17:00.0", also with a shorter domain. Returns false for other text.
 bool ParsePci(const char* text, unsigned& domain, unsigned& bus, unsigned& device);
-/// True while the process that was entered runs: same pid, same start, not a zombie.
+/// Returns true while the recorded process runs: same pid, same start time, not a zombie.
 bool IsAlive(const WorldProcess& process);
 
 }  // namespace divvy::emulation

@@ -17,7 +17,8 @@ std::uint64_t StartOf(std::uint32_t pid, char* state) {
   close(fd);
   if (length <= 0) return 0;
   text[length] = '\0';
-  // The command may hold spaces and brackets: fields are counted from the last ')'. State is field 3, start field 22.
+  // The command may contain spaces and brackets, so fields are counted from the last ')'. The state is field 3, the
+  // start time field 22.
   const char* at = strrchr(text, ')');
   if (at == nullptr || at[1] == '\0' || at[2] == 'Z' || at[2] == 'X') return 0;
   if (state != nullptr) *state = at[2];
@@ -30,7 +31,7 @@ std::uint64_t StartOf(std::uint32_t pid, char* state) {
 
 bool IsUsingCuda(const CudaProcess& process) {
   if (process.pid == 0 || !IsRunning(process.pid, process.start_ticks)) return false;
-  if (process.service_thread == 0) return true;  // It is just beginning.
+  if (process.service_thread == 0) return true;  // It is just starting.
   char path[64];
   snprintf(path, sizeof(path), "/proc/%u/task/%u", process.pid, process.service_thread);
   return access(path, F_OK) == 0;

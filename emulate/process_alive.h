@@ -1,4 +1,4 @@
-// Whether a process that was written down still runs.
+// Checks whether a recorded process still runs.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,18 @@
 
 namespace divvy::emulation {
 
-/// True while the process runs: same pid, same start (field 22 of /proc/PID/stat), not a zombie.
+/// Returns true while the process runs: same pid, same start time (field 22 of /proc/PID/stat), not a zombie.
 bool IsRunning(std::uint32_t pid, std::uint64_t start_ticks);
 
-/// True while the process of a slot uses CUDA: it runs, and its driver's own thread as well, which is gone when another
-/// program was executed in its place.
+/// Returns true while a slot's process uses CUDA: the process and the driver's own thread run. That thread ends when
+/// the process executes another program.
 bool IsUsingCuda(const CudaProcess& process);
 
-/// Start of a running process, in clock ticks since boot; 0 when there is none. `state`: its letter in /proc, if
-/// wanted.
+/// Returns the start time of a running process in clock ticks since boot; 0 if there is none. `state`: optional output,
+/// the process's state letter from /proc.
 std::uint64_t StartOf(std::uint32_t pid, char* state = nullptr);
 
-/// The id of this boot of the machine: kBootIdLength characters and a zero.
+/// Reads the id of the current boot: kBootIdLength characters and a terminating zero.
 void ReadBootId(char (&id)[40]);
 
 }  // namespace divvy::emulation

@@ -1,5 +1,5 @@
-// How the stand-in driver is tested: each process that uses it is a child, which dlopens the built library and talks
-// with the test over pipes.
+// Test support for the stand-in driver. Each process that uses it is a child, which loads the built library with dlopen
+// and talks to the test through pipes.
 #pragma once
 
 #include <dlfcn.h>
@@ -23,12 +23,12 @@
 
 namespace divvy {
 
-inline void* cuda_library = nullptr;  // Of a child.
+inline void* cuda_library = nullptr;  // Used in children.
 
-/// CUDA(cuInit)(0): an entry point of the library, in a child.
+/// Calls an entry point of the library in a child, e.g. CUDA(cuInit)(0).
 #define CUDA(name) (reinterpret_cast<decltype(&cuda::name)>(dlsym(cuda_library, #name)))
 
-/// Ends the child where a call does not give what it should.
+/// Ends the child if a call does not return the expected value.
 #define MUST(expected, ...)                                                           \
   do {                                                                                \
     if (const auto must_got = (__VA_ARGS__); must_got != (expected)) {                \
@@ -39,14 +39,14 @@ inline void* cuda_library = nullptr;  // Of a child.
   } while (false)
 #define OK(...) MUST(cuda::kSuccess, __VA_ARGS__)
 
-/// One end of a talk: numbers both ways.
+/// One end of a two-way channel of numbers.
 class Talk {
  public:
   Talk(int in, int out) : in_(in), out_(out) {}
   void Say(std::uint64_t number) const {
     if (write(out_, &number, sizeof(number)) != sizeof(number)) _exit(8);
   }
-  /// ~0 when the other side has gone, or says nothing for a minute.
+  /// Returns ~0 if the other side has closed the channel or sends nothing for a minute.
   std::uint64_t Hear() const {
     pollfd ready = {in_, POLLIN, 0};
     std::uint64_t number = 0;
@@ -93,7 +93,7 @@ class StandIn : public testing::Test {
     ASSERT_TRUE(WriteEmulation(facts_, directory_).has_value());
   }
 
-  /// Starts `body` in a child, after cuInit. Its number is the order of the starts.
+  /// Starts `body` in a child, after cuInit. Returns the child's number, in order of starts.
   std::size_t Start(const std::function<void(const Talk&)>& body, bool starts_cuda = true) {
     int down[2];
     int up[2];
@@ -115,7 +115,7 @@ class StandIn : public testing::Test {
     return children_.size() - 1;
   }
 
-  /// 0: all well in it.
+  /// Waits for the child and returns its exit code; 0 means success.
   int End(std::size_t child) {
     int status = 0;
     waitpid(children_[child].pid, &status, 0);
@@ -133,7 +133,7 @@ class StandIn : public testing::Test {
   void Say(std::size_t child, std::uint64_t number) { children_[child].talk.Say(number); }
   pid_t PidOf(std::size_t child) { return children_[child].pid; }
 
-  /// What a child has of a GPU; all zero when nothing.
+  /// Returns the child's use of a GPU; all zero if there is none.
   EmulatedUse UseOf(std::size_t child, GpuIndex gpu) {
     const auto uses = ReadEmulatedUses(directory_);
     EXPECT_TRUE(uses.has_value());
@@ -155,7 +155,7 @@ class StandIn : public testing::Test {
 inline constexpr std::size_t kMiB = 1 << 20;
 inline constexpr std::size_t kGiB = 1 << 30;
 
-/// A context on `device`, current.
+/// Makes the primary context of `device` current.
 inline cuda::Context MakeCurrent(cuda::Device device = 0) {
   cuda::Context context = nullptr;
   OK(CUDA(cuDevicePrimaryCtxRetain)(&context, device));
@@ -163,7 +163,7 @@ inline cuda::Context MakeCurrent(cuda::Device device = 0) {
   return context;
 }
 
-/// A kernel that takes as long as it is told.
+/// Loads a kernel whose duration is its argument.
 inline cuda::Function LoadSpin() {
   cuda::Module module = nullptr;
   cuda::Function function = nullptr;

@@ -1,4 +1,4 @@
-// Time of an emulated GPU that several processes share; streams; doors; which GPUs a process sees.
+// GPU time shared by several processes, streams, lookup of entry points, and visible GPUs.
 #include "platform/gpu/nvml_api.h"
 #include "standin_test.h"
 
@@ -7,7 +7,7 @@ namespace turns_test {
 
 constexpr std::uint64_t kMs = 1'000'000;
 
-// Keeps the GPU at work with kernels of `length` until told to end.
+// Keeps the GPU busy with kernels of `length` until told to stop.
 void KeepBusy(const Talk& talk, std::uint64_t length) {
   MakeCurrent();
   const cuda::Function spin = LoadSpin();
@@ -84,7 +84,7 @@ TEST_F(StandIn, ManyShortKernelsTakeTheirSum) {
     talk.Say(static_cast<std::uint64_t>((Seconds() - start) * 1e6));
     talk.Hear();
   });
-  EXPECT_GE(Hear(child), 199'000U);  // Microseconds: 20,000 kernels of 10.
+  EXPECT_GE(Hear(child), 199'000U);  // In microseconds: 20,000 kernels of 10 us.
   EXPECT_EQ(UseOf(child, 0).busy_ns, 200 * 1'000'000);
 }
 
@@ -109,7 +109,7 @@ TEST_F(StandIn, NvmlShowsTheProcessItsMemoryAndTheLoad) {
   ASSERT_EQ(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(device, &count, list), nvml::kSuccess);
   ASSERT_EQ(count, 1U);
   EXPECT_EQ(list[0].pid, static_cast<unsigned>(PidOf(child)));
-  EXPECT_EQ(list[0].used_memory, 3 * kGiB + 256 * kMiB + 2 * kMiB);  // With its context and code.
+  EXPECT_EQ(list[0].used_memory, 3 * kGiB + 256 * kMiB + 2 * kMiB);  // Including its context and code.
   nvml::Memory memory;
   ASSERT_EQ(NVML(nvmlDeviceGetMemoryInfo)(device, &memory), nvml::kSuccess);
   EXPECT_EQ(memory.used, list[0].used_memory);
@@ -161,7 +161,7 @@ TEST_F(StandIn, StreamZeroWaitsForOthersUnlessItIsTheThreadsOwn) {
     MUST(cuda::kNotReady, CUDA(cuStreamQuery)(blocking));
     OK(CUDA(cuStreamSynchronize)(nullptr));
     OK(CUDA(cuStreamQuery)(blocking));
-    // It never waits for those that were made not to block.
+    // Stream 0 never waits for non-blocking streams.
     cuda::Stream free_stream = nullptr;
     OK(CUDA(cuStreamCreate)(&free_stream, cuda::kStreamNonBlocking));
     OK(Spin(spin, 3'600'000 * kMs, free_stream));
@@ -226,7 +226,7 @@ TEST_F(StandIn, VisibleDevicesAreNamedByIndexAndByUuid) {
         OK(CUDA(cuInit)(0));
         int count = 0;
         OK(CUDA(cuDeviceGetCount)(&count));
-        MUST(2, count);  // The entry 7 names no GPU and ends the list.
+        MUST(2, count);  // Entry 7 matches no GPU and ends the list.
         cuda::Uuid first = {};
         OK(CUDA(cuDeviceGetUuid_v2)(&first, 0));
         MUST(std::stoi(uuid.substr(4, 2), nullptr, 16), first.bytes[0]);

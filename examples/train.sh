@@ -1,6 +1,6 @@
 #!/bin/sh
-# Stands in for a training program: says which GPUs it was given, then takes its time.
-# Options as a Valohai step passes them: --seconds=4 --lr=0.001
+# Replaces a training program: prints the GPUs that it got and then sleeps.
+# Accepts options as a Valohai step passes them: --seconds=4 --lr=0.001
 seconds=3
 for word in "$@"; do
   case $word in --seconds=*) seconds=${word#--seconds=} ;; esac

@@ -1,5 +1,5 @@
-// Arrays and mipmapped arrays. The driver tells the size of those alone that have no memory yet (deferred mapping); of
-// the others it is the sum of the elements, in units of the driver's smallest page.
+// Arrays and mipmapped arrays. The driver reports the size only for arrays without memory (deferred mapping). For
+// others, it is the sum of the elements, rounded up to the driver's smallest page.
 #include "gate.h"
 #include "hooks.h"
 #include "link.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kPage = std::uint64_t{64} << 10;
 
-/// Block-compressed forms are counted by element as well: half a byte, or one.
+/// Block-compressed formats are counted per element, too: half a byte or one byte.
 std::uint64_t ElementBits(int format) {
   switch (format) {
     case cuda::kFormatUnsigned8:
@@ -38,17 +38,17 @@ std::uint64_t ElementBits(int format) {
     case 0x9d:
     case 0x9e:
       return 8;
-    case 0xb0:  // NV12: a byte of luma and half a byte of chroma.
+    case 0xb0:  // NV12: one byte of luma and half a byte of chroma.
       return 12;
     default:
-      return 32;  // Floats, 32-bit integers, and what is new: rather too much.
+      return 32;  // Floats and 32-bit integers. Also the upper estimate for new formats.
   }
 }
 
 bool IsCompressed(int format) { return format >= 0x91 && format <= 0x9e; }
 
 std::uint64_t BytesOf(const cuda::Array3DShape& shape, unsigned levels) {
-  if ((shape.flags & (cuda::kArraySparse | cuda::kArrayDeferredMapping)) != 0) return 0;  // It gets its memory later.
+  if ((shape.flags & (cuda::kArraySparse | cuda::kArrayDeferredMapping)) != 0) return 0;  // Its memory is mapped later.
   const bool is_layered = (shape.flags & cuda::kArrayLayered) != 0;
   const std::uint64_t channels = shape.channels == 0 || IsCompressed(shape.format) ? 1 : shape.channels;
   std::uint64_t width = shape.width;

@@ -1,7 +1,6 @@
-// Small allocations inside large chunks: which part of a chunk is whose. Knows addresses alone and touches none of the
-// memory. Two-level segregated fit: lists of free blocks by size, so that taking and freeing are O(1) and little is
-// lost between blocks (Masmano and others, "TLSF: a new dynamic memory allocator for real-time systems", 2004).
-// No lock of its own.
+// Divides large chunks into small allocations. Works on addresses only and never touches the memory. Uses two-level
+// segregated fit: lists of free blocks by size make Take and Free O(1) with little fragmentation (Masmano and others,
+// "TLSF: a new dynamic memory allocator for real-time systems", 2004). Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +11,11 @@ namespace divvy::interpose {
 struct Block {
   std::uint64_t address;
   std::uint64_t size;  // A multiple of kBlockUnit.
-  void* chunk;         // Whose it is, as AddChunk was told.
+  void* chunk;         // The owner passed to AddChunk.
   bool is_free;
-  Block* before;  // In its chunk, by address.
+  Block* before;  // Neighbours in the chunk, by address.
   Block* after;
-  Block* previous;  // In the list of its size, while it is free.
+  Block* previous;  // Neighbours in the list of free blocks of its size.
   Block* next;
 };
 
@@ -29,20 +28,21 @@ class Blocks {
   Blocks(const Blocks&) = delete;
   Blocks& operator=(const Blocks&) = delete;
 
-  /// A block of at least `bytes` (1 to kMostBlock). Null: no chunk has room, or there is no host memory.
+  /// Returns a block of at least `bytes` (1 to kMostBlock). Returns null if no chunk has room, or host memory is
+  /// exhausted.
   Block* Take(std::uint64_t bytes);
 
-  /// `size` bytes (a multiple of kBlockUnit, at most kMostBlock) from `address` on. Null: no host memory; else the
-  /// first block of the chunk, all of it and free.
+  /// Adds `size` bytes at `address` (a multiple of kBlockUnit, at most kMostBlock). Returns the chunk's first block,
+  /// which is free and covers all of it. Returns null if host memory is exhausted.
   Block* AddChunk(std::uint64_t address, std::uint64_t size, void* chunk);
 
-  /// Null, or the chunk that is wholly free by it: it is out of here then.
+  /// Frees a block. If this frees the whole chunk, removes the chunk and returns its owner; otherwise returns null.
   void* Free(Block* block);
 
   void Abandon();
 
  private:
-  static constexpr int kSteps = 4;  // Lists for each power of two.
+  static constexpr int kSteps = 4;  // Number of lists per power of two.
   static constexpr int kLists = 13 * kSteps;
 
   static int ListOf(std::uint64_t size);
@@ -51,7 +51,7 @@ class Blocks {
   static Block* Join(Block* left, Block* right);
 
   Block* lists_[kLists] = {};
-  std::uint64_t full_ = 0;  // Bit for each list that is not empty.
+  std::uint64_t full_ = 0;  // One bit per non-empty list.
 };
 
 }  // namespace divvy::interpose

@@ -26,14 +26,14 @@ TEST(Blocks, CutsAChunkAndJoinsItAgain) {
   ASSERT_TRUE(a != nullptr && b != nullptr && c != nullptr);
   EXPECT_EQ(a->size, 512U);
   EXPECT_EQ(b->size, 1024U);
-  EXPECT_EQ(blocks.Take(1), nullptr);  // To the last unit.
+  EXPECT_EQ(blocks.Take(1), nullptr);  // Everything is in use.
   EXPECT_EQ(blocks.Free(b), nullptr);
   EXPECT_EQ(blocks.Free(a), nullptr);
-  Block* const ab = blocks.Take(1536);  // What lay side by side is one again.
+  Block* const ab = blocks.Take(1536);  // Adjacent free blocks were merged.
   ASSERT_NE(ab, nullptr);
   EXPECT_EQ(ab->address, kBase);
   EXPECT_EQ(blocks.Free(ab), nullptr);
-  EXPECT_EQ(blocks.Free(c), &chunk);  // Empty: it is given back.
+  EXPECT_EQ(blocks.Free(c), &chunk);  // The chunk is empty, so it is returned.
   EXPECT_EQ(blocks.Take(1), nullptr);
 }
 
@@ -48,7 +48,7 @@ TEST(Blocks, RefusesWhatNoChunkCouldHold) {
   EXPECT_EQ(blocks.Free(all), &chunk);
 }
 
-// No two overlap, each lies in its chunk, and when all are freed every chunk has come back exactly once.
+// No blocks overlap, each lies in its chunk, and after all are freed every chunk was returned exactly once.
 TEST(Blocks, NeverOverlapOverManyRandomSizes) {
   Blocks blocks;
   std::mt19937_64 random(5);

@@ -1,4 +1,4 @@
-// Contexts: which there are, and what goes with them.
+// Context hooks: tracking of contexts and cleanup of their resources.
 #include "contexts.h"
 #include "gate.h"
 #include "hooks.h"
@@ -11,7 +11,7 @@ namespace divvy::interpose {
 
 namespace {
 
-/// `make` makes or retains a context of the device and leaves it in `context`.
+/// `make` creates or retains a context of the device and stores it in `context`.
 template <typename Make>
 cuda::Return Made(cuda::Context* context, cuda::Device ordinal, Make make) {
   if (!IsShared()) return make();
@@ -28,7 +28,7 @@ cuda::Return Destroyed(cuda::Context context, Destroy destroy) {
   const unsigned device = DeviceOfContext(context);
   const Inside inside(Touch::kOther, device == kNotOurs ? Inside::kCurrent : device);
   {
-    // Before and not after: its handle may be another's at once.
+    // Clean up before the call: afterwards the handle may be reused at once.
     const ContextOf current(context);
     if (!current.is_current()) return destroy();
     DRIVER(cuCtxSynchronize)();
@@ -38,7 +38,7 @@ cuda::Return Destroyed(cuda::Context context, Destroy destroy) {
   return destroy();
 }
 
-/// A primary context that nobody holds any more is gone, and so is what was allocated in it.
+/// When a primary context loses its last reference, it is destroyed together with its allocations.
 template <typename Release>
 cuda::Return Released(cuda::Device ordinal, bool is_reset, Release release) {
   if (!IsShared() || IsNested()) return release();
@@ -46,7 +46,8 @@ cuda::Return Released(cuda::Device ordinal, bool is_reset, Release release) {
   unsigned flags = 0;
   int is_active = 0;
   const Inside inside(Touch::kOther, DeviceOf(ordinal));
-  // Whether this is the last is known only when it was done. So it is held once more, and looked at after.
+  // Whether this is the last reference is known only after the call. So it retains the context once more and checks
+  // afterwards.
   if (DRIVER(cuDevicePrimaryCtxGetState)(ordinal, &flags, &is_active) != cuda::kSuccess || is_active == 0 ||
       DRIVER(cuDevicePrimaryCtxRetain)(&context, ordinal) != cuda::kSuccess) {
     return release();
@@ -86,7 +87,7 @@ cuda::Return PeerChanged(cuda::Context peer, bool is_allowed, Change change) {
   if (DRIVER(cuCtxGetDevice)(&mine) != cuda::kSuccess) return result;
   const ContextOf current(peer);
   if (current.is_current() && DRIVER(cuCtxGetDevice)(&theirs) == cuda::kSuccess) {
-    // Mapped memory knows nothing of peers: each mapping says who may.
+    // Peer access does not apply to mapped memory automatically; each mapping lists the allowed devices.
     SetPeer(DeviceOf(theirs), mine, is_allowed);
   }
   return result;

@@ -9,13 +9,13 @@ namespace divvy::interpose {
 
 namespace {
 
-constexpr int kMostContexts = 64;  // Of which we know; programs have one for each device.
+constexpr int kMostContexts = 64;  // Tracked contexts; programs usually have one per device.
 
 struct Known {
   cuda::Context context;
   unsigned device;
-  std::uint64_t number;  // In the order in which they were seen.
-  unsigned waiters;      // Threads that wait for all of it.
+  std::uint64_t number;  // In the order of discovery.
+  unsigned waiters;      // Threads that wait for all its work.
 };
 
 std::uint64_t g_next_number = 1;
@@ -24,7 +24,7 @@ Known g_known[kMostContexts];
 int g_count = 0;
 __attribute__((tls_model("initial-exec"))) thread_local cuda::Context t_noted = nullptr;
 
-/// Requires: the mutex.
+/// Requires the mutex.
 Known* Find(cuda::Context context) {
   for (int i = 0; i < g_count; ++i) {
     if (g_known[i].context == context) return &g_known[i];
@@ -32,7 +32,7 @@ Known* Find(cuda::Context context) {
   return nullptr;
 }
 
-/// The next context of the device after `number`, which is not forgotten until Leave; null: there is none.
+/// Returns the next context of the device after `number`, or null. It is not forgotten before Leave.
 cuda::Context Enter(unsigned device, std::uint64_t& number) {
   const Locked locked(g_mutex);
   Known* next = nullptr;
@@ -108,7 +108,7 @@ void ForgetContexts() {
 }
 
 cuda::Return SynchroniseDevice(unsigned device) {
-  // Not under the lock, which threads of the program need that the device may be waiting for.
+  // Not under the lock: the device may wait for program threads that need it.
   cuda::Return first = cuda::kSuccess;
   std::uint64_t number = 0;
   for (cuda::Context context = Enter(device, number); context != nullptr; context = Enter(device, number)) {

@@ -1,4 +1,4 @@
-// The contexts of this process, as it makes and uses them: to wait for all that runs on a device, and to have one for
+// Tracks the contexts that this process creates and uses, to wait for all work on a device and to have a context for
 // the copies of a move.
 #pragma once
 
@@ -7,18 +7,18 @@
 namespace divvy::interpose {
 
 void NoteContext(cuda::Context context, unsigned device);
-/// Whatever is current on this thread.
+/// Records the context that is current on this thread.
 void NoteCurrentContext();
-/// The tenant's number of its device; kNotOurs: it is not known.
+/// Returns the tenant's device number, or kNotOurs if the context is unknown.
 unsigned DeviceOfContext(cuda::Context context);
-/// Before it is destroyed: nobody waits for it any more when this returns.
+/// Call this before the context is destroyed. When it returns, no thread waits for the context any more.
 void ForgetContext(cuda::Context context);
 void ForgetContexts();
 
-/// Waits until the device has done all that this process gave it. The first error of any context.
+/// Waits until the device has completed all work of this process. Returns the first error of any context.
 cuda::Return SynchroniseDevice(unsigned device);
 
-/// Makes a context of the device current for a scope; is_current(): there was one.
+/// Makes a context of the device current for a scope. is_current() is false if there was none.
 class ContextOf {
  public:
   explicit ContextOf(unsigned device);
@@ -32,7 +32,7 @@ class ContextOf {
   bool is_current_ = false;
 };
 
-/// Calls of this library disturb no capture of the program's, and are refused by none.
+/// For a scope, lets calls of this library neither disturb nor be rejected by a stream capture of the program.
 class RelaxedCapture {
  public:
   RelaxedCapture();

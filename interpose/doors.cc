@@ -17,10 +17,10 @@ namespace {
 
 bool BeginsWith(const char* text, const char* start) { return strncmp(text, start, strlen(start)) == 0; }
 
-/// A library that has none of these names, for dlsym to fail in.
+/// Returns a library without any of these names, so that dlsym fails in it.
 void* LibcHandle() { return dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD); }
 
-/// What a name leads to past us: the library that has it, if it is loaded, and what stands in its place.
+/// The result of looking up a name: the real function, if its library is loaded, and the hook.
 struct Target {
   Door hook = nullptr;
   void* real = nullptr;
@@ -40,11 +40,11 @@ Target TargetOf(const char* name) {
   return target;
 }
 
-/// What cuGetProcAddress gives, with a hook in the place of the driver's own.
+/// Replaces the result of cuGetProcAddress by a hook.
 void Substitute(const char* name, void** function, int version, unsigned long long flags) {
   if (name == nullptr || function == nullptr || *function == nullptr || SharedPage() == nullptr) return;
-  // Which form it is shows best in what the driver gives: one of those that it exports. Else it is as old as was asked
-  // for, unless there are forms that came after this was written, which may have other parameters.
+  // If the driver's result is one of its exports, that identifies the form. Otherwise assume the form for the requested
+  // version, unless the driver exports forms that are unknown here and may have other parameters.
   Slot slot = SlotAt(name, reinterpret_cast<Door>(*function));
   if (slot == kNoEntry && !HasUnknownForm(name)) {
     slot = SlotOfName(name, version, (flags & cuda::kProcPerThreadStream) != 0);
@@ -66,7 +66,7 @@ bool IsOwn(const void* address) {
 Door HookOf(Slot slot) {
   static std::atomic<bool> is_filled{false};
   static std::atomic<Door> hooks[kSlots];
-  if (!is_filled.load(std::memory_order_acquire)) {  // Whoever else fills it writes the same.
+  if (!is_filled.load(std::memory_order_acquire)) {  // Other threads may fill it with the same values.
     for (int i = 0; i < kHookCount; ++i) hooks[kHooks[i].slot].store(*kHooks[i].door, std::memory_order_relaxed);
     is_filled.store(true, std::memory_order_release);
   }
@@ -92,17 +92,18 @@ cuda::Return cuGetProcAddress_v2_ptsz_hook(const char* name, void** function, in
                                            cuda::ProcAddressResult* found) {
   const Inside inside(Touch::kOther);
   const cuda::Return result = DRIVER(cuGetProcAddress_v2_ptsz)(name, function, version, flags, found);
-  // Without a wish, this form means the thread's own stream.
+  // Without a stream flag, this form means the thread's own stream.
   const bool has_wish = (flags & (cuda::kProcLegacyStream | cuda::kProcPerThreadStream)) != 0;
   if (result == cuda::kSuccess) Substitute(name, function, version, has_wish ? flags : cuda::kProcPerThreadStream);
   return result;
 }
 
-/// As divvy_dlsym, of NCCL, of which there may be several.
+/// The part of divvy_dlsym for NCCL, of which several copies may be loaded.
 static void AnswerNccl(void* handle, const char* name, void** answer) {
-  if (handle == RTLD_NEXT) return;  // Of who stands in front of NCCL as well: called from here already.
+  // Used by libraries in front of NCCL, whose calls come through this library already.
+  if (handle == RTLD_NEXT) return;
   if (handle == RTLD_DEFAULT) {
-    // Ours, as the first in the global scope, but only where there would be one without us.
+    // This library comes first in the global scope. It answers only if there would be a result without it.
     void* const there = RealDlsym(RTLD_NEXT, name);
     if (there == nullptr) {
       answer[2] = LibcHandle();
@@ -121,7 +122,8 @@ static void AnswerNccl(void* handle, const char* name, void** answer) {
   }
 }
 
-/// For dlsym (exports.S): `answer[0]`: what to return, or null: libc's (`answer[1]`) is to be asked, of `answer[2]`.
+/// Called by dlsym (exports.S). `answer[0]` is the result; if it is null, libc's dlsym (`answer[1]`) is called with the
+/// handle `answer[2]`.
 extern "C" __attribute__((visibility("hidden"))) void divvy_dlsym(void* handle, const char* name, void** answer) {
   answer[0] = nullptr;
   answer[1] = LibcDlsym();
@@ -136,7 +138,7 @@ extern "C" __attribute__((visibility("hidden"))) void divvy_dlsym(void* handle, 
   if (target.hook == nullptr) return;
   const bool is_shared = SharedPage() != nullptr;
   if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) {
-    // Found only where the driver is loaded; without this library's being here they would not be.
+    // Found only if the driver is loaded; without this library the symbol would not exist.
     if (target.real == nullptr) {
       answer[2] = LibcHandle();
       return;
@@ -144,19 +146,19 @@ extern "C" __attribute__((visibility("hidden"))) void divvy_dlsym(void* handle, 
     answer[0] = is_shared ? reinterpret_cast<void*>(target.hook) : target.real;
   } else {
     void* const found = RealDlsym(handle, name);
-    if (found == nullptr) return;  // Asked once more, for dlerror.
+    if (found == nullptr) return;  // Looked up again by libc's dlsym, to set dlerror.
     const bool is_own = IsOwn(found);
     if (is_own && target.real == nullptr) {
       answer[2] = LibcHandle();
       return;
     }
     if (found != target.real && !is_own) {
-      answer[0] = found;  // Another library's function of that name.
+      answer[0] = found;  // A function of that name in another library.
     } else {
       answer[0] = is_shared ? reinterpret_cast<void*>(target.hook) : target.real;
     }
   }
-  dlerror();  // What was tried on the way is not the caller's error.
+  dlerror();  // Errors of these attempts must not be visible to the caller.
 }
 
 }  // namespace divvy::interpose

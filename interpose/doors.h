@@ -1,5 +1,5 @@
-// By which ways a program reaches the driver, and what it finds there: the exported symbols, dlsym, cuGetProcAddress.
-// All go by one table (hooks.inc).
+// The ways in which a program finds driver functions: exported symbols, dlsym and cuGetProcAddress. All use one table
+// (hooks.inc).
 #pragma once
 
 #include "driver.h"
@@ -13,10 +13,10 @@ struct HookRow {
 extern const HookRow kHooks[];
 extern const int kHookCount;
 
-/// What stands in the place of the entry point; null: nothing does.
+/// Returns the replacement of the entry point, or null if there is none.
 Door HookOf(Slot slot);
 
-/// True if it lies in this library.
+/// Returns true if the address lies in this library.
 bool IsOwn(const void* address);
 
 }  // namespace divvy::interpose

@@ -12,7 +12,7 @@ namespace {
 
 enum Streams : std::uint8_t { kLegacyStream, kThreadStream };
 
-/// A name with a version that leads to a slot. Rows of one name stand together, oldest first.
+/// A name with a version that selects a slot. Rows of one name are adjacent, oldest first.
 struct Name {
   const char* name;
   int since;
@@ -21,7 +21,7 @@ struct Name {
 };
 
 constexpr Name kNames[] = {
-// The forms for the thread's own stream came with CUDA 7.0.
+// The forms for the thread's own stream were added in CUDA 7.0.
 #define DIVVY_CUDA(name, symbol, since, parameters) {#name, since, kLegacyStream, kSlot_##symbol},
 #define DIVVY_CUDA_PTSZ(name, symbol, since, parameters) \
   {#name, since, kLegacyStream, kSlot_##symbol},         \
@@ -51,7 +51,7 @@ constexpr const char* kSymbols[kSlots] = {
 #undef DIVVY_CUDA_ALIAS
 };
 
-constexpr std::uint32_t HashOf(const char* text) {  // FNV-1a: a compare of words before one of texts.
+constexpr std::uint32_t HashOf(const char* text) {  // FNV-1a: compares integers before strings.
   std::uint32_t hash = 2166136261U;
   for (; *text != 0; ++text) hash = (hash ^ static_cast<unsigned char>(*text)) * 16777619U;
   return hash;

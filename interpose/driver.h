@@ -1,12 +1,12 @@
-// The driver behind this library: one slot for each entry point that divvy knows (platform/gpu/cuda_functions.inc and
-// more_functions.inc), where the real one is, and which names and versions lead to it. Reads nothing of the tenant.
+// Access to the real driver. Each entry point that divvy knows (platform/gpu/cuda_functions.inc and more_functions.inc)
+// has a slot, with the real function and the names and versions that select it. Independent of the tenant.
 #pragma once
 
 #include "platform/gpu/cuda_api.h"
 
 namespace divvy::cuda {
 
-/// An argument that is only handed on: an integer, a pointer, or a struct of eight bytes.
+/// An argument that is only passed on: an integer, a pointer, or a struct of eight bytes.
 using Word = unsigned long;
 
 #define DIVVY_CUDA_MORE extern "C" __attribute__((visibility("default"))) Return
@@ -29,7 +29,7 @@ namespace divvy::interpose {
 
 using Door = void (*)();
 
-/// An entry point, by the symbol that the driver exports.
+/// Entry points, by the symbol that the driver exports.
 enum Slot : int {
 #define DIVVY_CUDA(name, symbol, since, parameters) kSlot_##symbol,
 #define DIVVY_CUDA_PTSZ(name, symbol, since, parameters) kSlot_##symbol, kSlot_##symbol##_ptsz,
@@ -45,29 +45,29 @@ enum Slot : int {
   kNoEntry = -1,
 };
 
-/// What the driver exports as this; kNoEntry: nothing that divvy knows.
+/// Returns the slot of an exported symbol, or kNoEntry if divvy does not know it.
 Slot SlotOfSymbol(const char* symbol);
 
-/// What cuGetProcAddress means by `name` for who asks for CUDA `version`: the newest form that is not newer than that,
-/// and the form for the thread's own default stream where `is_per_thread` and there is one.
+/// Returns the slot that cuGetProcAddress selects for `name` and CUDA `version`: the newest form that is not newer.
+/// With `is_per_thread`, prefers the form for the thread's own default stream.
 Slot SlotOfName(const char* name, int version, bool is_per_thread);
 
-/// The form of `name` that is the driver's function at `door`; kNoEntry: none that divvy knows is there.
+/// Returns the form of `name` whose driver function is `door`, or kNoEntry.
 Slot SlotAt(const char* name, Door door);
 
-/// True if the driver exports a form of `name` that is newer than all that divvy knows: what it gives for a late
-/// version may then have other parameters.
+/// Returns true if the driver exports a form of `name` newer than all that divvy knows. For a recent version the driver
+/// may then return a function with other parameters.
 bool HasUnknownForm(const char* name);
 
-/// The driver's own function; null: there is no driver, or it does not have it. A library that is there is found even
-/// if the program opened it for itself alone; `is_loading`: opens it if nobody has yet.
+/// Returns the driver's own function, or null if there is no driver or the driver lacks it. Finds a loaded library even
+/// if the program opened it with RTLD_LOCAL. `is_loading`: loads the library if necessary.
 Door RealDoor(Slot slot, bool is_loading = true);
 
-/// The same, to be called: where the driver does not have it, a function that returns cuda::kNotFound.
+/// Like RealDoor, but returns a function that fails with cuda::kNotFound if the driver lacks the entry point.
 Door CallableDoor(Slot slot);
 
-/// From now on every function of the driver's fails with kContextIsDestroyed, as after a fault of the GPU: what this
-/// process had there is damaged, and it is not to compute with it.
+/// Makes every driver function fail with kContextIsDestroyed from now on, as after a GPU fault. Used when this
+/// process's GPU memory is damaged, so that it does not compute with it.
 void CutOffDriver();
 
 template <typename Declared>
@@ -75,13 +75,13 @@ Declared* Real(Slot slot) {
   return reinterpret_cast<Declared*>(CallableDoor(slot));
 }
 
-/// DRIVER(cuMemAlloc_v2)(&pointer, bytes): past all doors, to the driver.
+/// Calls the driver directly, bypassing all hooks, e.g. DRIVER(cuMemAlloc_v2)(&pointer, bytes).
 #define DRIVER(symbol) (::divvy::interpose::Real<decltype(::divvy::cuda::symbol)>(::divvy::interpose::kSlot_##symbol))
 
-/// dlsym of libc, whoever else is loaded; and a call of it.
+/// Returns libc's own dlsym, whatever other libraries are loaded; RealDlsym calls it.
 void* LibcDlsym();
 void* RealDlsym(void* handle, const char* name);
-/// Where in this process the driver's library is; null: nobody has opened it.
+/// Returns the dlopen handle of the driver's library; null if it is not loaded.
 void* DriverHandle(bool is_loading);
 
 }  // namespace divvy::interpose

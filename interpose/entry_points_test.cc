@@ -1,5 +1,6 @@
-// Every entry point of the driver is hooked, or left out for a reason. driver_names.txt: what libcuda.so.1 of CUDA 13.2
-// exports, by its public headers; what the stand-in exports is in platform/gpu/cuda_functions.inc.
+// Every entry point of the driver is hooked, or excluded for a reason. driver_names.txt lists the exports of
+// libcuda.so.1 of CUDA 13.2 according to its public headers; platform/gpu/cuda_functions.inc lists those of the
+// stand-in.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -49,19 +50,19 @@ Names OfDriver() {
   return names;
 }
 
-/// They touch no device.
+/// Entry points that do not access a device.
 const Names kWithoutDevice = {
     "cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString", "cuGetExportTable",
-    // Of other processes.
+    // These act on other processes.
     "cuCheckpointProcessCheckpoint", "cuCheckpointProcessGetRestoreThreadId", "cuCheckpointProcessGetState",
     "cuCheckpointProcessLock", "cuCheckpointProcessRestore", "cuCheckpointProcessUnlock",
-    // Before and beside all else.
+    // These are independent of all other calls.
     "cuCoredumpDeregisterCompleteCallback", "cuCoredumpDeregisterStartCallback", "cuCoredumpGetAttribute",
     "cuCoredumpGetAttributeGlobal", "cuCoredumpRegisterCompleteCallback", "cuCoredumpRegisterStartCallback",
     "cuCoredumpSetAttribute", "cuCoredumpSetAttributeGlobal", "cuLogsCurrent", "cuLogsDumpToFile", "cuLogsDumpToMemory",
     "cuLogsRegisterCallback", "cuLogsUnregisterCallback"};
 
-/// Of 32-bit addresses, from before CUDA 3.2: no program of 64 bits that was built since has them.
+/// Entry points with 32-bit addresses, from before CUDA 3.2. No 64-bit program built since then uses them.
 const Names kOfOldAddresses = {"cuArray3DCreate",
                                "cuArray3DGetDescriptor",
                                "cuArrayCreate",
@@ -123,11 +124,11 @@ TEST(EntryPoints, OfTheDriverAreHookedOrLeftOutForAReason) {
   EXPECT_EQ(Missing(OfDriver(), Hooked()), "");
 }
 
-/// By name alone, without "_v2", "_ptsz" and the like: cuGetProcAddress is asked for these, and a version.
+/// The name without "_v2", "_ptsz" and so on, as passed to cuGetProcAddress together with a version.
 std::string Plain(const std::string& name) { return name.substr(0, name.find('_')); }
 
-/// Newer than driver_names.txt, and than any driver that was seen: programs ask for them and are told that there are
-/// none. A driver that has them gives them past the library.
+/// Newer than driver_names.txt and all known drivers: programs ask for them and learn that they do not exist. A driver
+/// that has them returns them without hooks.
 const Names kOfNewerDrivers = {
     "cuLogicalEndpointAddDevice",   "cuLogicalEndpointBindAddr",  "cuLogicalEndpointBindMem",
     "cuLogicalEndpointCreate",      "cuLogicalEndpointDestroy",   "cuLogicalEndpointExport",

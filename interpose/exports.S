@@ -1,6 +1,6 @@
-/* The exported symbols: one for each row of hooks.inc, each a jump to its hook. So the hooks keep names of their own,
-   and what is exported is the table and no more. And dlsym, which goes on to libc's with the caller's return address as it
-   was: RTLD_NEXT and RTLD_DEFAULT mean what they mean for the caller. */
+/* The exported symbols: one for each row of hooks.inc, each a jump to its hook. So the hooks keep their own names, and
+   only the table is exported. Also dlsym, which jumps to libc's dlsym with the caller's return address unchanged, so
+   that RTLD_NEXT and RTLD_DEFAULT refer to the caller. */
     .text
 #if defined(__x86_64__)
 #define EXPORT(symbol)                   \
@@ -40,7 +40,7 @@ symbol:                                  \
 dlsym:
     .cfi_startproc
     endbr64
-    /* divvy_dlsym(handle, name, &answer): answer is {what to return, or 0; libc's dlsym; the handle for it}. */
+    /* divvy_dlsym(handle, name, &answer): answer is {the result or 0; libc's dlsym; the handle to pass to it}. */
     push %rdi
     .cfi_adjust_cfa_offset 8
     push %rsi

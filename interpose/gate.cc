@@ -15,28 +15,30 @@ namespace divvy::interpose {
 
 namespace {
 
-constexpr std::uint64_t kLookAgain = kSecond;           // Of a thread at a gate: asks again.
-constexpr std::uint64_t kWithoutKeeper = 10 * kSecond;  // Then nobody gives turns, and none is waited for.
-constexpr std::uint64_t kIdleBeforeYield = 500'000;     // Nothing launched for so long.
+constexpr std::uint64_t kLookAgain = kSecond;  // Interval after which a thread waiting at a gate asks again.
+// After this time without a keeper, launches no longer wait for a turn.
+constexpr std::uint64_t kWithoutKeeper = 10 * kSecond;
+constexpr std::uint64_t kIdleBeforeYield = 500'000;  // Time without launches before the turn is given away.
 constexpr std::uint32_t kMostBetweenSyncs = 1024;
-/// Of one launch in a turn. What its stream has to do may wait for the program itself, which gets no further meanwhile.
+/// Upper bound for holding one launch in a turn. Its stream may wait for the program itself, which is blocked
+/// meanwhile.
 constexpr std::uint64_t kMostHeldNs = 20'000'000;
 
-/// What this process does on one device. A cache line for itself: the counters are on the way of every launch.
+/// The state of this process on one device. It has its own cache line, since every launch updates the counters.
 struct alignas(64) DeviceGate {
   std::atomic<std::uint32_t> launching{0};
   std::atomic<std::uint32_t> touching{0};
   std::atomic<std::uint32_t> waiting{0};
   std::atomic<std::uint32_t> has_asked{0};
   std::atomic<std::uint64_t> launches{0};
-  // Of a turn: how many launches go between two waits for the device, and what was measured last.
+  // Used during a turn: launches between two waits for the device, and the last measurement.
   std::atomic<std::uint32_t> budget{1};
   std::atomic<std::uint32_t> since_sync{0};
   std::atomic<std::uint64_t> synced_at{0};
-  // Of the link's thread alone.
+  // Used only by the link's thread.
   std::uint64_t seen_launches = 0;
   std::uint64_t seen_at = 0;
-  // And of the thread that waits for the device.
+  // Used also by the thread that waits for the device.
   std::atomic<bool> has_yielded{false};
 };
 
@@ -47,7 +49,7 @@ std::uint32_t GateNow(const share::Page& page, unsigned device) {
   return __atomic_load_n(&page.devices[device].gate, __ATOMIC_SEQ_CST);
 }
 
-// Behind a lost gate is no device: whoever comes there is told so, and waits for nobody.
+// Calls pass a lost gate: there is no device behind it, and the caller gets an error instead of waiting.
 bool MayGo(Touch touch, std::uint32_t gate) {
   return (touch == Touch::kLaunch ? gate <= share::kTurn : gate < share::kParked) || gate == share::kLost;
 }
@@ -65,16 +67,16 @@ void Ask(unsigned device, std::uint32_t gate) {
   Tell(gate == share::kShut ? share::Word::kAsk : share::Word::kWake, device);
 }
 
-/// Until the gate is another than `gate`, or a while.
+/// Waits until the gate differs from `gate`, at most kLookAgain.
 void WaitAtGate(share::Page& page, unsigned device, std::uint32_t gate) {
-  if (gate < share::kShut || gate == share::kLost) return;  // It opened meanwhile.
+  if (gate < share::kShut || gate == share::kLost) return;  // It has opened meanwhile.
   DeviceGate& mine = g_gates[device];
   share::PageProcess* const words = ProcessWords();
   mine.waiting.fetch_add(1);
   __atomic_fetch_add(&words->waiting, 1, __ATOMIC_ACQ_REL);
   Ask(device, gate);
   FutexWait(&page.devices[device].gate, gate, kLookAgain);
-  // Still shut: asked again, should a keeper have missed it.
+  // Still shut: allow another request, in case a keeper missed this one.
   if (GateNow(page, device) == gate) mine.has_asked.store(0);
   if (words == ProcessWords() && __atomic_load_n(&words->waiting, __ATOMIC_RELAXED) != 0) {
     __atomic_fetch_sub(&words->waiting, 1, __ATOMIC_ACQ_REL);
@@ -89,7 +91,8 @@ bool IsAnyLost(const share::Page& page) {
   return false;
 }
 
-/// The current context's device. A process with several asks the driver, and that as any call: not while it is away.
+/// Returns the current context's device. With several devices this is a driver call, which must wait while the process
+/// is away.
 unsigned AskedDevice() {
   if (HasOneDevice()) return CurrentDevice();
   for (;;) {
@@ -113,7 +116,7 @@ bool IsCapturing(cuda::Stream stream) {
   return DRIVER(cuStreamIsCapturing)(stream, &status) == cuda::kSuccess && status != cuda::kCaptureNone;
 }
 
-/// Waits until the stream has done all, or for kMostHeldNs.
+/// Waits until the stream has completed its work, at most until kMostHeldNs after `started`.
 void AwaitStream(cuda::Stream stream, std::uint64_t started) {
   const RelaxedCapture relaxed;
   while (DRIVER(cuStreamQuery)(stream) == cuda::kNotReady) {
@@ -128,12 +131,13 @@ void AwaitStream(cuda::Stream stream, std::uint64_t started) {
   }
 }
 
-/// Waits for the device after every `budget` launches, so many that it has about kMostInFlightNs of work by then.
+/// Waits for the stream after every `budget` launches. The budget is adapted so that about kMostInFlightNs of work is
+/// in flight.
 void KeepLittleInFlight(DeviceGate& mine, cuda::Stream stream) {
   if (mine.since_sync.fetch_add(1) + 1 < mine.budget.load(std::memory_order_relaxed)) return;
   if (IsCapturing(stream)) return;
   const std::uint32_t launched = mine.since_sync.exchange(0);
-  if (launched == 0) return;  // Another thread does it.
+  if (launched == 0) return;  // Another thread waits already.
   const std::uint64_t before = mine.synced_at.load(std::memory_order_relaxed);
   AwaitStream(stream, NowNs());
   const std::uint64_t now = NowNs();
@@ -165,7 +169,8 @@ Inside::Inside(Touch touch, unsigned device) : touch_(touch) {
   DeviceGate& mine = g_gates[device_];
   words_ = ProcessWords();
   for (;;) {
-    // Entered first and looked then: who shuts the gate and waits for nobody to be inside misses none.
+    // Enter first, then read the gate. Thus a thread that closes the gate and waits until no call is inside misses
+    // none.
     (touch_ == Touch::kLaunch ? mine.launching : mine.touching).fetch_add(1, std::memory_order_seq_cst);
     __atomic_fetch_add(&words_->entered, 1, __ATOMIC_SEQ_CST);
     gate_ = GateNow(*page, device_);
@@ -180,7 +185,7 @@ Inside::Inside(Touch touch, unsigned device) : touch_(touch) {
     is_entered_ = false;
     WaitAtGate(*page, device_, gate_);
     words_ = ProcessWords();
-    page = SharedPage();  // The keeper may have made it anew.
+    page = SharedPage();  // The keeper may have replaced the page.
     if (page == nullptr) return;
   }
   if (__builtin_expect(mine.has_asked.load(std::memory_order_relaxed) != 0, 0)) mine.has_asked.store(0);
@@ -190,7 +195,7 @@ Inside::~Inside() {
   --t_depth;
   if (!is_entered_) return;
   DeviceGate& mine = g_gates[device_];
-  // A keeper that dropped this process meanwhile has cleared its words, and another may have them.
+  // If the keeper dropped this process meanwhile, its entry was cleared and may belong to another process.
   if (words_ == ProcessWords() && __atomic_load_n(&words_->entered, __ATOMIC_RELAXED) != 0) {
     __atomic_fetch_sub(&words_->entered, 1, __ATOMIC_RELEASE);
   }
@@ -296,7 +301,7 @@ void YieldIfIdle(unsigned device) {
   if (is_idle) {
     Tell(share::Word::kYield, device);
   } else {
-    mine.has_yielded = false;  // Looked at again.
+    mine.has_yielded = false;  // It is checked again later.
   }
 }
 

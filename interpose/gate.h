@@ -1,5 +1,5 @@
-// The gate: every call that touches a device goes through here. A launch waits while it is not this tenant's turn; all
-// others wait only while the memory is away. Open and alone, it costs a look at one word.
+// The gate: every call that touches a device passes through it. A launch waits until it is this tenant's turn. Other
+// calls wait only while the memory is off the device. With an open gate and no neighbour the cost is one memory read.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace divvy::interpose {
 
 enum class Touch { kLaunch, kOther };
 
-/// A call to the driver, from before it is made until it has returned. One within another (a driver that calls its own
-/// exported functions) passes: is_ours() tells.
+/// Spans a call to the driver, from before the call until it has returned. A nested call (the driver calls its own
+/// exported functions) passes without checks; see is_ours().
 class Inside {
  public:
   Inside(Touch touch, unsigned device);
@@ -21,10 +21,10 @@ class Inside {
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 
-  /// False: called by the driver in the course of another call, or nothing is shared; nothing is to be counted.
+  /// Returns false for a nested call by the driver, or if nothing is shared; then nothing must be counted.
   bool is_ours() const { return is_ours_; }
   unsigned device() const { return device_; }
-  /// After a launch that went well: counts it, and where others wait keeps what is in flight little.
+  /// Call this after a successful launch: counts it, and limits the work in flight if other tenants wait.
   void Launched(cuda::Stream stream);
 
   static constexpr unsigned kCurrent = ~0U - 1;  // The current context's device.
@@ -38,8 +38,8 @@ class Inside {
   share::PageProcess* words_ = nullptr;
 };
 
-/// The start of the driver: waits while this tenant is away from any of its GPUs, asking for it where it is parked;
-/// from then on until its end the tenant does not leave, so that what the page says of its place is so.
+/// Spans the driver's start-up. Waits until the tenant is on all its GPUs, and requests a wake if it is parked. The
+/// tenant does not leave before the end of the scope, so the placement in the page stays valid.
 class Settled {
  public:
   Settled();
@@ -51,12 +51,13 @@ class Settled {
   unsigned devices_ = 0;
 };
 
-/// The device to count for, asked of the driver inside the gate; kNotOurs: not shared, or within another call.
+/// Returns the device to charge, queried from the driver inside the gate. Returns kNotOurs if it is not shared, or
+/// within another call.
 unsigned GatedDevice();
 
-/// True inside another call of this thread.
+/// Returns true inside another call of this thread.
 bool IsNested();
-/// Makes it so for a scope.
+/// Makes IsNested() true for a scope.
 class Nested {
  public:
   Nested();
@@ -65,19 +66,19 @@ class Nested {
   Nested& operator=(const Nested&) = delete;
 };
 
-/// A thread that makes calls for this library itself: none is gated or counted.
+/// Marks this thread as the library's own: its calls are neither gated nor counted.
 void BeOwnThread();
 
-/// Threads that launch on the device now; with `is_any`: that make any call.
+/// Returns the number of threads that are launching on the device now; with `is_any`, that make any call.
 std::uint32_t InsideNow(unsigned device, bool is_any);
 
-/// Says kAsk or kWake again to a keeper that is new, for each gate at which somebody waits.
+/// Repeats kAsk or kWake to a new keeper, for each gate with waiting threads.
 void AskAgain();
 
-/// In a turn that others wait for: has kYield said (orders.h) when nothing was launched for a while. Returns in how
-/// many milliseconds to look again; 0: no hurry.
+/// During a contested turn, schedules kYield (orders.h) if nothing was launched for a while. Returns the milliseconds
+/// until the next check; 0: not urgent.
 int LookAfterTurns();
-/// Says kYield if the device has done all and nothing has been launched meanwhile; may wait long for that.
+/// Sends kYield if the device has completed all work and nothing was launched meanwhile. May wait long for the device.
 void YieldIfIdle(unsigned device);
 
 void ForgetGates();

@@ -1,4 +1,4 @@
-// Graphs that allocate: counted when they are instantiated, as much as their nodes ask for.
+// Graphs with allocations: counted at instantiation, as much as their nodes request.
 #include <stdlib.h>
 
 #include "gate.h"
@@ -15,9 +15,9 @@ namespace divvy::interpose {
 
 namespace {
 
-constexpr int kMostDepth = 8;  // Of graphs in graphs.
+constexpr int kMostDepth = 8;  // Limit of nested graphs.
 
-/// By device.
+/// Bytes per device.
 struct Promise {
   std::uint64_t bytes[share::kMaxDevices];
 };
@@ -30,7 +30,7 @@ cuda::Return ChildOf(cuda::GraphNode node, cuda::Graph& child) {
                                                reinterpret_cast<cuda::Word>(&child));
 }
 
-/// The device of a node's memory, whatever context is current; memory of the host is not counted.
+/// Returns the device of a node's memory, independent of the current context. Host memory is not counted.
 unsigned DeviceOfNode(const cuda::AllocNode& alloc) {
   const cuda::Location& location = alloc.pool.location;
   return location.type == cuda::kLocationDevice ? DeviceOf(location.id) : kNotOurs;
@@ -64,12 +64,12 @@ bool IsEmpty(const Promise& promise) {
   return sum == 0;
 }
 
-/// `devices`: of the first so many.
+/// `devices`: only the first `devices` devices.
 void EndPromises(const Promise& promise, unsigned devices = share::kMaxDevices) {
   for (unsigned device = 0; device < devices; ++device) EndGraphPromise(device, promise.bytes[device]);
 }
 
-/// All of it or nothing. Requires: not inside the gate.
+/// Registers all of it or nothing. Requires: not inside the gate.
 cuda::Return MakePromises(const Promise& promise) {
   for (unsigned device = 0; device < share::kMaxDevices; ++device) {
     const cuda::Return result = PromiseGraphMemory(device, promise.bytes[device]);

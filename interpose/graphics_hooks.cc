@@ -1,4 +1,4 @@
-// What is shared with OpenGL, EGL and VDPAU. The driver saves none of it.
+// Sharing with OpenGL, EGL and VDPAU. The driver cannot save such memory.
 #include "contexts.h"
 #include "gate.h"
 #include "hooks.h"
@@ -17,7 +17,7 @@ cuda::Return Shared(Call call) {
   }
   const Inside inside(Touch::kOther);
   const cuda::Return result = call();
-  if (result == cuda::kSuccess && inside.is_ours()) NoteCurrentContext();  // Some make one.
+  if (result == cuda::kSuccess && inside.is_ours()) NoteCurrentContext();  // Some of these calls create a context.
   return result;
 }
 

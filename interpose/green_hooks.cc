@@ -1,4 +1,4 @@
-// Green contexts: a part of a device with a context and streams of its own.
+// Green contexts: a part of a device with its own context and streams.
 #include "contexts.h"
 #include "gate.h"
 #include "hooks.h"
@@ -8,7 +8,7 @@ namespace divvy::interpose {
 
 namespace {
 
-/// The context that the driver has for it; null: none.
+/// Returns the driver's context for it, or null.
 cuda::Context ContextBehind(cuda::Word green) {
   cuda::Context context = nullptr;
   const auto out = reinterpret_cast<cuda::Word>(&context);
@@ -29,7 +29,7 @@ cuda::Return cuCtxFromGreenCtx_hook(cuda::Word context, cuda::Word green) {
 cuda::Return cuGreenCtxStreamCreate_hook(cuda::Word stream, cuda::Word green, cuda::Word flags, cuda::Word priority) {
   const Inside inside(Touch::kOther);
   const cuda::Return result = DRIVER(cuGreenCtxStreamCreate)(stream, green, flags, priority);
-  // To wait for the device's own context is to wait for its green ones: a capture there counts for all.
+  // Waiting for the device's primary context includes its green contexts, so a capture there counts for all.
   if (result == cuda::kSuccess && inside.is_ours()) {
     NoteStream(*reinterpret_cast<cuda::Stream*>(stream), nullptr);  // NOLINT
   }

@@ -1,5 +1,5 @@
-// What stands in the place of each entry point of the driver that is not simply passed on: SYMBOL_hook for each row of
-// hooks.inc, with the parameters of the driver's own.
+// The replacements of driver entry points that are not simply passed on: SYMBOL_hook for each row of hooks.inc, with
+// the parameters of the original.
 #pragma once
 
 #include "driver.h"
@@ -20,7 +20,7 @@ namespace divvy::interpose {
 #undef TOUCH_PTSZ
 #undef TOUCH_PTDS
 
-/// What the driver's variants for the thread's own stream mean by stream 0.
+/// Returns the stream that stream 0 means in the driver's per-thread variants.
 inline cuda::Stream OwnStream(cuda::Stream stream) {
   return stream != nullptr ? stream : reinterpret_cast<cuda::Stream>(cuda::kStreamPerThread);  // NOLINT
 }

@@ -1,4 +1,4 @@
-// A driver with one device whose calls do nothing, for the measurement of what stands in front of it.
+// A driver with one device whose calls do nothing, to measure the overhead of the library in front of it.
 #include "platform/gpu/cuda_api.h"
 
 namespace divvy::cuda {

@@ -1,4 +1,4 @@
-// A NCCL whose communicators do nothing, for what stands in front of it. Each entry point checks what it is given.
+// An NCCL whose communicators do nothing, to test the hooks in front of it. Each entry point checks its arguments.
 struct UniqueId {
   char internal[128];
 };

@@ -1,4 +1,4 @@
-// Launches: they alone wait for this tenant's turn.
+// Launches: only these wait for this tenant's turn.
 #include "gate.h"
 #include "hooks.h"
 #include "pools.h"
@@ -73,7 +73,7 @@ cuda::Return cuGraphLaunch_ptsz_hook(cuda::GraphExec graph, cuda::Stream stream)
   return GraphLaunched(OwnStream(stream), [&] { return DRIVER(cuGraphLaunch_ptsz)(graph, stream); });
 }
 
-// From before CUDA 4.0.
+// Launch functions from before CUDA 4.0.
 cuda::Return cuLaunch_hook(cuda::Word function) {
   return Launched(nullptr, [&] { return DRIVER(cuLaunch)(function); });
 }

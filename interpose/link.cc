@@ -26,35 +26,36 @@ namespace divvy::interpose {
 
 namespace {
 
-constexpr std::uint64_t kKeeperPatience = 10 * kSecond;  // Without a keeper.
-constexpr std::uint64_t kAnswerPatience = 60 * kSecond;  // With one that moves others out of the way.
+constexpr std::uint64_t kKeeperPatience = 10 * kSecond;  // Timeout without a keeper.
+constexpr std::uint64_t kAnswerPatience = 60 * kSecond;  // Timeout with a keeper, which may have to move other tenants.
 constexpr int kRedialMs = 50;
-constexpr int kLateRedialMs = 500;  // When it has been gone for longer than anybody waits.
+constexpr int kLateRedialMs = 500;  // Interval when the keeper is gone for longer than any thread waits.
 constexpr int kIdleMs = 100;
 
 enum LinkState : std::uint32_t { kDown, kUp };
 enum Start : std::uint32_t { kUnstarted, kStarted, kOff };
 enum Answer : std::uint32_t { kNone, kYes, kNo, kLost };
 
-/// One thread that waits for an answer; on its stack.
+/// A thread that waits for an answer; allocated on its stack.
 struct Request {
   std::uint64_t id;
-  std::uint32_t answer;  // Futex.
+  std::uint32_t answer;  // Futex word.
   Request* next;
 };
 
 std::atomic<std::uint32_t> g_start{kUnstarted};
 Mutex g_start_mutex;
-Mutex g_socket_mutex;  // Whoever sends; and who closes, so that none sends to a number that is another's by then.
+// Held while sending and closing, so that no thread sends to a descriptor number that was reused.
+Mutex g_socket_mutex;
 int g_socket = -1;
 ino_t g_socket_inode = 0;
 std::atomic<std::uint64_t> g_link_number{0};
-std::uint32_t g_state = kDown;  // Futex.
+std::uint32_t g_state = kDown;  // Futex word.
 std::atomic<std::uint64_t> g_down_since{0};
 std::atomic<std::uint64_t> g_next_id{1};
 Mutex g_requests_mutex;
 Request* g_requests = nullptr;
-bool g_is_refused = false;  // Of the link's thread: there was no slot, and there will be none soon.
+bool g_is_refused = false;  // Used only by the link's thread: there was no free slot, and none is expected soon.
 bool g_has_fork_handler = false;
 bool g_has_thread = false;
 
@@ -71,7 +72,7 @@ void SetAnswer(Request& request, Answer answer) {
   FutexWakeAll(&request.answer);
 }
 
-/// `id` 0: all.
+/// `id` 0: all requests.
 void Resolve(std::uint64_t id, Answer answer) {
   const Locked locked(g_requests_mutex);
   for (Request* request = g_requests; request != nullptr; request = request->next) {
@@ -79,12 +80,12 @@ void Resolve(std::uint64_t id, Answer answer) {
   }
 }
 
-/// A connection on which hello was said; -1. `is_missing`: there is no socket at all.
+/// Connects and says hello. Returns the descriptor, or -1. `is_missing`: the socket does not exist.
 int Dial(bool& is_missing) {
   is_missing = false;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  // By the folder's descriptor: no path is too long for the address of a socket then.
+  // Uses the folder's descriptor, so that the path always fits a socket address.
   const int folder = open(ShareFolder(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) {
     is_missing = true;
@@ -109,7 +110,7 @@ int Dial(bool& is_missing) {
   return fd;
 }
 
-/// The program may have closed our descriptor, as daemons close all, and have the number for its own.
+/// The program may have closed this descriptor, as daemons close all, and reused its number.
 bool IsStillOurs(int fd, ino_t inode) {
   struct stat about {};
   return fd >= 0 && old_glibc::Fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode) && about.st_ino == inode;
@@ -139,7 +140,7 @@ void SayNoSlot(const char* why, std::int32_t refusal) {
                 : "it gets no memory of the GPU until another of the job's processes ends; run fewer");
 }
 
-/// False: hang up.
+/// Returns false if the connection must be closed.
 bool OnMessage(const share::Message& message) {
   switch (message.word) {
     case share::Word::kWelcome:
@@ -156,7 +157,7 @@ bool OnMessage(const share::Message& message) {
       Resolve(message.id, kYes);
       return true;
     case share::Word::kDenied:
-      if (StateNow() == kDown) {  // In the place of kWelcome: there is no slot.
+      if (StateNow() == kDown) {  // Sent instead of kWelcome: there is no slot.
         SayNoSlot(message.text, message.result);
         g_is_refused = true;
         return false;
@@ -169,7 +170,7 @@ bool OnMessage(const share::Message& message) {
   }
 }
 
-/// All messages that are there; false: the connection is over.
+/// Handles all available messages. Returns false if the connection has ended.
 bool Receive(int fd) {
   for (;;) {
     share::Message message{};
@@ -193,7 +194,7 @@ void Redial(bool& was_ever_up) {
     g_link_number.fetch_add(1);
     return;
   }
-  // A keeper that was there comes again; where there never was one, nothing is shared.
+  // A keeper that existed will return. If there never was one, nothing is shared.
   if (is_missing && !was_ever_up) {
     StopSharing("there is no keeper behind DIVVY_SHARE",
                 "this program runs without sharing its GPU; start the job again");
@@ -254,7 +255,8 @@ void InChild() {
 
 bool IsOff() { return g_start.load(std::memory_order_acquire) == kOff; }
 
-/// The link's thread, and a slot, if there is a keeper that gives one. Requires: the start's mutex. False: off.
+/// Starts the link's thread, and gets a slot if a keeper provides one. Requires the start mutex. Returns false if
+/// sharing is off.
 bool Join() {
   if (IsOff()) return false;
   if (SharedPage() == nullptr) {
@@ -287,14 +289,14 @@ void Begin() {
     g_start.store(kOff, std::memory_order_release);
     return;
   }
-  const Nested nested;         // The driver's own calls of what it exports do not come here again.
-  if (!FindDevices()) return;  // Before cuInit, or in a child whose parent had it: the driver says so itself.
+  const Nested nested;         // Calls between the driver's own exported functions are not gated again.
+  if (!FindDevices()) return;  // Before cuInit, or in a forked child: the driver reports that itself.
   if (!Join()) return;
   std::uint32_t expected = kUnstarted;
   g_start.compare_exchange_strong(expected, kStarted);
 }
 
-/// Waits for a keeper; false: none for too long.
+/// Waits for a keeper; returns false after the timeout.
 bool AwaitLink(std::uint64_t started_ns) {
   while (StateNow() == kDown) {
     const std::uint64_t down = LinkDownNs();
@@ -306,7 +308,8 @@ bool AwaitLink(std::uint64_t started_ns) {
   return true;
 }
 
-/// Sends `question` with an id of its own, and waits for the answer to it; kLost: there is no keeper, or not any more.
+/// Sends `question` with a new id and waits for its answer. Returns kLost if there is no keeper or the connection
+/// breaks.
 std::uint32_t AskOnce(share::Message question, std::uint64_t started_ns) {
   Request request = {g_next_id.fetch_add(1), kNone, nullptr};
   {
@@ -385,7 +388,7 @@ void BeforePinning(std::uint32_t flags) {
   constexpr std::uint32_t kPins =
       share::kManaged | share::kIpc | share::kPeers | share::kExternal | share::kCollectives | share::kGraphicsShared;
   if ((flags & kPins) == 0 || IsNested() || !IsShared() || (FlagsNow() & kPins) != 0) return;
-  if (LinkDownNs() != 0) return;  // Nobody moves it.
+  if (LinkDownNs() != 0) return;  // Without a keeper, nothing moves it.
   share::Message pin = MessageOf(share::Word::kPin, 0);
   pin.bytes = flags & kPins;
   AskOnce(pin, NowNs());

@@ -1,5 +1,5 @@
-// The words with the keeper: one thread for each process that keeps the connection, hands on the keeper's orders
-// (orders.h) and wakes who waits for an answer. It never waits for the GPU, and no signal is ever handled on it.
+// The connection to the keeper: one thread per process keeps it open, forwards the keeper's orders (orders.h) and wakes
+// threads that wait for an answer. It never waits for the GPU and handles no signals.
 #pragma once
 
 #include <cstdint>
@@ -8,32 +8,32 @@
 
 namespace divvy::interpose {
 
-/// Before the driver is started: says hello, so that the keeper knows of this process when it moves the tenant.
+/// Call this before the driver starts. Says hello, so that the keeper includes this process when it moves the tenant.
 void JoinTenant();
 
-/// True when this process is a tenant's, from the first call on: starts the thread, waits for a slot (10 s at most,
-/// after which it goes on without: then what it allocates waits). False: nothing is shared. Requires: no lock held.
+/// Returns true if this process belongs to a tenant. The first call starts the thread and waits up to 10 s for a slot.
+/// Without a slot it continues, and allocations wait later. Returns false if nothing is shared. Requires: no lock held.
 bool IsShared();
 
-/// Asks the keeper for `bytes` more of the device and waits. True: try again. False: denied; or the keeper is gone for
-/// 10 s; or it is a minute since `started_ns`.
+/// Requests `bytes` more on the device and waits. Returns true if the caller shall try again. Returns false if denied,
+/// if the keeper is unreachable for 10 s, or one minute after `started_ns`.
 bool AskForMore(unsigned device, std::uint64_t bytes, std::uint64_t started_ns);
 
-/// A call that will set these flags (share::Flag) has not been made yet. The first of a process that pins it to its
-/// GPUs waits here until the keeper has it where it may stay, a minute at most; not where there is no keeper. Requires:
-/// no lock held, and not inside the gate: it may be moved meanwhile.
+/// Call this before a call that will set these flags (share::Flag). The first such call binds the process to its GPUs.
+/// It waits here, for up to a minute, until the keeper has moved the process to the GPUs where it may stay. Without a
+/// keeper it does not wait. Requires: no lock held and not inside the gate, because the process may be moved meanwhile.
 void BeforePinning(std::uint32_t flags);
 
-/// Sends a word about a device, from any thread; lost when there is no keeper.
+/// Sends a message about a device, from any thread. It is lost if there is no keeper.
 void Tell(share::Word word, unsigned device);
 bool Send(const share::Message& message);
-/// Counts connections. What a keeper was to be told is not told to its successor, which has numbers of its own for what
-/// it asks.
+/// Returns the number of the current connection. A message for one keeper must not go to its successor, which assigns
+/// request numbers of its own.
 std::uint64_t LinkNumber();
 bool SendOn(std::uint64_t link, const share::Message& message);
 share::Message MessageOf(share::Word word, unsigned device);
 
-/// How long the keeper has been gone; 0: it is there.
+/// Returns how long the keeper has been unreachable; 0 if it is connected.
 std::uint64_t LinkDownNs();
 
 }  // namespace divvy::interpose

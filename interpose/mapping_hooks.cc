@@ -1,5 +1,5 @@
-// Memory that a program creates and maps by itself (VMM), its own or of another process. It lives while a handle or a
-// mapping of it does, and is counted so long.
+// Memory that a program creates and maps itself (VMM), its own or another process's. It exists, and is counted, while
+// it has a handle or a mapping.
 #include <stdlib.h>
 
 #include "gate.h"
@@ -15,9 +15,9 @@ namespace divvy::interpose {
 namespace {
 
 struct Physical {
-  std::uint64_t bytes;  // Counted.
+  std::uint64_t bytes;  // Counted bytes.
   unsigned device;
-  std::uint32_t handles;  // As often as it is to be released.
+  std::uint32_t handles;  // Number of references that must be released.
   std::uint32_t mappings;
 };
 
@@ -34,17 +34,17 @@ Mutex g_mutex;
 Table<Handle> g_handles;
 Table<Mapping> g_mappings;
 
-/// Requires: the mutex. What is nobody's any more goes.
+/// Requires the mutex. Frees memory without handles and mappings.
 void DropIfUnused(Physical* physical) {
   if (physical->handles != 0 || physical->mappings != 0) return;
   GiveBack(physical->device, physical->bytes);
   free(physical);
 }
 
-/// `bytes` are counted already.
+/// `bytes` are already counted.
 void NoteHandle(cuda::Allocation handle, unsigned device, std::uint64_t bytes) {
   auto* const physical = static_cast<Physical*>(malloc(sizeof(Physical)));
-  if (physical == nullptr) return;  // Counted until the process ends.
+  if (physical == nullptr) return;  // The bytes stay counted until the process ends.
   *physical = {bytes, device, 1, 0};
   const Locked locked(g_mutex);
   g_handles.Put(handle, {physical});
@@ -54,7 +54,7 @@ unsigned DeviceOfLocation(const cuda::AllocationProperties& properties) {
   return properties.location.type == cuda::kLocationDevice ? DeviceOf(properties.location.id) : kNotOurs;
 }
 
-/// Of memory of another process the size is known when it is mapped.
+/// The size of another process's memory is known only when it is mapped.
 cuda::Return CountImport(cuda::Allocation handle, std::uint64_t size, std::uint64_t& taken, unsigned& device) {
   {
     const Locked locked(g_mutex);
@@ -78,7 +78,7 @@ cuda::Return cuMemCreate_hook(cuda::Allocation* handle, size_t size, const cuda:
     const Inside inside(Touch::kOther);
     return call();
   }
-  // Memory that may be exported stays its process's own until it is: PyTorch and JAX make all of theirs so.
+  // Exportable memory stays private until it is exported: PyTorch and JAX allocate all memory this way.
   SetFlags(share::kOwnMapping);
   cuda::Return result = Take(device, size);
   if (result != cuda::kSuccess) return result;
@@ -109,7 +109,7 @@ cuda::Return cuMemRetainAllocationHandle_hook(cuda::Allocation* handle, void* ad
   cuda::Pointer base = 0;
   std::uint64_t bytes = 0;
   cuda::Context context = nullptr;
-  // The handle keeps what is behind an allocation of ours, which could be brought to the host and would still be there.
+  // The handle would keep the physical memory of our allocation alive on the device after it was moved to the host.
   const bool is_of_ours =
       !IsNested() && IsShared() && FindMapped(reinterpret_cast<cuda::Pointer>(address), base, bytes, context);
   if (is_of_ours) BeforePinning(share::kExternal);
@@ -130,7 +130,7 @@ cuda::Return cuMemRetainAllocationHandle_hook(cuda::Allocation* handle, void* ad
 cuda::Return cuMemRelease_hook(cuda::Allocation handle) {
   const Inside inside(Touch::kOther);
   if (!inside.is_ours()) return DRIVER(cuMemRelease)(handle);
-  const Locked locked(g_mutex);  // Until it is done: the number may be given out again at once.
+  const Locked locked(g_mutex);  // Held during the call: the handle may be reused at once.
   const cuda::Return result = DRIVER(cuMemRelease)(handle);
   Handle* const found = g_handles.Find(handle);
   if (result != cuda::kSuccess || found == nullptr) return result;
@@ -168,7 +168,7 @@ cuda::Return cuMemUnmap_hook(cuda::Pointer pointer, size_t size) {
   const Locked locked(g_mutex);
   const cuda::Return result = DRIVER(cuMemUnmap)(pointer, size);
   if (result != cuda::kSuccess) return result;
-  for (cuda::Pointer at = pointer; at < pointer + size;) {  // Several mappings that lie side by side, maybe.
+  for (cuda::Pointer at = pointer; at < pointer + size;) {  // The range may cover several adjacent mappings.
     Mapping* const found = g_mappings.Find(at);
     if (found == nullptr) break;
     Physical* const physical = found->physical;

@@ -17,22 +17,22 @@ namespace divvy::interpose {
 
 namespace {
 
-constexpr std::uint64_t kLarge = std::uint64_t{1} << 20;  // From here on an allocation has a mapping for itself.
+constexpr std::uint64_t kLarge = std::uint64_t{1} << 20;  // Allocations of at least this size get their own mapping.
 constexpr std::uint64_t kChunk = kMostBlock;
 
-/// Where a pointer that was given out leads.
+/// The target of a pointer returned to the program.
 struct Given {
   Region* region;
-  Block* block;  // Null: all of the region.
+  Block* block;  // Null: the whole region.
   std::uint64_t asked;
   cuda::Context context;
 };
 
 Arena g_arenas[share::kMaxDevices];
-Mutex g_given_mutex;  // Before that of an arena never; after it may be.
+Mutex g_given_mutex;  // May be locked after an arena's mutex, never before it.
 Table<Given> g_given;
 
-/// Regions by address, for pointers into the middle of one. Guarded by g_given_mutex.
+/// Regions sorted by address, for pointers into them. Guarded by g_given_mutex.
 Region** g_sorted = nullptr;
 std::size_t g_sorted_count = 0;
 std::size_t g_sorted_room = 0;
@@ -74,7 +74,7 @@ void Unsort(Region* region) {
 }
 
 cuda::AllocationProperties PropertiesOf(cuda::Device ordinal) {
-  cuda::AllocationProperties properties{};  // No exportable handle: such memory would taint the process.
+  cuda::AllocationProperties properties{};  // No exportable handle, which would make the process immovable.
   properties.type = cuda::kAllocationPinned;
   properties.location = {cuda::kLocationDevice, ordinal};
   return properties;
@@ -82,7 +82,7 @@ cuda::AllocationProperties PropertiesOf(cuda::Device ordinal) {
 
 std::uint64_t RoundUp(std::uint64_t bytes, std::uint64_t to) { return (bytes + to - 1) / to * to; }
 
-/// 0: the device cannot map memory.
+/// Returns 0 if the device cannot map memory.
 std::uint64_t GranularityOf(Arena& arena, cuda::Device ordinal) {
   const Locked locked(arena.mutex);
   if (arena.granularity != 0 || arena.is_refused) return arena.is_refused ? 0 : arena.granularity;
@@ -104,7 +104,7 @@ std::uint64_t GranularityOf(Arena& arena, cuda::Device ordinal) {
   return granularity;
 }
 
-/// A mapping that is counted already. Null, and `result` says why; nothing is left over.
+/// Creates a mapping that is already counted. Returns null with the reason in `result`; nothing remains then.
 Region* MakeRegion(Arena& arena, unsigned device, cuda::Device ordinal, std::uint64_t size, std::uint64_t asked,
                    cuda::Return& result) {
   auto* const region = static_cast<Region*>(calloc(1, sizeof(Region)));
@@ -125,7 +125,7 @@ Region* MakeRegion(Arena& arena, unsigned device, cuda::Device ordinal, std::uin
   return nullptr;
 }
 
-/// Requires: the arena's mutex, and g_given_mutex.
+/// Requires the arena's mutex and g_given_mutex.
 bool Enter(Arena& arena, Region* region) {
   if (!Sort(region)) return false;
   region->previous = nullptr;
@@ -135,14 +135,14 @@ bool Enter(Arena& arena, Region* region) {
   return true;
 }
 
-/// Requires: the same. It is out of all lists then, and still mapped.
+/// Requires the same mutexes. Removes the region from all lists; it stays mapped.
 void Leave(Arena& arena, Region* region) {
   Unsort(region);
   (region->previous != nullptr ? region->previous->next : arena.first) = region->next;
   if (region->next != nullptr) region->next->previous = region->previous;
 }
 
-/// Unmaps, forgets and gives back.
+/// Unmaps the region, frees its address and gives its bytes back.
 cuda::Return Destroy(Region* region) {
   const cuda::Return result = region->is_present ? Unback(*region) : cuda::kSuccess;
   if (result == cuda::kSuccess) {
@@ -207,7 +207,7 @@ cuda::Return AddChunk(Arena& arena, unsigned device, cuda::Device ordinal, std::
 
 cuda::Return AllocateSmall(Arena& arena, unsigned device, cuda::Device ordinal, std::uint64_t size, std::uint64_t bytes,
                            cuda::Pointer* pointer) {
-  for (;;) {  // Another thread may take what a new chunk had.
+  for (;;) {  // Repeats because another thread may take the space of a new chunk.
     {
       const Inside inside(Touch::kOther, device);
       if (TakeSmall(arena, bytes, pointer)) return cuda::kSuccess;
@@ -222,7 +222,7 @@ cuda::Return AllocateSmall(Arena& arena, unsigned device, cuda::Device ordinal, 
   }
 }
 
-/// Out of the tables; `chunk`: what is to be destroyed by it, or null.
+/// Removes the pointer from the tables. `region`: the region that must be destroyed as a result, or null.
 bool TakeOut(cuda::Pointer pointer, unsigned device, Region*& region) {
   Arena& arena = g_arenas[device];
   const Locked locked(arena.mutex);
@@ -301,15 +301,16 @@ bool FreeMapped(cuda::Pointer pointer, cuda::Return& result) {
   }
   const Inside inside(Touch::kOther, device);
   {
-    // The program counts on cuMemFree to wait for what still uses the memory; unmapping does not.
+    // The program expects cuMemFree to wait for pending uses of the memory; unmapping does not.
     const ContextOf current(context);
     result = current.is_current() ? SynchroniseCurrentContext() : cuda::kSuccess;
   }
   if (result == cuda::kNotReady) result = cuda::kStreamCaptureUnsupported;
-  if (result >= cuda::kStreamCaptureUnsupported && result < cuda::kTimeout) return true;  // As cuMemFree refuses it.
+  // cuMemFree fails in the same way.
+  if (result >= cuda::kStreamCaptureUnsupported && result < cuda::kTimeout) return true;
   Region* region = nullptr;
   if (!TakeOut(pointer, device, region)) {
-    result = cuda::kInvalidValue;  // Another thread was faster: freed twice.
+    result = cuda::kInvalidValue;  // Double free: another thread was faster.
     return true;
   }
   if (region == nullptr) return true;
@@ -368,7 +369,7 @@ void SetPeer(unsigned device, cuda::Device peer, bool is_allowed) {
 
 void FreeContext(cuda::Context context) {
   KeyList<cuda::Pointer> pointers;
-  do {  // More than once only where there is no host memory for all of them at a time.
+  do {  // Repeats only if host memory did not suffice for all keys at once.
     {
       const Locked given(g_given_mutex);
       pointers.Gather(g_given, [&](const Given& record) { return record.context == context; });
@@ -388,12 +389,12 @@ void FreeContext(cuda::Context context) {
 }
 
 void ShrinkOwn(unsigned device) {
-  // No chunk of ours is ever kept empty; what is left is in the driver's pools.
+  // This library keeps no empty chunks, so only the driver's pools can shrink.
   TrimPools(device);
 }
 
 void ForgetMemory() {
-  // What another thread was changing when the process forked is left to itself: none of it is usable in a child.
+  // State that another thread was changing during the fork is abandoned: it is unusable in a child.
   for (Arena& arena : g_arenas) {
     arena.mutex.Renew();
     arena.first = nullptr;

@@ -1,5 +1,5 @@
-// What the program allocated: backed by memory that is mapped at an address of its own (the driver's VMM), so that it
-// can be taken away and brought back under the same address; and a record of all else that was counted.
+// The program's allocations. Memory is mapped at an address of its own (the driver's VMM), so that it can be removed
+// and restored at the same address. Other counted memory is recorded.
 #pragma once
 
 #include <cstdint>
@@ -8,58 +8,60 @@
 
 namespace divvy::interpose {
 
-/// One mapping: a large allocation, or a chunk that small ones lie in.
+/// One mapping: a large allocation, or a chunk for small ones.
 struct Region {
   cuda::Pointer address;
-  std::uint64_t size;         // As mapped.
-  std::uint64_t asked;        // As the program asked; a chunk: 0.
-  cuda::Allocation physical;  // While it is on the device.
+  std::uint64_t size;         // Mapped bytes.
+  std::uint64_t asked;        // Bytes that the program requested; 0 for a chunk.
+  cuda::Allocation physical;  // Valid while it is on the device.
   cuda::Context context;
   unsigned device;
   cuda::Device ordinal;
   bool is_present;
-  void* host;  // Its contents while it is not on the device.
-  void* kept;  // Host memory that it had once, or has now; the kernel may take back pages of it while `host` is null.
+  void* host;  // Its contents while it is off the device.
+  void* kept;  // Host memory that it uses or used earlier. The kernel may reclaim its pages while `host` is null.
   Region* previous;
   Region* next;
 };
 
-/// Serves cuMemAlloc. kNotSupported: this device cannot map memory; the driver is to be asked.
+/// Implements cuMemAlloc. Returns kNotSupported if this device cannot map memory; then call the driver instead.
 /// Requires: not inside the gate; a context of the device is current.
 cuda::Return AllocateMapped(unsigned device, cuda::Device ordinal, std::uint64_t bytes, cuda::Pointer* pointer);
 
-/// Serves cuMemFree. False: it is not from here. Waits for the device first, as cuMemFree does.
+/// Implements cuMemFree. Returns false for memory that was not allocated here. Like cuMemFree, waits for the device
+/// first.
 bool FreeMapped(cuda::Pointer pointer, cuda::Return& result);
 
-/// Base, bytes and context of what the program allocated around `pointer`; false: it is not from here.
+/// Finds base, size and context of the allocation that contains `pointer`. Returns false for memory not allocated here.
 bool FindMapped(cuda::Pointer pointer, cuda::Pointer& base, std::uint64_t& bytes, cuda::Context& context);
-/// The device of what was allocated at `pointer`, mapped or counted; kNotOurs.
+/// Returns the device of an allocation, mapped or counted, or kNotOurs.
 unsigned DeviceOfPointer(cuda::Pointer pointer);
 
-/// Another of the driver's devices may read and write what this one has, now and from now on; or may not any more.
+/// Allows or denies a peer device access to this device's memory, present and future.
 void SetPeer(unsigned device, cuda::Device peer, bool is_allowed);
 
-/// All that was allocated in a context, which is about to go.
+/// Frees all allocations of a context that is about to be destroyed.
 void FreeContext(cuda::Context context);
 
-/// Gives back what is free in this process's own pools of the device.
+/// Frees unused memory in this process's own pools of the device.
 void ShrinkOwn(unsigned device);
 
 struct Moved {
   cuda::Return result = cuda::kSuccess;
   std::uint64_t bytes = 0;
-  std::uint64_t unpinned = 0;  // Of them, those that went through memory that is not pinned.
-  const char* text = "";       // Why not.
+  std::uint64_t unpinned = 0;  // The part of `bytes` that was copied through unpinned memory.
+  const char* text = "";       // The reason for a failure.
 };
-/// Brings all mapped memory of a device to the host, and counts back what has left as it goes. Where that fails all
-/// comes in again, unless others have the room by then: IsAnyAway. Requires: nobody is inside, and none comes in.
+/// Moves all mapped memory of a device to the host, releasing its count progressively. After a failure everything is
+/// restored, unless other tenants have taken the room meanwhile; see IsAnyAway. Requires that no thread is inside the
+/// gate and none can enter.
 Moved Evacuate(unsigned device);
-/// Brings it back to where it was; all or nothing. Where the ceiling does not let it, `bytes` is what it needs.
+/// Restores the memory to its addresses, all or nothing. If the ceiling is too low, `bytes` is the amount needed.
 Moved Return(unsigned device);
-/// Some of it is on the host, also where a move has failed half-way.
+/// Returns true if some memory is on the host, also after a move that failed half-way.
 bool IsAnyAway(unsigned device);
 
-/// In the child of a fork; the other two: what the program mapped by itself, and its graphs.
+/// Call these in the child of a fork. The other two drop the program's own mappings and its graphs.
 void ForgetMemory();
 void ForgetMappings();
 void ForgetGraphs();

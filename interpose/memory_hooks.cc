@@ -1,4 +1,4 @@
-// Plain allocations, and what a program is told about memory.
+// Plain allocations, and queries about memory.
 #include "gate.h"
 #include "hooks.h"
 #include "link.h"
@@ -11,9 +11,9 @@ namespace divvy::interpose {
 
 namespace {
 
-constexpr std::uint64_t kPitch = 512;  // What drivers round the rows of a pitched allocation up to.
+constexpr std::uint64_t kPitch = 512;  // Drivers round the rows of a pitched allocation up to this.
 
-/// The device to count for, or kNotOurs: not shared, called by the driver itself, no context.
+/// Returns the device to charge. kNotOurs: not shared, called by the driver itself, or no context.
 unsigned CountedDevice(cuda::Device* ordinal) {
   const Inside inside(Touch::kOther);
   if (!inside.is_ours()) return kNotOurs;
@@ -22,7 +22,7 @@ unsigned CountedDevice(cuda::Device* ordinal) {
   return CurrentDevice(ordinal);
 }
 
-/// Counts `bytes`, lets the driver allocate them, and remembers them by what `pointer` is then.
+/// Counts `bytes`, lets the driver allocate them, and records them under the resulting `pointer`.
 template <typename Call>
 cuda::Return AllocatePlain(unsigned device, std::uint64_t bytes, const cuda::Pointer* pointer, Call call) {
   cuda::Return result = Take(device, bytes);
@@ -79,20 +79,20 @@ cuda::Return cuMemAllocManaged_hook(cuda::Pointer* pointer, size_t bytes, unsign
   }
   BeforePinning(share::kManaged);
   SetFlags(share::kManaged);
-  return AllocatePlain(device, bytes, pointer, call);  // All of it: it may all be on the device at a time.
+  return AllocatePlain(device, bytes, pointer, call);  // Counts all of it, because it may be entirely on the device.
 }
 
 cuda::Return cuMemFree_v2_hook(cuda::Pointer pointer) {
   if (IsNested() || !IsShared()) return DRIVER(cuMemFree_v2)(pointer);
   cuda::Return result = cuda::kSuccess;
   if (FreeMapped(pointer, result)) return result;
-  // Dropped first: the address may be another's as soon as the driver has it back.
+  // Remove the record before the call: the address may be reused as soon as the driver frees it.
   const unsigned device = DeviceOfRecord(kPointers, pointer);
   const Inside inside(Touch::kOther, device == kNotOurs ? CurrentDevice() : device);
   Forgetting forgetting(kPointers, pointer);
   result = DRIVER(cuMemFree_v2)(pointer);
   if (result == cuda::kInvalidValue) forgetting.Undo();
-  // It may have been a pool's or a graph's.
+  // It may have been memory of a pool or a graph.
   if (result == cuda::kSuccess && !forgetting.is_known() && inside.is_ours()) {
     MeasureAllPools();
     MeasureAllGraphMemory();
@@ -141,7 +141,7 @@ cuda::Return cuMemGetAddressRange_v2_hook(cuda::Pointer* base, size_t* bytes, cu
 
 namespace {
 
-/// What the driver says of a mapping, of which it does not know how it was cut up: the program's own allocation.
+/// Corrects the driver's answer about a mapping, since the driver does not know the program's allocations in it.
 bool AnswerAttribute(void* out, int attribute, cuda::Pointer pointer) {
   const bool is_range = attribute == cuda::kPointerRangeStart || attribute == cuda::kPointerRangeSize;
   if (out == nullptr || (!is_range && attribute != cuda::kPointerContext)) return false;

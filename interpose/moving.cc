@@ -1,7 +1,7 @@
-// Evacuate and Return: the memory of a device to the host and back, under the same addresses. Several threads copy,
-// each through two pinned buffers of its own: while the bus fills one, the other's contents go to ordinary memory.
-// Pinning that memory itself takes longer than copying to it, and ordinary memory counts in the job's cgroup and can be
-// swapped out while the job is parked.
+// Evacuate and Return: copy a device's memory to the host and back to the same addresses. Several threads copy, each
+// through two pinned buffers: while the bus fills one, the other is copied to ordinary memory. Pinning the ordinary
+// memory itself would take longer than copying. Moreover, ordinary memory counts in the job's cgroup and can be swapped
+// out while the job is parked.
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,14 +17,15 @@ namespace divvy::interpose {
 namespace {
 
 constexpr unsigned kMostLanes = 8;
-constexpr std::uint64_t kPiece = std::uint64_t{4} << 20;  // Stays in a processor's cache on its way.
+constexpr std::uint64_t kPiece = std::uint64_t{4} << 20;  // Small enough to stay in the processor's cache.
 constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
 constexpr std::uint64_t kPage = 4096;
-/// So much leaves at a time: its host memory is made and filled, then it is unmapped and counted back.
+/// Memory leaves in batches of this size: its host memory is allocated and filled, then it is unmapped and its bytes
+/// are given back.
 constexpr std::uint64_t kBatch = std::uint64_t{1} << 30;
 
-/// Address space of `bytes` that reads as zeros; a page takes memory once it is written. It begins at a multiple of a
-/// huge page, and a child of a fork does not have it. Null: there is no room in the address space.
+/// Maps `bytes` of host memory that reads as zeros and uses a page only when it is written. Aligned to huge pages and
+/// not inherited by a fork. Returns null if the address space is exhausted.
 char* MapHost(std::uint64_t bytes) {
   void* const all = mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (all == MAP_FAILED) return nullptr;
@@ -41,8 +42,8 @@ bool MakeHost(Region& region) {
   return region.host != nullptr;
 }
 
-/// After its contents have come back. To fill memory that is new to the process takes twice as long, so what there is
-/// serves the next time, unless the kernel needs its pages before.
+/// Keeps host memory after its contents have returned. Filling newly allocated memory takes twice as long, so it is
+/// reused for the next move, unless the kernel reclaims its pages first.
 void KeepHost(Region& region) {
   if (madvise(region.host, region.size, MADV_FREE) != 0) return FreeHost(region);
   region.kept = region.host;
@@ -51,15 +52,15 @@ void KeepHost(Region& region) {
 
 bool IsZero(const char* page) { return page[0] == 0 && memcmp(page, page + 1, kPage - 1) == 0; }
 
-/// The first page of zeros from `at` on; `bytes` where there is none.
+/// Returns the offset of the first zero page from `at` on, or `bytes` if there is none.
 std::uint64_t NextZeroPage(const char* memory, std::uint64_t at, std::uint64_t bytes) {
   while (at < bytes && !IsZero(memory + at)) at += kPage;
   return at;
 }
 
-/// To host memory of MakeHost: new memory is all zeros; kept memory has what it had, or zeros where the kernel has
-/// taken a page back. Pages of zeros that are there already are not written, and so take no room. Requires: `bytes` are
-/// whole pages.
+/// Copies to memory from MakeHost. New memory is all zeros; kept memory has its old contents, or zeros in pages that
+/// the kernel reclaimed. Zero pages that are already zero are not written and so use no memory. Requires: `bytes` is a
+/// multiple of the page size.
 void CopyToHost(char* to, const char* from, std::uint64_t bytes, bool is_kept) {
   for (std::uint64_t at = 0; at < bytes;) {
     const std::uint64_t end = NextZeroPage(from, at, bytes);
@@ -75,10 +76,10 @@ unsigned CpusOfThread() {
   return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? static_cast<unsigned>(CPU_COUNT(&cpus)) : 1;
 }
 
-/// Copies regions of one device to their host memory or back, on this thread and others that it starts.
+/// Copies the regions of one device to their host memory or back, on this thread and additional ones.
 class Copier {
  public:
-  /// Prepares for copies of about `bytes` in all. Requires: a context of the device is current.
+  /// Prepares for copying about `bytes` in total. Requires: a context of the device is current.
   Copier(unsigned device, std::uint64_t bytes) : device_(device) {
     const std::uint64_t pieces = (bytes + kPiece - 1) / kPiece;
     unsigned most = CpusOfThread() < kMostLanes ? CpusOfThread() : kMostLanes;
@@ -111,7 +112,7 @@ class Copier {
   bool is_open() const { return count_ > 0; }
   bool is_pinned() const { return is_pinned_; }
 
-  /// Those regions from `first` until before `end` that have host memory and lie on the device. The first error.
+  /// Copies the regions in [first, end) that have host memory and are on the device. Returns the first error.
   cuda::Return CopyOut(Region* first, const Region* end) { return Copy(first, end, &Copier::RunOut); }
   cuda::Return CopyIn(Region* first, const Region* end) { return Copy(first, end, &Copier::RunIn); }
 
@@ -126,9 +127,9 @@ class Copier {
     cuda::Pointer device;
     char* host;
     std::uint64_t size;
-    std::uint64_t left;  // Bytes of its region from this piece on.
-    bool is_first;       // The region begins with it.
-    bool is_kept;        // Its host memory is of an earlier time.
+    std::uint64_t left;  // Bytes of its region from this piece to the end.
+    bool is_first;       // It is the first piece of its region.
+    bool is_kept;        // Its host memory was kept from an earlier move.
   };
   using Run = void (Copier::*)(Lane&);
 
@@ -173,8 +174,8 @@ class Copier {
       if (is_under_way[other]) {
         const Piece& piece = pieces[other];
         Note(DRIVER(cuStreamSynchronize)(lane.streams[other]));
-        // The kernel clears huge pages in half the time. They are asked for once in a region, since that stops all
-        // lanes, and by its beginning: where there are pages of zeros they would take room.
+        // The kernel clears huge pages in half the time. They are requested once per region, because that call stalls
+        // all lanes. The first piece decides: if it contains zero pages, huge pages would waste memory.
         if (piece.is_first && !piece.is_kept && NextZeroPage(lane.buffers[other], 0, piece.size) == piece.size) {
           madvise(piece.host, piece.left, MADV_HUGEPAGE);
         }
@@ -187,14 +188,14 @@ class Copier {
   void RunIn(Lane& lane) {
     Piece piece{};
     for (unsigned turn = 0; Take(piece); turn ^= 1) {
-      Note(DRIVER(cuStreamSynchronize)(lane.streams[turn]));  // The buffer is free again.
+      Note(DRIVER(cuStreamSynchronize)(lane.streams[turn]));  // Then the buffer is free again.
       memcpy(lane.buffers[turn], piece.host, piece.size);
       Note(DRIVER(cuMemcpyHtoDAsync_v2)(piece.device, lane.buffers[turn], piece.size, lane.streams[turn]));
     }
     for (const cuda::Stream stream : lane.streams) Note(DRIVER(cuStreamSynchronize)(stream));
   }
 
-  /// False: there is none left, or a copy has failed.
+  /// Returns false if no piece is left or a copy has failed.
   bool Take(Piece& piece) {
     const Locked locked(mutex_);
     while (at_ != end_ && (at_->host == nullptr || !at_->is_present || offset_ == at_->size)) {
@@ -222,14 +223,14 @@ class Copier {
   const unsigned device_;
   Lane lanes_[kMostLanes] = {};
   unsigned count_ = 0;
-  char* buffers_ = nullptr;  // All lanes' buffers, one after another.
+  char* buffers_ = nullptr;  // The buffers of all lanes, one after another.
   std::uint64_t buffer_bytes_ = 0;
   bool is_pinned_ = false;
   Run run_ = nullptr;
   const Region* end_ = nullptr;
-  Mutex mutex_;  // Guards what follows.
+  Mutex mutex_;  // Guards the members below.
   Region* at_ = nullptr;
-  std::uint64_t offset_ = 0;  // In *at_, of the next piece.
+  std::uint64_t offset_ = 0;  // Offset of the next piece in *at_.
   cuda::Return result_ = cuda::kSuccess;
 };
 
@@ -240,8 +241,8 @@ Moved Failed(cuda::Return result, const char* text) {
   return moved;
 }
 
-/// The regions from `first` until before `end`, in host memory as well, of those that lie on the device: so many as
-/// make a batch. Undoes itself.
+/// Copies one batch of the regions in [first, end) that are on the device to host memory as well. On failure, undoes
+/// its work.
 Moved CopyOut(Region* first, Region*& end, Copier& copier) {
   Moved moved;
   const char* why = nullptr;
@@ -275,7 +276,7 @@ bool HasAway(const Arena& arena) {
   return false;
 }
 
-/// Those that are off the device; all or nothing. Requires: they are on the host, and no others.
+/// Returns all regions that are off the device, or none. Requires: these regions, and no others, are on the host.
 Moved BringIn(Arena& arena, unsigned device) {
   Moved moved;
   for (const Region* region = arena.first; region != nullptr; region = region->next) {
@@ -284,7 +285,7 @@ Moved BringIn(Arena& arena, unsigned device) {
   if (moved.bytes == 0) return moved;
   if (!TakeAtOnce(device, moved.bytes)) {
     Moved failed = Failed(cuda::kOutOfMemory, "the ceiling is lower than what was taken out");
-    failed.bytes = moved.bytes;  // So much it needs: the keeper may not have known.
+    failed.bytes = moved.bytes;  // The required amount, which the keeper may not have known.
     return failed;
   }
   cuda::Return result = cuda::kSuccess;
@@ -308,7 +309,8 @@ Moved BringIn(Arena& arena, unsigned device) {
   return Failed(result, "the device has no room for it, or copying failed; all is on the host as before");
 }
 
-/// Takes what is on the host as well off the device, and counts it back. What could not be is on the device alone.
+/// Removes the memory that was copied to the host from the device and gives its bytes back. Memory that cannot be
+/// removed stays on the device only.
 cuda::Return UnbackAll(Region* first, const Region* end, unsigned device) {
   cuda::Return result = cuda::kSuccess;
   std::uint64_t bytes = 0;
@@ -316,7 +318,7 @@ cuda::Return UnbackAll(Region* first, const Region* end, unsigned device) {
     if (!region->is_present) continue;
     const cuda::Return one = result == cuda::kSuccess ? Unback(*region) : result;
     if (!region->is_present) {
-      bytes += region->size;  // It is off, whatever else the driver has to say.
+      bytes += region->size;  // It is off the device, whatever error the driver reports.
       continue;
     }
     result = one;
@@ -334,7 +336,7 @@ void FreeHost(Region& region) {
   region.host = region.kept = nullptr;
 }
 
-// In batches: what has left is others' before the rest has, so that who is repaid waits for no more than it needs.
+// Works in batches, so that waiting tenants can use freed memory before the rest has left.
 Moved Evacuate(unsigned device) {
   Arena& arena = ArenaOf(device);
   const Locked locked(arena.mutex);

@@ -1,5 +1,5 @@
-// Communicators: which process makes one, and of how many ranks. What is behind stays NCCL's. A communicator that is
-// made of another (ncclCommSplit) is of a process that has one already.
+// Hooks for NCCL communicators: which process creates one, and with how many ranks. Everything else stays with NCCL. A
+// communicator derived from another one (ncclCommSplit) belongs to a process that already has one.
 #include "nccl_hooks.h"
 
 #include <dlfcn.h>
@@ -15,7 +15,7 @@ namespace divvy::interpose {
 
 namespace {
 
-/// NCCL's ABI: ncclUniqueId goes by value.
+/// NCCL's ABI passes ncclUniqueId by value.
 struct UniqueId {
   char internal[128];
 };
@@ -27,7 +27,7 @@ enum Maker : int { kRank, kRankConfig, kRankScalable, kAll, kMakers };
 constexpr const char* kNames[kMakers] = {"ncclCommInitRank", "ncclCommInitRankConfig", "ncclCommInitRankScalable",
                                          "ncclCommInitAll"};
 
-constexpr int kMostCopies = 8;  // Of NCCL in one process; further ones are not looked at.
+constexpr int kMostCopies = 8;  // Copies of NCCL in one process; further ones are ignored.
 std::atomic<void*> g_copies[kMakers][kMostCopies];
 
 Maker MakerOf(const char* name) {
@@ -93,7 +93,7 @@ Door BoundDoor(Maker maker, int copy) {
   return doors[copy][maker];
 }
 
-/// Of the exported symbols: who calls them was linked with NCCL, or found it in a scope of its own.
+/// The exported symbols. Callers were linked with NCCL, or found it in their own scope.
 Outcome ncclCommInitRank_hook(Communicator* made, int ranks, UniqueId id, int rank) {
   return InitRank(RealNccl(kNames[kRank], __builtin_return_address(0)), made, ranks, id, rank);
 }
@@ -139,7 +139,8 @@ void* RealNccl(const char* name, const void* caller) {
     if (IsOwn(found)) found = nullptr;
     if (library != RTLD_NEXT) dlclose(library);
   };
-  look(RTLD_NEXT);  // As the global scope goes on behind this library; then what the caller's library brought along.
+  look(RTLD_NEXT);  // First the rest of the global scope behind this library, then the dependencies of the caller's
+                    // library.
   if (dladdr(caller, &about) != 0 && about.dli_fname != nullptr) look(dlopen(about.dli_fname, RTLD_LAZY | RTLD_NOLOAD));
   look(dlopen("libnccl.so.2", RTLD_LAZY | RTLD_NOLOAD));
   return found;

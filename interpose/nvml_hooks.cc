@@ -1,5 +1,5 @@
-// NVML's view of memory agrees with the tenant's limit, for programs that look there: nvidia-smi, pynvml and others.
-// Who uses the GPU (nvmlDeviceGetComputeRunningProcesses) is answered as it is.
+// Adapts NVML's memory figures to the tenant's limit, for programs such as nvidia-smi and pynvml. The list of processes
+// (nvmlDeviceGetComputeRunningProcesses) is not changed.
 #include "nvml_hooks.h"
 
 #include <dlfcn.h>
@@ -31,7 +31,7 @@ Declared* RealNvml(const char* symbol) {
   return nvml == nullptr ? nullptr : reinterpret_cast<Declared*>(RealDlsym(nvml, symbol));
 }
 
-/// The tenant's number of it; kNotOurs.
+/// Returns the tenant's device number, or kNotOurs.
 unsigned DeviceBehind(nvml::Device device) {
   const share::Page* const page = SharedPage();
   const auto get_uuid = RealNvml<decltype(nvmlDeviceGetUUID)>("nvmlDeviceGetUUID");
@@ -69,7 +69,7 @@ nvml::Return nvmlDeviceGetMemoryInfo_v2_hook(nvml::Device device, nvml::MemoryV2
   const nvml::Return result = real(device, memory);
   if (result == nvml::kSuccess && memory != nullptr) {
     Show(device, *memory);
-    memory->reserved = 0;  // The driver's own; used and free sum up to the total without it.
+    memory->reserved = 0;  // The driver's own reservation is left out; used and free then sum up to the total.
   }
   return result;
 }

@@ -1,13 +1,13 @@
-// The door to NVML: what stands in the place of an entry point of libnvidia-ml.so.1.
+// Hooks for NVML: replacements of entry points of libnvidia-ml.so.1.
 #pragma once
 
 #include "driver.h"
 
 namespace divvy::interpose {
 
-/// Null: nothing does.
+/// Returns null if there is no replacement.
 Door NvmlHookOf(const char* symbol);
-/// Where it is loaded; null: it is not.
+/// Returns the handle of the loaded library; null if it is not loaded.
 void* NvmlHandle();
 
 }  // namespace divvy::interpose

@@ -18,10 +18,10 @@ namespace divvy::interpose {
 
 namespace {
 
-/// Calls that are inside end when the device has done what they wait for. What takes longer waits for something else,
-/// which a shut gate may be in the way of. The keeper waits longer than that for an answer.
+/// Timeout for calls inside the gate. They return when the device has completed the work they wait for. A longer call
+/// waits for something else, possibly behind a shut gate. The keeper's own timeout is longer.
 constexpr std::uint64_t kPatience = 10 * kSecond;
-constexpr unsigned kMostOrders = 64;  // Of one device, that are not begun; the keeper waits for each.
+constexpr unsigned kMostOrders = 64;  // Limit of queued orders per device; the keeper waits for each order.
 
 enum class Task { kFromKeeper, kYield, kMeasurePools };
 
@@ -29,13 +29,13 @@ struct Order {
   Task task;
   share::Message message;
   std::uint64_t came_ns;
-  std::uint64_t link;  // That it came on.
+  std::uint64_t link;  // The connection on which it arrived.
 };
 
-/// How far the order is that the thread has taken.
+/// Progress of the order that the thread is executing.
 enum class Stage { kNone, kWaiting, kMoving, kGivenUp };
 
-/// A device's thread and what lies before it; under the mutex but for the bell.
+/// A device's thread and its queue. Guarded by the mutex, except for the bell.
 struct Worker {
   Mutex mutex;
   Order orders[kMostOrders];
@@ -43,17 +43,17 @@ struct Worker {
   unsigned count = 0;
   Order taken{};
   Stage stage = Stage::kNone;
-  bool is_away = false;     // Something may be on the host.
-  bool is_measured = true;  // Nothing lies there that measures the pools.
+  bool is_away = false;     // Some memory may be on the host.
+  bool is_measured = true;  // No task to measure the pools is queued.
   bool has_thread = false;
-  std::uint32_t bell = 0;  // Futex.
+  std::uint32_t bell = 0;  // Futex word.
 };
 Worker g_workers[share::kMaxDevices];
 
 bool IsMove(share::Word word) { return word == share::Word::kEvacuate || word == share::Word::kReturn; }
 
-/// The thread that moves may go on; false: the order was answered as one that came too late, or its keeper has gone,
-/// and the next one asks anew.
+/// Returns true if the move may proceed. Returns false if the order was already answered as too late, or if its keeper
+/// is gone; the next keeper sends its own orders.
 bool Claim(Worker& worker) {
   const Locked locked(worker.mutex);
   if (worker.stage == Stage::kMoving) return true;
@@ -107,7 +107,7 @@ Moved NotReady(const char* text) {
 
 void Drain(Worker& worker, const Order& answered) {
   const share::Message& order = answered.message;
-  // A launch that stays inside for so long is on its way to nothing: the turn is over all the same.
+  // If a launch stays inside for so long, it is stuck; the turn ends anyway.
   AwaitNobodyInside(worker, order.device, false);
   SynchroniseDevice(order.device);
   share::Message drained = MessageOf(share::Word::kDrained, order.device);
@@ -115,7 +115,7 @@ void Drain(Worker& worker, const Order& answered) {
   SendOn(answered.link, drained);
 }
 
-/// Waits until the device has done all, and moves then.
+/// Waits until the device has completed all work, then moves.
 Moved Quiesced(Worker& worker, unsigned device, Moved (*move)(unsigned)) {
   const share::Page* const page = SharedPage();
   if (page == nullptr) return NotReady("the process shares nothing any more");
@@ -180,11 +180,11 @@ void CarryOut(Worker& worker, const Order& order) {
     case share::Word::kShrink:
       return Shrink(order);
     default:
-      return;  // A word that a newer keeper has.
+      return;  // A message of a newer keeper.
   }
 }
 
-/// Carries out what lies there; false: nothing did.
+/// Executes the next order. Returns false if there was none.
 bool DoNext(Worker& worker) {
   Order order{};
   {
@@ -211,7 +211,7 @@ void* Run(void* argument) {
   }
 }
 
-/// Nothing of the device is on the host, and nothing is about to bring it there. Requires: the mutex.
+/// Returns true if no memory of the device is on the host and no pending order will move it there. Requires the mutex.
 bool IsHere(const Worker& worker) {
   if (worker.is_away || worker.stage == Stage::kMoving) return false;
   if (worker.stage == Stage::kWaiting && IsMove(worker.taken.message.word)) return false;
@@ -221,7 +221,7 @@ bool IsHere(const Worker& worker) {
   return true;
 }
 
-/// Requires: the mutex.
+/// Requires the mutex.
 bool HasYield(const Worker& worker) {
   for (unsigned i = 0; i < worker.count; ++i) {
     if (worker.orders[(worker.first + i) % kMostOrders].task == Task::kYield) return true;
@@ -234,7 +234,7 @@ void Put(const Order& order) {
   bool has_thread = true;
   {
     const Locked locked(worker.mutex);
-    if (worker.count == kMostOrders) return;  // The keeper does not wait for so many.
+    if (worker.count == kMostOrders) return;  // The keeper never has that many orders pending.
     if (order.task == Task::kYield && HasYield(worker)) return;
     worker.orders[(worker.first + worker.count++) % kMostOrders] = order;
     if (!worker.has_thread) worker.has_thread = has_thread = StartOwnThread(&Run, &worker);
@@ -249,7 +249,7 @@ void AnswerLate(const Order& order) {
   Answer(order, NotReady("the program's work on the device did not end within 10 s"), NowNs() - kPatience);
 }
 
-/// Answers moves that have waited for too long, and takes them out.
+/// Answers and removes moves that have waited too long.
 void GiveUpLate(Worker& worker, std::uint64_t now) {
   const Locked locked(worker.mutex);
   const auto is_late = [now](const Order& order) {
@@ -278,7 +278,7 @@ void Hand(const share::Message& message) {
   if (page == nullptr || message.device >= page->device_count) return;
   const Order order = {Task::kFromKeeper, message, NowNs(), LinkNumber()};
   if (message.word == share::Word::kReturn) {
-    // Undoing what was never done waits for nothing.
+    // There is nothing to restore, so it does not need to wait.
     Worker& worker = g_workers[message.device];
     bool is_here = false;
     {

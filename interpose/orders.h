@@ -1,21 +1,21 @@
-// What the keeper tells this process to do with a device: done on a thread for each device, which may have to wait for
-// the GPU as long as the program's work takes; the link's thread, which hands the orders over, never does.
+// Carries out the keeper's orders for a device, on one thread per device. That thread may wait for the GPU as long as
+// the program's work takes. The link's thread, which hands over the orders, never waits.
 #pragma once
 
 #include "platform/gpu/tenant_link.h"
 
 namespace divvy::interpose {
 
-/// Carries it out behind what was handed over before. A move that cannot begin in time is answered, and not made any
-/// more.
+/// Queues an order for execution. A move that cannot start in time is answered with a failure and dropped.
 void Hand(const share::Message& order);
-/// Has YieldIfIdle (gate.h) called.
+/// Queues a call of YieldIfIdle (gate.h).
 void HandYield(unsigned device);
 
-/// Now and then, on the link's thread: orders that are late; what the program's pools have given back.
+/// Called periodically on the link's thread: answers overdue orders and measures memory released by the program's
+/// pools.
 void LookAfterOrders();
 
-/// In the child of a fork.
+/// Call this in the child of a fork.
 void ForgetOrders();
 
 }  // namespace divvy::interpose

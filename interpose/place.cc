@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
 
-/// GPUs that `text` names by UUID; 0: not all of it are such names.
+/// Returns the number of GPUs that `text` names by UUID; 0 if any entry is not a UUID.
 unsigned CountUuids(const char* text) {
   unsigned count = 0;
   for (const char* at = text; at != nullptr; ++count) {

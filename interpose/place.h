@@ -1,12 +1,11 @@
-// Where a program finds its GPUs when it starts.
+// Sets the GPUs that a program sees when it starts.
 #pragma once
 
 namespace divvy::interpose {
 
-/// To be called before the driver is started. A job's environment names the GPUs that it began on; where its tenant has
-/// moved since, a program that it starts is to come to those that it is on now: CUDA_VISIBLE_DEVICES, which the driver
-/// reads, is set to them. Left alone where it does not name as many GPUs by their UUIDs as the tenant has: then
-/// somebody else means something by it.
+/// Call this before the driver starts. A job's environment names its initial GPUs. If the tenant has moved since, a new
+/// program must use the present ones, so CUDA_VISIBLE_DEVICES is updated, which the driver reads. It is left unchanged
+/// unless it names, by UUID, as many GPUs as the tenant has: any other value was set by the user on purpose.
 void FollowTenant();
 
 }  // namespace divvy::interpose

@@ -1,4 +1,4 @@
-// Memory in the order of streams. It stays with the driver: pools.h says why.
+// Stream-ordered memory. It stays with the driver; pools.h says why.
 #include "contexts.h"
 #include "gate.h"
 #include "hooks.h"
@@ -11,15 +11,16 @@ namespace divvy::interpose {
 
 namespace {
 
-/// True where an allocation becomes a node of a graph and takes nothing yet; counted when that is instantiated.
+/// Returns true during a capture. An allocation then becomes a graph node without memory, which is counted at
+/// instantiation.
 bool IsCapturing(cuda::Stream stream) {
   int status = 0;
   return DRIVER(cuStreamIsCapturing)(stream, &status) == cuda::kSuccess && status != cuda::kCaptureNone;
 }
 
-/// Of the stream, which need not be of the current context. Asked inside the gate.
+/// Returns the device of a stream, which may not belong to the current context. Requires: inside the gate.
 unsigned DeviceOfStream(cuda::Stream stream, cuda::Device& ordinal) {
-  constexpr std::uint64_t kMostSpecial = cuda::kStreamPerThread;  // Those are of the current context.
+  constexpr std::uint64_t kMostSpecial = cuda::kStreamPerThread;  // Special handles belong to the current context.
   if (HasOneDevice() || reinterpret_cast<std::uint64_t>(stream) <= kMostSpecial) return CurrentDevice(&ordinal);
   if (DRIVER(cuStreamGetDevice)(stream, &ordinal) == cuda::kSuccess) return DeviceOf(ordinal);
   cuda::Context context = nullptr;
@@ -55,7 +56,7 @@ cuda::Return FreeAsync(cuda::Pointer pointer, cuda::Stream stream, Call call) {
   std::uint64_t bytes = 0;
   cuda::Context context = nullptr;
   if (FindMapped(pointer, base, bytes, context) && base == pointer) {
-    // It was allocated by cuMemAlloc, and mapped. Free after all that went before it in its stream: now, after a wait.
+    // Mapped memory from cuMemAlloc. It must be freed after all earlier work of its stream: now, after a wait.
     cuda::Return result = cuda::kSuccess;
     {
       const Inside inside(Touch::kOther);
@@ -70,7 +71,7 @@ cuda::Return FreeAsync(cuda::Pointer pointer, cuda::Stream stream, Call call) {
   return result;
 }
 
-/// A pool that the driver has made, or has given.
+/// Records a pool that the driver created or returned.
 void NotePoolAt(const cuda::Location& location, cuda::Pool pool) {
   NotePool(location.type == cuda::kLocationDevice ? DeviceOf(location.id) : kNotOurs, pool);
 }

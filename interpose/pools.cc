@@ -9,12 +9,12 @@ namespace divvy::interpose {
 
 namespace {
 
-constexpr int kMostPools = 256;  // More of one process are not measured, only counted when they allocate.
+constexpr int kMostPools = 256;  // Further pools of a process are not measured, only counted at allocation.
 
 struct PoolRecord {
   cuda::Pool pool;
   unsigned device;
-  std::uint64_t counted;  // Bytes.
+  std::uint64_t counted;  // In bytes.
 };
 
 struct GraphMemory {
@@ -27,7 +27,7 @@ PoolRecord g_pools[kMostPools];
 int g_count = 0;
 GraphMemory g_graphs[share::kMaxDevices];
 
-/// Requires: the mutex. Null: too many.
+/// Requires the mutex. Returns null if there are too many pools.
 PoolRecord* Find(unsigned device, cuda::Pool pool) {
   for (int i = 0; i < g_count; ++i) {
     if (g_pools[i].pool == pool) return &g_pools[i];
@@ -37,7 +37,7 @@ PoolRecord* Find(unsigned device, cuda::Pool pool) {
   return &g_pools[g_count++];
 }
 
-/// False: the driver does not say.
+/// Returns false if the driver does not report it.
 bool Reserved(cuda::Pool pool, std::uint64_t& bytes) {
   unsigned long long reserved = 0;
   if (DRIVER(cuMemPoolGetAttribute)(pool, cuda::kPoolReservedNow, &reserved) != cuda::kSuccess) return false;
@@ -45,7 +45,7 @@ bool Reserved(cuda::Pool pool, std::uint64_t& bytes) {
   return true;
 }
 
-/// Bytes of the pool that are reserved and not handed out.
+/// Returns the pool's reserved bytes that are not allocated.
 std::uint64_t FreeIn(cuda::Pool pool) {
   unsigned long long used = 0;
   std::uint64_t reserved = 0;
@@ -54,7 +54,7 @@ std::uint64_t FreeIn(cuda::Pool pool) {
   return reserved > used ? reserved - used : 0;
 }
 
-/// Counts what the pool has now. Requires: the mutex.
+/// Counts the pool's present reservation. Requires the mutex.
 void Measure(PoolRecord& record) {
   std::uint64_t reserved = 0;
   if (!Reserved(record.pool, reserved)) return;
@@ -73,7 +73,7 @@ cuda::Pool PoolOf(cuda::Device ordinal) {
 cuda::Return AllocateFromPool(unsigned device, cuda::Pool pool, std::uint64_t bytes, cuda::Return (*call)(void*),
                               cuda::Return (*undo)(void*), void* argument) {
   SetFlags(share::kPlainMemory);
-  // What is free in the pool may serve it without growing.
+  // Free memory in the pool may serve it without growth.
   std::uint64_t taken = bytes;
   {
     const Inside inside(Touch::kOther, device);
@@ -94,7 +94,7 @@ cuda::Return AllocateFromPool(unsigned device, cuda::Pool pool, std::uint64_t by
   }
   const std::uint64_t grown = reserved > record->counted ? reserved - record->counted : 0;
   if (grown > taken && result == cuda::kSuccess && !TakeAtOnce(device, grown - taken)) {
-    // The pool took more than was asked of it, and that is too much.
+    // The pool grew more than requested, and the ceiling does not allow that.
     result = undo(argument) == cuda::kSuccess ? cuda::kOutOfMemory : cuda::kSuccess;
     record->counted += taken;
     DRIVER(cuMemPoolTrimTo)(pool, 0);
@@ -181,7 +181,7 @@ void TrimPools(unsigned device) {
 cuda::Return PromiseGraphMemory(unsigned device, std::uint64_t bytes) {
   if (bytes == 0 || device >= share::kMaxDevices) return cuda::kSuccess;
   SetFlags(share::kPlainMemory);
-  // Taken in full, though what the graphs hold already may serve: two may be launched at a time.
+  // Counted in full, although the graphs' present memory may suffice: two graphs may run at the same time.
   const cuda::Return result = Take(device, bytes);
   if (result != cuda::kSuccess) return result;
   const Locked locked(g_mutex);
@@ -220,7 +220,7 @@ void MeasureAllGraphMemory() {
 }
 
 bool HasGraphMemory(unsigned device) {
-  // A look without the lock, on the way of every launch of a graph: it is set before the graph can be launched.
+  // Reads without the lock, since every graph launch comes here. The value is set before the graph can be launched.
   return device < share::kMaxDevices && __atomic_load_n(&g_graphs[device].counted, __ATOMIC_RELAXED) != 0;
 }
 

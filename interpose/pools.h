@@ -1,6 +1,6 @@
-// Memory that the driver keeps in pools: of cuMemAllocAsync, of explicit pools, of graphs. It stays with the driver,
-// which alone knows the order of streams in which it is free again; what is counted is what the driver says that it has
-// reserved for the pools, not what it has handed out of them.
+// Memory in the driver's pools: cuMemAllocAsync, explicit pools and graphs. It stays with the driver, which alone knows
+// when stream order makes it free again. Counted is what the driver reserved for the pools, not what is allocated from
+// them.
 #pragma once
 
 #include <cstdint>
@@ -9,37 +9,37 @@
 
 namespace divvy::interpose {
 
-/// `call()` allocates `bytes` from the pool. Counts what the pool grows by; where that is above the ceiling `undo()`
-/// takes the allocation back, and the answer is kOutOfMemory.
-/// Requires: not inside the gate.
+/// `call()` allocates `bytes` from the pool. Counts the pool's growth. If that exceeds the ceiling, `undo()` frees the
+/// allocation and the result is kOutOfMemory. Requires: not inside the gate.
 cuda::Return AllocateFromPool(unsigned device, cuda::Pool pool, std::uint64_t bytes, cuda::Return (*call)(void*),
                               cuda::Return (*undo)(void*), void* argument);
 
-/// The pool that the current context's device allocates from by default; null: none.
+/// Returns the default allocation pool of the device, or null.
 cuda::Pool PoolOf(cuda::Device ordinal);
 
-/// Where its memory is; kNotOurs: on the host, or on a device that is not the tenant's. `otherwise`: nobody has said.
+/// Returns the device of a pool's memory; kNotOurs for host memory or a device that is not the tenant's. `otherwise`:
+/// the result if it is unknown.
 unsigned DeviceOfPool(cuda::Pool pool, unsigned otherwise);
 
-/// Looks again what the pools of a device have reserved: after something was freed, trimmed or waited for.
+/// Updates the reserved size of a device's pools; call this after memory was freed, trimmed or waited for.
 void MeasurePools(unsigned device);
 void MeasureAllPools();
 bool HasPools(unsigned device);
-/// False: no pool was ever seen. Waits for nobody.
+/// Returns false if no pool was ever seen. Does not block.
 bool MayHavePools();
 void NotePool(unsigned device, cuda::Pool pool);
 void ForgetPool(cuda::Pool pool);
 
-/// Gives back what the pools and graphs of a device hold free.
+/// Frees unused memory of a device's pools and graphs.
 void TrimPools(unsigned device);
 
-/// A graph that allocates `bytes` when it is launched exists, or does not any more. The larger of all such promises and
-/// what the driver has reserved for graphs is counted.
+/// Registers or removes a graph that allocates `bytes` when launched. Counted is the larger of the sum of all
+/// registered graphs and the driver's reservation for graphs.
 cuda::Return PromiseGraphMemory(unsigned device, std::uint64_t bytes);
 void EndGraphPromise(unsigned device, std::uint64_t bytes);
 void MeasureGraphMemory(unsigned device);
 bool HasGraphMemory(unsigned device);
-/// Of all devices that have some.
+/// Updates the count of all devices with graph memory.
 void MeasureAllGraphMemory();
 
 void ForgetPools();

@@ -18,12 +18,13 @@ void Remember(RecordKind kind, std::uint64_t key, unsigned device, std::uint64_t
   Counted counted = {bytes, device, nullptr};
   DRIVER(cuCtxGetCurrent)(&counted.context);
   const Locked locked(g_mutex);
-  g_tables[kind].Put(key, counted);  // Without host memory for it the bytes stay counted until the process ends.
+  // Without host memory for the record, the bytes stay counted until the process ends.
+  g_tables[kind].Put(key, counted);
 }
 
 namespace {
 
-/// Gives its bytes back if it is of that context.
+/// Drops a record of that context and gives its bytes back.
 void Drop(RecordKind kind, std::uint64_t key, cuda::Context context) {
   Counted counted{};
   {

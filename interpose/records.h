@@ -1,4 +1,4 @@
-// What is counted and cannot be moved: how many bytes of which device are behind a pointer or a handle.
+// Memory that is counted but cannot be moved: bytes and device of a pointer or handle.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace divvy::interpose {
 
-/// Handles of different kinds may have the same number.
+/// Handles of different kinds may have the same value.
 enum RecordKind : unsigned { kPointers, kArrays, kMipmaps, kExternals, kIpcPointers, kRecordKinds };
 
 struct Counted {
@@ -16,19 +16,19 @@ struct Counted {
   cuda::Context context;
 };
 
-/// `bytes` were taken already. Remembers the current context with it.
+/// Records `bytes` that were already taken, together with the current context.
 void Remember(RecordKind kind, std::uint64_t key, unsigned device, std::uint64_t bytes);
 unsigned DeviceOfRecord(RecordKind kind, std::uint64_t key);
 
-/// A record that goes together with a call of the driver: out of the table before it, so that another thread that gets
-/// the same number meanwhile enters it anew, and its bytes given back after.
+/// Removes a record around a driver call. The record leaves the table before the call, so that another thread that gets
+/// the same handle meanwhile can record it. The bytes are given back afterwards.
 class Forgetting {
  public:
   Forgetting(RecordKind kind, std::uint64_t key);
   ~Forgetting();
   Forgetting(const Forgetting&) = delete;
   Forgetting& operator=(const Forgetting&) = delete;
-  /// The driver did not do it.
+  /// Restores the record because the driver call failed.
   void Undo();
   bool is_known() const { return is_known_; }
 
@@ -39,7 +39,7 @@ class Forgetting {
   bool is_known_ = false;
 };
 
-/// The context is gone, and all that it had.
+/// Drops all records of a destroyed context.
 void DropRecordsOf(cuda::Context context);
 void ForgetRecords();
 

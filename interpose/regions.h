@@ -1,4 +1,4 @@
-// The mapped memory of one device, as memory.cc allocates it and moving.cc moves it.
+// The mapped memory of one device, allocated by memory.cc and moved by moving.cc.
 #pragma once
 
 #include "blocks.h"
@@ -8,21 +8,21 @@
 
 namespace divvy::interpose {
 
-/// Guarded by its mutex, which is held for no call that waits for the keeper.
+/// Guarded by its mutex, which is not held during a call that waits for the keeper.
 struct Arena {
   Mutex mutex;
   Region* first = nullptr;
   Blocks blocks;
-  std::uint64_t granularity = 0;  // 0: not asked yet.
+  std::uint64_t granularity = 0;  // 0: not queried yet.
   bool is_refused = false;        // The device cannot map memory.
-  std::uint64_t peers = 0;        // Bit for each of the driver's devices that may touch it as well.
+  std::uint64_t peers = 0;        // One bit per driver device with access to this memory.
 };
 
 Arena& ArenaOf(unsigned device);
 
-/// New physical memory at the region's address.
+/// Maps new physical memory at the region's address.
 cuda::Return Back(Region& region, const Arena& arena);
-/// Takes it away; the address stays reserved.
+/// Unmaps the physical memory; the address stays reserved.
 cuda::Return Unback(Region& region);
 /// Unmaps the region's host memory, if it has any.
 void FreeHost(Region& region);

@@ -1,4 +1,4 @@
-// What is counted, and that nothing gets past the ceiling.
+// Everything is counted, and nothing exceeds the ceiling.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -173,7 +173,7 @@ TEST_F(ShareMemory, AWishOutlivesTheKeeperThatHeardIt) {
   EXPECT_EQ(keeper_.Used(), 100 * kMiB);
 }
 
-// Killed wherever it is: with the page's lock, between counting and allocating, in the driver.
+// Killed at any point: while holding the page's lock, between counting and allocating, or in the driver.
 TEST_F(ShareMemory, FiftyProcessesKilledAnywhereLeaveTheCountsExact) {
   Program witness(world_, keeper_);
   ASSERT_EQ(witness.Do("init"), "0");
@@ -223,7 +223,7 @@ TEST_F(ShareMemory, AnotherProgramInTheSameProcessBeginsAnew) {
   ASSERT_EQ(program.Do("init"), "0");
   ASSERT_EQ(program.Do("alloc a plain 64M"), "0");
   program.Tell("exec");
-  EXPECT_TRUE(Eventually([&] { return keeper_.Used() == 0; }));  // Its link is closed by the exec.
+  EXPECT_TRUE(Eventually([&] { return keeper_.Used() == 0; }));  // The exec closes its link.
   EXPECT_EQ(program.Do("init"), "0");
   EXPECT_EQ(program.Do("alloc a plain 64M"), "0");
   EXPECT_EQ(keeper_.Used(), 64 * kMiB);
@@ -266,7 +266,7 @@ TEST_F(ShareMemory, PlainMemoryOnRequestIsCountedAndFlagged) {
   EXPECT_EQ(keeper_.Used(), 0U);
 }
 
-// Not as the square of how much there is.
+// The time is not quadratic in the number of allocations.
 TEST(ShareMemoryOfMany, AContextThatEndsIsForgottenAsFastAsItWasFilled) {
   const World world;
   FakeKeeper keeper(world, 512 * kMiB);

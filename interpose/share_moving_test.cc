@@ -1,4 +1,4 @@
-// Memory that goes to the host and comes back, under a program that runs.
+// Memory moves to the host and back while a program runs.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -74,9 +74,9 @@ TEST_F(ShareMoving, TheSecondTimeUsesTheHostMemoryOfTheFirst) {
   EXPECT_EQ(kept(), 0U);
   EXPECT_EQ(Return().result, 0);
   EXPECT_GE(kept(), 60 * kMiB);
-  EXPECT_LT(kept(), 70 * kMiB);  // Zeros took no room.
+  EXPECT_LT(kept(), 70 * kMiB);  // Zero pages took no memory.
 
-  // The second time, other contents are away: a page that was not zeros now is, and the other way round.
+  // The second move has other contents: some pages become zero, and others are no longer zero.
   ASSERT_EQ(program_.Do("fill a 0"), "0");
   ASSERT_EQ(program_.Do("fill b 6"), "0");
   EXPECT_EQ(Evacuate().result, 0);
@@ -150,7 +150,7 @@ TEST_F(ShareMoving, ADeviceWithoutRoomLeavesAllOnTheHostUntilThereIs) {
   ASSERT_EQ(program_.Do("fill b 6"), "0");
   ASSERT_EQ(Evacuate().result, 0);
   {
-    Program other(world_, Program::Options{});  // With no share: it takes what is there, but for 60 MiB.
+    Program other(world_, Program::Options{});  // Without a share: takes all free memory except 60 MiB.
     ASSERT_EQ(other.Do("init"), "0");
     const std::uint64_t free = Numbers(other.Do("info")).at(0);
     ASSERT_EQ(other.Do("alloc hog plain " + std::to_string((free - 60 * kMiB) >> 21 << 21)), "0");
@@ -173,7 +173,7 @@ TEST_F(ShareMoving, AnOpenGateIsNoTimeToMove) {
   EXPECT_EQ(keeper_.Used(), 4 * kMiB);
 }
 
-// Undone at once, so that the keeper does not take it for lost.
+// Answers the undo at once, so that the keeper does not consider the process lost.
 TEST_F(ShareMoving, WorkThatDoesNotEndIsNoMoveAndNothingToUndo) {
   ASSERT_EQ(program_.Do("init"), "0");
   ASSERT_EQ(program_.Do("alloc a plain 4M"), "0");
@@ -189,7 +189,7 @@ TEST_F(ShareMoving, WorkThatDoesNotEndIsNoMoveAndNothingToUndo) {
   EXPECT_EQ(Return().result, 0);
 }
 
-// Where its GPUs are is looked up when CUDA starts, so nobody moves then, and a tenant that is away comes back first.
+// CUDA looks up the GPUs at its start. So a tenant does not move then, and a parked tenant returns first.
 TEST_F(ShareMoving, AProgramThatStartsWhileItsTenantIsParkedWaitsUntilThatIsBack) {
   keeper_.SetGate(share::kParked);
   program_.Tell("start");
@@ -238,7 +238,7 @@ TEST_F(ShareMoving, WhatThePoolsHoldIsInNobodysWay) {
   EXPECT_EQ(keeper_.CountOf(share::Word::kWant), 0U);
 }
 
-// A workload that vouches for its memory, with no part in any of it.
+// An independent workload that verifies its memory.
 TEST(ShareOfBurn, KeepsItsMemoryThroughFiftyMoves) {
   const World world;
   FakeKeeper keeper(world, 512 * kMiB);
@@ -249,7 +249,8 @@ TEST(ShareOfBurn, KeepsItsMemoryThroughFiftyMoves) {
                         keeper.Folder(), status);
   });
   keeper.Await(share::Word::kHello);
-  // It has all its memory by then: what is only counted yet, and waits at the gate to be allocated, does not move.
+  // Wait until it has allocated all its memory: bytes that are only counted, while the call waits at the gate, would
+  // not move.
   ASSERT_TRUE(Eventually([&] { return keeper.page().processes[0].launches > 5; }));
   int moves = 0;
   std::uint64_t launches = 0;
@@ -320,7 +321,7 @@ TEST(ShareOfTwo, EachDeviceIsCountedGatedAndMovedByItself) {
   EXPECT_EQ(keeper.Used(0) + keeper.Used(1), 0U);
 }
 
-// What counts is where the memory is, and not which context is current.
+// The location of the memory decides, not the current context.
 TEST(ShareOfTwo, PoolsAndGraphsCountOnTheDeviceThatTheyAreOf) {
   const World world("2xA100-40GB");
   FakeKeeper keeper(world, 128 * kMiB);
@@ -335,7 +336,7 @@ TEST(ShareOfTwo, PoolsAndGraphsCountOnTheDeviceThatTheyAreOf) {
     EXPECT_EQ(keeper.Used(0), 0U) << kind;
     EXPECT_EQ(keeper.Used(1), 0U) << kind;
   }
-  EXPECT_EQ(program.Do("alloc c plain 128M"), "0");  // All of it is there for others.
+  EXPECT_EQ(program.Do("alloc c plain 128M"), "0");  // All of the memory is available again.
 }
 
 TEST(ShareOfTwo, PeersAreFlaggedAndMayTouchWhatWasThereAndWhatComes) {
@@ -353,8 +354,8 @@ TEST(ShareOfTwo, PeersAreFlaggedAndMayTouchWhatWasThereAndWhatComes) {
   EXPECT_EQ(program.Do("rights b 1"), "3");
 }
 
-// The data goes the fast way, what is left of the process by the driver (GCR's way); nothing of it is on the device
-// then, and its next call is noticed all the same.
+// The library moves the data, which is fast, and the driver saves the rest of the process (as GCR does). Nothing is
+// left on the device, and its next call is still noticed.
 TEST_F(ShareMoving, AProcessThatTheDriverPutsAwayAfterItsDataComesBackWhole) {
   Program helper(world_, Program::Options{});
   ASSERT_EQ(helper.Do("init"), "0");
@@ -380,7 +381,7 @@ TEST_F(ShareMoving, AProcessThatTheDriverPutsAwayAfterItsDataComesBackWhole) {
   EXPECT_EQ(program_.Do("sync"), "0");
 }
 
-// What is first called after an idle hour may be anything.
+// The first call after an idle hour can be any function.
 TEST_F(ShareMoving, AQuestionWakesAParkedProgramAsWell) {
   ASSERT_EQ(program_.Do("init"), "0");
   ASSERT_EQ(Evacuate().result, 0);

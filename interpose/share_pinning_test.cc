@@ -1,4 +1,4 @@
-// What pins a process to its GPU, and what does not.
+// Which calls bind a process to its GPU, and which do not.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class SharePinning : public ::testing::Test {
 
 class ShareNccl : public SharePinning, public ::testing::WithParamInterface<const char*> {};
 
-// As every program does that imports PyTorch.
+// Every program that imports PyTorch loads NCCL.
 TEST_P(ShareNccl, CountsWhenACommunicatorOfSeveralRanksIsMadeAndNotBefore) {
   Program program(world_, keeper_);
   const std::string make = std::string("communicator ") + GetParam();
@@ -35,7 +35,7 @@ INSTANTIATE_TEST_SUITE_P(Doors, ShareNccl, ::testing::Values("rank", "config", "
 TEST_F(SharePinning, ACommunicatorOfAProgramThatIsLinkedWithNcclCountsAsWell) {
   Program program(world_, keeper_);
   ASSERT_EQ(program.Do("init"), "0");
-  EXPECT_EQ(program.Do("communicator rank 1 linked"), "5");  // There is no NCCL yet.
+  EXPECT_EQ(program.Do("communicator rank 1 linked"), "5");  // NCCL is not loaded yet.
   ASSERT_EQ(program.Do("nccl"), "0");
   EXPECT_EQ(program.Do("communicator rank 1 linked"), "0");
   EXPECT_EQ(Flags(), 0U);
@@ -78,10 +78,10 @@ TEST_F(SharePinning, CudaIpcOfMovableMemoryIsRefusedWithWhatToDo) {
   const std::string errors = program.Errors();
   EXPECT_NE(errors.find("set DIVVY_SHARE_MEMORY=plain in the job's environment"), std::string::npos) << errors;
   EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
-  EXPECT_EQ(Flags(), 0U);  // Nothing of it is another's.
+  EXPECT_EQ(Flags(), 0U);  // None of its memory is shared with another process.
 }
 
-// It may be away from where the plan has it, and on borrowed memory: the last moment to bring it home.
+// The process may be off its planned GPU and use borrowed memory. This is the last chance to change that.
 TEST_F(SharePinning, TheFirstCallThatPinsWaitsForTheKeeperWhichMayMoveTheProcessMeanwhile) {
   Program program(world_, keeper_);
   keeper_.holds_pins = true;

@@ -1,6 +1,6 @@
-// A program with CUDA, for the tests of the library: does what it is told on its standard input, a line at a time, and
-// answers each with one line. It knows nothing of shares. The first word of a line is the command, the rest its
-// arguments; numbers are bytes unless they are counts. See Commands() for all.
+// A CUDA program for the tests of the library. It executes commands from standard input, one per line, and answers each
+// with one line. It knows nothing about shares. The first word of a line is the command, the rest are arguments;
+// numbers are bytes unless they are counts. See Commands() for the list.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -52,7 +52,7 @@ std::string Join(std::initializer_list<std::uint64_t> numbers) {
   return text;
 }
 
-/// CPU time of this thread: what it spends itself, however busy the machine is.
+/// Returns this thread's CPU time, which does not depend on the machine's load.
 std::uint64_t CpuMicroseconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -95,7 +95,7 @@ std::string Free(const Arguments& arguments) {
   return Code(result);
 }
 
-/// Seed 0: zeros.
+/// Seed 0 gives zeros.
 std::uint64_t Word(std::uint64_t seed, std::uint64_t at) {
   return seed == 0 ? 0 : (seed + at) * 0x9E3779B97F4A7C15U ^ at >> 3;
 }
@@ -114,7 +114,7 @@ std::uint64_t Mismatches(const Thing& thing, std::uint64_t seed) {
   return wrong;
 }
 
-/// Launches, copies and checks over and over, each thread in a stream and memory of its own.
+/// Repeatedly launches, copies and checks; each thread has its own stream and memory.
 void Work(std::uint64_t seed) {
   CU(cuCtxSetCurrent)(g_context);
   cuda::Stream stream = nullptr;
@@ -164,7 +164,7 @@ std::string Nvml(const Arguments&) {
   return Join({memory.used, memory.total, memory_v2.used, memory_v2.total});
 }
 
-/// Nanoseconds of each of `count` launches that are not waited for.
+/// Returns the nanoseconds per launch for `count` launches without waiting.
 std::string Time(const Arguments& arguments) {
   const std::uint64_t count = Number(arguments.at(0));
   const auto start = std::chrono::steady_clock::now();
@@ -176,7 +176,7 @@ std::string Time(const Arguments& arguments) {
 
 std::string InChild(const Arguments& arguments);
 
-/// As many allocations as go, in the shape of one that races: allocate, look, free some.
+/// Allocates as much as possible in a racing pattern: allocate, check, free some.
 std::string Race(const Arguments& arguments) {
   const std::uint64_t rounds = Number(arguments.at(0));
   const std::uint64_t bytes = Number(arguments.at(1));
@@ -210,15 +210,15 @@ const std::map<std::string, std::function<std::string(const Arguments&)>>& Comma
          return std::to_string(MakeCommunicator(a.at(0), static_cast<int>(Number(a.at(1))), a.size() > 2));
        }},
       {"stop", Stop},      // Answers: faults, rounds
-      {"nvml", Nvml},      // Answers: used, total, and both of the second form
+      {"nvml", Nvml},      // Answers: used and total, from both versions of the call.
       {"time", Time},      // COUNT
       {"race", Race},      // ROUNDS BYTES; answers: wrong codes, refused
-      {"child", InChild},  // COMMAND...: of a child of fork
+      {"child", InChild},  // COMMAND...: runs in a forked child
       {"address", [](const Arguments& a) { return Join({g_things.at(a.at(0)).value}); }},
       {"fill", [](const Arguments& a) { return Code(Fill(g_things.at(a.at(0)), Number(a.at(1)))); }},
       {"check", [](const Arguments& a) { return Join({Mismatches(g_things.at(a.at(0)), Number(a.at(1)))}); }},
       {"free-unknown", [](const Arguments&) { return Code(CU(cuMemFree_v2)(0x1234500)); }},
-      {"many",  // COUNT BYTES: of plain memory; answers: microseconds of CPU time
+      {"many",  // COUNT BYTES: allocates plain memory; answers: microseconds of CPU time
        [](const Arguments& a) {
          const std::uint64_t start = CpuMicroseconds();
          for (std::uint64_t i = 0; i < Number(a.at(0)); ++i) {
@@ -240,7 +240,7 @@ const std::map<std::string, std::function<std::string(const Arguments&)>>& Comma
          for (std::uint64_t i = 0; i < Number(a.at(0)) && result == cuda::kSuccess; ++i) result = Launch();
          return Code(result);
        }},
-      {"held",  // Has a stream wait for the program itself, and launches behind it
+      {"held",  // Makes a stream wait for the program itself, and launches after it
        [](const Arguments&) {
          g_is_held = true;
          const auto wait = [](void*) {
@@ -256,20 +256,20 @@ const std::map<std::string, std::function<std::string(const Arguments&)>>& Comma
          std::thread([&] { result = CU(cuCtxSetCurrent)(g_context); }).join();
          return Code(result);
        }},
-      {"start",  // CUDA, and no more
+      {"start",  // Only initialises CUDA
        [](const Arguments&) {
          g_cuda = dlopen("libcuda.so.1", RTLD_NOW);
          return Code(CU(cuInit)(0));
        }},
       {"sync", [](const Arguments&) { return Code(CU(cuCtxSynchronize)()); }},
-      {"device",  // ORDINAL: its primary context is current from here on
+      {"device",  // ORDINAL: makes its primary context current
        [](const Arguments& a) {
          cuda::Context context = nullptr;
          const auto ordinal = static_cast<cuda::Device>(Number(a.at(0)));
          const cuda::Return result = CU(cuDevicePrimaryCtxRetain)(&context, ordinal);
          return Code(result == cuda::kSuccess ? CU(cuCtxSetCurrent)(context) : result);
        }},
-      {"peer",  // ORDINAL: its memory can be touched from the device that is current
+      {"peer",  // ORDINAL: gives the current device access to its memory
        [](const Arguments& a) {
          cuda::Context context = nullptr;
          CU(cuDevicePrimaryCtxRetain)(&context, static_cast<cuda::Device>(Number(a.at(0))));
@@ -298,7 +298,7 @@ const std::map<std::string, std::function<std::string(const Arguments&)>>& Comma
          if (result == cuda::kSuccess) g_things[a[0]] = thing;
          return Code(result);
        }},
-      {"checkpoint",  // PID STEP: of another process, by the driver
+      {"checkpoint",  // PID STEP: checkpoints another process through the driver
        [](const Arguments& a) {
          const int pid = static_cast<int>(Number(a.at(0)));
          if (a.at(1) == "lock") return Code(CU(cuCheckpointProcessLock)(pid, nullptr));
@@ -306,13 +306,13 @@ const std::map<std::string, std::function<std::string(const Arguments&)>>& Comma
          if (a.at(1) == "restore") return Code(CU(cuCheckpointProcessRestore)(pid, nullptr));
          return Code(CU(cuCheckpointProcessUnlock)(pid, nullptr));
        }},
-      {"capture",  // FLAGS of the stream: begins
+      {"capture",  // FLAGS of the stream: starts a capture
        [](const Arguments& a) {
          auto& stream = reinterpret_cast<cuda::Stream&>(g_things["stream"].value);
          const cuda::Return result = CU(cuStreamCreate)(&stream, static_cast<unsigned>(Number(a.at(0))));
          return Code(result == cuda::kSuccess ? CU(cuStreamBeginCapture_v2)(stream, 0) : result);
        }},
-      {"captured",  // Ends, launches, waits; answers: three results
+      {"captured",  // Ends the capture, launches, waits; answers: three results
        [](const Arguments&) {
          auto& stream = reinterpret_cast<cuda::Stream&>(g_things["stream"].value);
          cuda::Graph graph = nullptr;
@@ -324,20 +324,20 @@ const std::map<std::string, std::function<std::string(const Arguments&)>>& Comma
          CU(cuStreamSynchronize)(stream);
          return text;
        }},
-      {"rights",  // NAME ORDINAL: what that device may do with it
+      {"rights",  // NAME ORDINAL: access rights of that device
        [](const Arguments& a) {
          unsigned long long rights = 0;
          const cuda::Location location = {cuda::kLocationDevice, static_cast<int>(Number(a.at(1)))};
          CU(cuMemGetAccess)(&rights, &location, g_things.at(a.at(0)).value);
          return Join({rights});
        }},
-      {"retain",  // NAME: a handle of what is behind it
+      {"retain",  // NAME: retains a handle of its memory
        [](const Arguments& a) {
          cuda::Allocation handle = 0;
          const auto address = reinterpret_cast<void*>(g_things.at(a.at(0)).value);  // NOLINT
          return Code(CU(cuMemRetainAllocationHandle)(&handle, address));
        }},
-      {"export",  // NAME, memory that was mapped: to a descriptor
+      {"export",  // NAME of mapped memory: exports it to a descriptor
        [](const Arguments& a) {
          cuda::Allocation handle = 0;
          const auto address = reinterpret_cast<void*>(g_things.at(a.at(0)).value);  // NOLINT

@@ -1,4 +1,4 @@
-// What the sources of share_tenant have in common: the way to the driver, and what the program holds there.
+// Shared by the sources of share_tenant: access to the driver, and the program's objects there.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace divvy::share_tenant {
 
-/// By which door the program finds the driver's functions: the first argument of `init`.
+/// How the program looks up driver functions: the first argument of `init`.
 inline std::string g_door = "dlsym";
 inline void* g_cuda = nullptr;
 
-/// The driver's function, by the door; null: there is none.
+/// Returns the driver's function, looked up in that way, or null.
 void* Find(const char* symbol);
 
 template <typename Declared>
@@ -29,7 +29,7 @@ Declared* Symbol(const char* symbol) {
 }
 #define CU(symbol) (Symbol<decltype(cuda::symbol)>(#symbol))
 
-/// What was allocated under a name.
+/// An object allocated under a name.
 struct Thing {
   std::string kind;
   std::uint64_t value = 0;
@@ -38,13 +38,12 @@ struct Thing {
 };
 inline std::map<std::string, Thing> g_things;
 
-/// Allocates what `kind` and `bytes` say.
+/// Allocates an object by its `kind` and `bytes`.
 cuda::Return Make(Thing& thing);
 cuda::Return Unmake(const Thing& thing);
 
-/// Opens NCCL; or makes a communicator: `how` (rank, config, scalable, all), of `ranks`, by a symbol of the program's
-/// own
-/// (`is_linked`) or by dlsym. NCCL's result.
+/// LoadNccl opens NCCL. MakeCommunicator creates a communicator of `ranks` ranks; `how` is rank, config, scalable or
+/// all. It uses a linked symbol if `is_linked`, otherwise dlsym. Both return NCCL's result.
 int LoadNccl();
 int MakeCommunicator(const std::string& how, int ranks, bool is_linked);
 

@@ -1,4 +1,4 @@
-// The kinds of memory that share_tenant allocates, and the doors to the driver.
+// The kinds of memory that share_tenant allocates, and its ways to look up the driver.
 #include "share_tenant.h"
 
 #include <dlfcn.h>
@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-// Of the program's own symbols: with the library preloaded they are its, without it they are none.
+// A symbol of the program itself: resolved by the preloaded library, otherwise null.
 namespace divvy::cuda {
 extern "C" __attribute__((weak)) Return cuMemAlloc_v2(Pointer* pointer, size_t bytes);
 }
@@ -15,7 +15,7 @@ namespace divvy::share_tenant {
 
 namespace {
 
-/// The name by which cuGetProcAddress knows a symbol.
+/// Returns the name of a symbol for cuGetProcAddress.
 std::string BaseOf(std::string symbol) {
   for (const char* suffix : {"_ptsz", "_ptds", "_v2", "_v3"}) {
     const std::size_t length = std::strlen(suffix);
@@ -42,7 +42,7 @@ cuda::Return MakeMapping(Thing& thing) {
   CU(cuMemAddressReserve)(reinterpret_cast<cuda::Pointer*>(&thing.value), thing.bytes, 0, 0, 0);
   CU(cuMemMap)(thing.value, thing.bytes, 0, thing.other, 0);
   CU(cuMemSetAccess)(thing.value, thing.bytes, &rights, 1);
-  return CU(cuMemRelease)(thing.other);  // The mapping keeps it.
+  return CU(cuMemRelease)(thing.other);  // The mapping keeps it alive.
 }
 
 cuda::Return MakeGraph(Thing& thing) {
@@ -83,7 +83,7 @@ cuda::Return MakeArray(Thing& thing) {
   return CU(cuArray3DCreate_v2)(reinterpret_cast<cuda::Array*>(&thing.value), &shape);
 }
 
-/// Memory that nobody here has any more, but for the descriptor.
+/// Creates memory to which this process keeps only a descriptor.
 cuda::Return MakeDescriptor(std::uint64_t bytes, int& fd) {
   cuda::AllocationProperties properties = Here();
   properties.handle_types = cuda::kHandlePosixFileDescriptor;
@@ -111,7 +111,7 @@ cuda::Return MakeImport(Thing& thing) {
 }
 
 cuda::Return MakeExternal(Thing& thing) {
-  // Any handle of the driver's own does: what is looked at is how it is counted.
+  // Any handle from the driver will do, since only the counting is tested.
   int fd = -1;
   const cuda::Return result = MakeDescriptor(thing.bytes, fd);
   if (result != cuda::kSuccess) return result;
@@ -155,7 +155,7 @@ cuda::Return Make(Thing& thing) {
   if (thing.kind == "managed") return CU(cuMemAllocManaged)(pointer, thing.bytes, 1);
   if (thing.kind == "async") return CU(cuMemAllocAsync)(pointer, thing.bytes, nullptr);
   if (thing.kind == "pool" || thing.kind == "pool1") return MakePool(thing);
-  if (thing.kind == "kept") {  // As async, and the pool keeps what is free again.
+  if (thing.kind == "kept") {  // Like async, but the pool keeps freed memory.
     cuda::Pool pool = nullptr;
     std::uint64_t all = ~std::uint64_t{0};
     CU(cuDeviceGetMemPool)(&pool, 0);

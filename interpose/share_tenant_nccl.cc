@@ -1,4 +1,4 @@
-// Communicators of NCCL, as share_tenant makes them.
+// NCCL communicators for share_tenant.
 #include <dlfcn.h>
 
 #include <vector>
@@ -11,7 +11,7 @@ struct UniqueId {
 };
 }  // namespace
 
-// Of the program's own symbols, as of a program that was linked with NCCL.
+// A symbol of the program itself, as if it were linked with NCCL.
 extern "C" __attribute__((weak)) int ncclCommInitRank(void** made, int ranks, UniqueId id, int rank);
 
 namespace divvy::share_tenant {

@@ -53,7 +53,7 @@ std::vector<std::uint64_t> Numbers(const std::string& answer) {
 }
 
 World::World(const std::string& spec) {
-  signal(SIGPIPE, SIG_IGN);  // A program that died is seen by its silence.
+  signal(SIGPIPE, SIG_IGN);  // A dead program is noticed by its missing answers.
   std::string name = testing::TempDir() + "divvy-share-test.XXXXXX";
   folder_ = mkdtemp(name.data());
   const auto gpus = ParseGpuDescription(spec);
@@ -72,7 +72,7 @@ std::vector<std::string> World::Environment(const std::string& driver) const {
       "DIVVY_EMULATE_CUDA_CONTEXT=1M",
       "LD_LIBRARY_PATH=" + (driver.empty() ? std::string(DIVVY_CUDA_STANDIN_FOLDER) : driver) + ":" + folder_ + ":" +
           DIVVY_IDLE_NCCL_FOLDER,
-      "ASAN_OPTIONS=verify_asan_link_order=0",  // Of programs that are built with it: the library comes first.
+      "ASAN_OPTIONS=verify_asan_link_order=0",  // For programs built with ASan: the library is loaded before it.
       "LD_PRELOAD=" + std::string(DIVVY_SHARE_LIBRARY)};
   return environment;
 }
@@ -106,7 +106,7 @@ void FakeKeeper::MapPage() {
 void FakeKeeper::ReplacePage() {
   share::Page* const before = page_;
   const std::string path = folder_ + "/" + share::kPageFile;
-  std::filesystem::rename(path, path + ".before");  // So that its inode is not given out again.
+  std::filesystem::rename(path, path + ".before");  // Keeps the old file, so that its inode is not reused.
   MapPage();
   std::memcpy(page_, before, sizeof *page_);
   for (share::PageProcess& process : page_->processes) process = {};
@@ -177,7 +177,7 @@ void FakeKeeper::Run() {
         OnMessage(fd, message);
         continue;
       }
-      // As the keeper does: what a process had is free when its link closes.
+      // Like the real keeper, frees a process's memory when its link closes.
       const std::lock_guard lock(mutex_);
       const std::uint32_t slot = links_[fd];
       if (slot != share::kNoSlot) {
@@ -196,7 +196,7 @@ void FakeKeeper::Run() {
 
 void FakeKeeper::OnMessage(int fd, share::Message message) {
   {
-    // Before it is answered: who has the answer finds it counted.
+    // Recorded before the answer, so that a test that has the answer finds the message.
     const std::lock_guard lock(mutex_);
     all_.push_back(message);
   }
@@ -207,7 +207,7 @@ void FakeKeeper::OnMessage(int fd, share::Message message) {
     std::uint32_t slot = 0;
     if (message.process < share::kMaxProcesses && page_->processes[message.process].is_taken != 0 &&
         page_->processes[message.process].generation == message.id) {
-      slot = message.process;  // Of an earlier keeper.
+      slot = message.process;  // It had this slot under an earlier keeper.
     } else {
       while (page_->processes[slot].is_taken != 0) ++slot;
       ++page_->processes[slot].generation;

@@ -1,5 +1,5 @@
-// The world of the tests of the library: an emulated GPU with a stand-in driver, a keeper that does what a test says,
-// and programs (share_tenant.cc) that have the library preloaded and do what they are told line by line.
+// Test support for the library: an emulated GPU with a stand-in driver, a scripted keeper, and programs
+// (share_tenant.cc) that preload the library and execute commands line by line.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +21,7 @@ namespace divvy::interpose {
 
 inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-/// A temporary folder with an emulated GPU, and what a program needs in its environment to see it.
+/// A temporary folder with an emulated GPU, and the environment that a program needs to see it.
 class World {
  public:
   explicit World(const std::string& gpus = "1xA100-40GB");
@@ -37,38 +37,38 @@ class World {
   std::uint64_t memory_ = 0;
 };
 
-/// A keeper of one tenant with a share of each GPU of the world. Grants nothing and records all, unless told otherwise.
+/// A keeper of one tenant with a share of each GPU. By default it grants nothing; it records all messages.
 class FakeKeeper {
  public:
-  /// In World's folder; `ceiling` is request, limit and ceiling at first.
+  /// Uses World's folder. `ceiling` is the initial request, limit and ceiling.
   FakeKeeper(const World& world, std::uint64_t ceiling);
   ~FakeKeeper();
 
   share::Page& page() { return *page_; }
   std::string Folder() const { return folder_; }
-  /// Bytes that the tenant's processes use.
+  /// Returns the bytes that the tenant's processes use.
   std::uint64_t Used(unsigned device = 0);
   void SetCeiling(std::uint64_t bytes, std::uint64_t limit);
-  /// Sets the gate and wakes who waits at it.
+  /// Sets the gate and wakes waiting threads.
   void SetGate(share::Gate gate, unsigned device = 0);
 
-  /// Called with each kWant, on the keeper's thread; true: granted.
+  /// Called for each kWant on the keeper's thread. Returns true to grant.
   std::function<bool(const share::Message&)> on_want;
-  /// kPin is not answered.
+  /// Leaves kPin unanswered.
   bool holds_pins = false;
-  /// What every hello is answered with instead of a slot.
+  /// The answer to every hello, instead of a slot.
   std::optional<share::Message> refusal;
 
   void Start();
-  /// As kill -9: connections and socket are gone, the page stays as it is.
+  /// Simulates kill -9: connections and socket disappear, the page stays.
   void Kill();
-  /// While it is killed: the page's file is another, empty but for what the tenant has a right to.
+  /// Call this while killed. Replaces the page's file by a new one that holds only the tenant's rights.
   void ReplacePage();
 
   void Send(std::uint32_t process, share::Message message);
-  /// The next message of this kind that was not taken yet; fails the test after 20 s.
+  /// Returns the oldest message of this kind not returned before; fails the test after 20 s.
   share::Message Await(share::Word word);
-  /// True if one has come that was not taken.
+  /// Returns true if such a message has arrived.
   bool Has(share::Word word);
   std::size_t CountOf(share::Word word);
   /// Sends an order and waits for its kDone.
@@ -89,7 +89,7 @@ class FakeKeeper {
   std::condition_variable came_;
   std::vector<share::Message> messages_;
   std::vector<share::Message> all_;
-  std::map<int, std::uint32_t> links_;  // Slot of a connection.
+  std::map<int, std::uint32_t> links_;  // Slot of each connection.
   std::uint64_t next_id_ = 100;
 };
 
@@ -99,17 +99,17 @@ class Program {
   struct Options {
     std::string share;   // DIVVY_SHARE; empty: not set.
     std::string memory;  // DIVVY_SHARE_MEMORY
-    std::string driver;  // The folder of another driver than the stand-in.
+    std::string driver;  // Folder of a driver other than the stand-in.
   };
   Program(const World& world, const Options& options);
   Program(const World& world, FakeKeeper& keeper) : Program(world, Options{keeper.Folder(), ""}) {}
   ~Program();
 
-  /// Tells it a line and gives its answer.
+  /// Sends a line and returns the answer.
   std::string Do(const std::string& line);
   void Tell(const std::string& line);
   std::string Answer();
-  /// True when an answer is there already.
+  /// Returns true if an answer has already arrived.
   bool HasAnswer();
   void Kill();
   pid_t pid() const { return pid_; }
@@ -122,12 +122,12 @@ class Program {
   std::string errors_;
 };
 
-/// Waits for a condition; false after 20 s.
+/// Waits for a condition; returns false after 20 s.
 bool Eventually(const std::function<bool()>& condition);
 
 std::vector<std::uint64_t> Numbers(const std::string& answer);
 
-/// Runs a program to its end with the library preloaded; its output and its exit status.
+/// Runs a program to its end with the library preloaded. Returns its output; its exit status goes to `status`.
 std::string RunPreloaded(const World& world, const std::vector<std::string>& command, const std::string& share,
                          int& status);
 

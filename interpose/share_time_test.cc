@@ -1,4 +1,4 @@
-// The gate: who waits at it, who does not, and what the keeper hears.
+// The gate: which calls wait at it, and what the keeper is told.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ TEST_F(ShareTime, AParkedGateHoldsAllAndWakesTheKeeper) {
   keeper_.SetGate(share::kMoving);
   EXPECT_TRUE(Eventually([&] { return Waiting() == 1; }));
   EXPECT_FALSE(program_.HasAnswer());
-  keeper_.SetGate(share::kShut);  // The memory is there; it is another's turn.
+  keeper_.SetGate(share::kShut);  // The memory is on the device, but another tenant has the turn.
   EXPECT_EQ(program_.Answer(), "0");
 }
 
@@ -70,7 +70,7 @@ TEST_F(ShareTime, ADrainIsOverWhenTheDeviceHasDoneAll) {
 
 TEST_F(ShareTime, ADrainSpoilsNoCapture) {
   Begin();
-  for (const char* flags : {"0", "1"}) {  // Blocking, and not.
+  for (const char* flags : {"0", "1"}) {  // A blocking and a non-blocking stream.
     ASSERT_EQ(program_.Do(std::string("capture ") + flags), "0");
     keeper_.SetGate(share::kShut);
     EXPECT_EQ(keeper_.Order(0, share::Word::kDrain).word, share::Word::kDrained);
@@ -79,8 +79,7 @@ TEST_F(ShareTime, ADrainSpoilsNoCapture) {
   }
 }
 
-// 100 launches of 1 ms at once are 100 ms that a drain would have to wait for. In a turn they are not launched so far
-// ahead.
+// 100 launches of 1 ms would make a drain wait 100 ms. During a turn they are not launched so far ahead.
 TEST_F(ShareTime, InATurnLittleIsInFlight) {
   Begin("1000000");
   keeper_.SetGate(share::kTurn);
@@ -94,7 +93,7 @@ TEST_F(ShareTime, LaunchesBehindAnOpenGateDoNotWaitForTheDevice) {
   EXPECT_EQ(program_.Do("launch 100"), "0");
 }
 
-// As a kernel that waits for a flag which the program sets after the launch.
+// Like a kernel that waits for a flag which the program sets after the launch.
 TEST_F(ShareTime, InATurnALaunchThatWaitsForItsProgramReturns) {
   Begin();
   keeper_.SetGate(share::kTurn);
@@ -109,7 +108,7 @@ TEST_F(ShareTime, WhatADrainWaitsForMayNeedOtherThreadsAndMemory) {
   share::Message drain{};
   drain.word = share::Word::kDrain;
   keeper_.Send(0, drain);
-  // The keeper's other words are heard meanwhile, and a new thread gets to the context.
+  // Meanwhile the keeper's other messages are handled, and a new thread can use the context.
   EXPECT_EQ(program_.Do("new-thread"), "0");
   keeper_.SetCeiling(64 * kMiB, 128 * kMiB);
   keeper_.on_want = [&](const share::Message&) {
@@ -122,7 +121,7 @@ TEST_F(ShareTime, WhatADrainWaitsForMayNeedOtherThreadsAndMemory) {
   keeper_.Await(share::Word::kDrained);
 }
 
-// What it launched may wait for what it launches next, as with NCCL.
+// Launched work may wait for later launches, as with NCCL.
 TEST_F(ShareTime, WorkThatOthersAreAwaitedByIsNotWaitedForWithoutEnd) {
   Begin(kAnHour);
   keeper_.SetGate(share::kTurn);
@@ -163,7 +162,7 @@ TEST_F(ShareTime, WithoutAKeeperAProgramGoesOnWithWhatItHas) {
   Begin();
   keeper_.Kill();
   EXPECT_EQ(program_.Do("launch 10"), "0");
-  EXPECT_EQ(program_.Do("alloc b plain 16M"), "0");  // Below the ceiling nobody need be asked.
+  EXPECT_EQ(program_.Do("alloc b plain 16M"), "0");  // Below the ceiling no request is necessary.
   EXPECT_EQ(program_.Do("check a 1"), "0");
   EXPECT_EQ(program_.Do("free b"), "0");
   keeper_.Start();
@@ -176,7 +175,7 @@ TEST_F(ShareTime, AKeeperThatHasForgottenTheSlotGivesAnother) {
   const std::uint64_t used = keeper_.Used();
   keeper_.Kill();
   keeper_.page().processes[0] = {};
-  keeper_.page().processes[0].is_taken = 1;  // Another's by now.
+  keeper_.page().processes[0].is_taken = 1;  // The slot belongs to another process now.
   keeper_.page().processes[0].generation = 99;
   keeper_.Start();
   EXPECT_TRUE(Eventually([&] { return keeper_.Used() == used; }));
@@ -185,17 +184,17 @@ TEST_F(ShareTime, AKeeperThatHasForgottenTheSlotGivesAnother) {
   EXPECT_EQ(keeper_.Used(), 0U);
 }
 
-// The keeper has dropped the process and given its slot to another, and the process does not know it yet.
+// The keeper has given the process's slot to another process, and the process does not know it yet.
 TEST_F(ShareTime, ASlotThatIsAnothersByNowIsLeftAlone) {
   Begin();
   share::PageProcess& slot = keeper_.page().processes[0];
   slot.generation = 99;
   slot.used[0] = 3 * kMiB;
-  EXPECT_EQ(program_.Do("alloc b plain 4M"), "2");  // Not until it has a slot again.
+  EXPECT_EQ(program_.Do("alloc b plain 4M"), "2");  // Fails until it has a slot again.
   EXPECT_EQ(slot.used[0], 3 * kMiB);
   EXPECT_EQ(program_.Do("free a"), "0");
   EXPECT_EQ(slot.used[0], 3 * kMiB);
-  // And then with what it still has.
+  // Afterwards it gets a slot with its present memory.
   ASSERT_EQ(program_.Do("launch 1"), "0");
   keeper_.Kill();
   keeper_.Start();
@@ -206,7 +205,7 @@ TEST_F(ShareTime, ASlotThatIsAnothersByNowIsLeftAlone) {
   EXPECT_EQ(slot.used[0], 3 * kMiB);
 }
 
-// As where it could not read what was left of the tenant. Slot and generation are what they were by chance.
+// Happens if a keeper cannot read the tenant's old page. Slot and generation happen to be the same.
 TEST_F(ShareTime, AKeeperThatMadeThePageAnewIsFollowedToIt) {
   Begin();
   const std::uint64_t used = keeper_.Used();
@@ -220,7 +219,7 @@ TEST_F(ShareTime, AKeeperThatMadeThePageAnewIsFollowedToIt) {
   EXPECT_TRUE(Eventually([&] { return keeper_.Used() == used; }));
   EXPECT_EQ(keeper_.page().processes[0].generation, 1U);
   keeper_.SetGate(share::kOpen);
-  EXPECT_EQ(program_.Answer(), "0");  // Who waited at the gate of the old one goes by that of the new.
+  EXPECT_EQ(program_.Answer(), "0");  // A thread waiting at the old page's gate follows the new page's gate.
   EXPECT_EQ(program_.Do("alloc b plain 16M"), "0");
   EXPECT_EQ(keeper_.Used(), used + 16 * kMiB);
 }
@@ -242,8 +241,8 @@ TEST_F(ShareTime, WhoIsRefusedASlotSaysWhyAndAsksTwiceASecond) {
   EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
 }
 
-// On a driver that does nothing, so that what is left is the way there; bench/shares has the figure. The least of
-// several rounds: a busy machine adds, and never takes away.
+// Uses a driver that does nothing, so that only the overhead remains; bench/shares measures it. Takes the minimum of
+// several rounds, since load on the machine only adds time.
 TEST(ShareCost, ALaunchThroughAnOpenGateNeedsNoWordWithTheKeeper) {
   const World world;
   FakeKeeper keeper(world, 64 * kMiB);

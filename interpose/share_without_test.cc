@@ -1,4 +1,4 @@
-// Where nothing is shared the library is not there, for all that a program can see.
+// Without sharing, a program cannot notice the library.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -38,7 +38,7 @@ TEST(WithoutShare, NothingIsCountedAndNothingSaid) {
   EXPECT_FALSE(keeper.Has(share::Word::kHello));
 }
 
-/// Runs on as without a share, and says why in one line.
+/// Expects that the program runs as without a share and reports why in one line.
 void ExpectOneLine(const World& world, const std::string& folder, const std::string& expected) {
   Program program(world, Program::Options{folder});
   ASSERT_EQ(program.Do("init"), "0");

@@ -1,4 +1,5 @@
-// Memory of other processes and programs. Counted here as long as it is open: who made it may end before.
+// Memory shared with other processes and programs. It is counted here while it is open, because its creator may end
+// earlier.
 #include <atomic>
 
 #include "gate.h"
@@ -12,7 +13,7 @@ namespace divvy::interpose {
 
 namespace {
 
-/// Before the call, outside the gate.
+/// Call this before the driver call, outside the gate.
 void Mark(std::uint32_t flags) {
   if (IsNested() || !IsShared()) return;
   BeforePinning(flags);
@@ -35,7 +36,7 @@ cuda::Return Opened(const cuda::Pointer* pointer, Call call) {
     cuda::Pointer base = 0;
     if (DRIVER(cuMemGetAddressRange_v2)(&base, &bytes, *pointer) != cuda::kSuccess) return result;
   }
-  // It takes nothing more of the device; only how large it is is known no sooner.
+  // The mapping takes no additional device memory; its size is known only now.
   const cuda::Return result = Take(device, bytes);
   const Inside inside(Touch::kOther, device);
   if (result != cuda::kSuccess) {
@@ -53,7 +54,7 @@ cuda::Return cuIpcGetMemHandle_hook(cuda::IpcMemory* handle, cuda::Pointer point
   std::uint64_t bytes = 0;
   cuda::Context context = nullptr;
   if (!IsNested() && IsShared() && FindMapped(pointer, base, bytes, context)) {
-    // Refused by the driver; the program says of it what it will, and rarely what could be done.
+    // The driver refuses this. The library explains the remedy, which the program's own message rarely does.
     static std::atomic<bool> has_spoken{false};
     if (!has_spoken.exchange(true)) {
       Say("memory of a share that can be moved cannot be given to another process by CUDA IPC",

@@ -28,12 +28,12 @@ bool IsCapturing(cuda::Stream stream) {
 
 struct Captures {
   bool is_any = false;
-  bool is_blocking = false;  // The legacy stream waits for it, and nobody may wait for that one.
+  bool is_blocking = false;  // The legacy stream would wait for it, so the legacy stream must not be waited for.
 };
 
 bool IsOf(const Known& known, cuda::Context context) { return known.context == nullptr || known.context == context; }
 
-/// Requires: the mutex.
+/// Requires the mutex.
 Captures CapturesIn(cuda::Context context) {
   Captures captures;
   if (g_thread_captures.load() > 0) captures = {true, true};
@@ -49,8 +49,8 @@ Captures CapturesIn(cuda::Context context) {
   return captures;
 }
 
-/// kNotReady: one that is not captured has more to do. Under the lock, so that none is destroyed meanwhile; nobody
-/// waits under it.
+/// Queries all streams that are not captured; kNotReady means that one has pending work. Holds the lock, so that none
+/// is destroyed meanwhile, but does not wait.
 cuda::Return QueryStreams(cuda::Context context) {
   const Locked locked(g_mutex);
   cuda::Return first = cuda::kSuccess;
@@ -129,7 +129,7 @@ cuda::Return Captured(cuda::Stream stream, int change, Call call) {
   const bool is_own = stream == OwnStream(nullptr);
   const bool is_captured = is_own && IsCapturing(stream);
   const cuda::Return result = call();
-  // An end that fails has ended the capture all the same.
+  // A failed end of capture ends the capture, too.
   if (inside.is_ours() && is_own && IsCapturing(stream) != is_captured) NoteThreadCapture(change);
   return result;
 }

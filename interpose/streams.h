@@ -1,20 +1,20 @@
-// The streams of this process: while one is captured into a graph nobody may wait for its whole context (CUDA
-// programming guide, "Prohibited and Unhandled Operations" of stream capture): that would spoil the capture.
+// The streams of this process. While a stream is captured into a graph, waiting for its whole context would invalidate
+// the capture (CUDA programming guide, "Prohibited and Unhandled Operations" of stream capture).
 #pragma once
 
 #include "platform/gpu/cuda_types.h"
 
 namespace divvy::interpose {
 
-/// `context`: where it is; null: it counts for all of them.
+/// `context`: the stream's context; null: it counts for all contexts.
 void NoteStream(cuda::Stream stream, cuda::Context context);
-/// Before it is destroyed: nobody looks at it any more when this returns.
+/// Call this before the stream is destroyed. When it returns, no thread uses the stream any more.
 void ForgetStream(cuda::Stream stream);
-/// A capture of a thread's own default stream begins (1) or ends (-1): other threads cannot ask for it.
+/// Reports that a capture of a thread's own default stream starts (1) or ends (-1); other threads cannot query it.
 void NoteThreadCapture(int change);
 
-/// Waits for all that runs in the current context. While something is captured, for what may be waited for: kNotReady
-/// then says that there may be more.
+/// Waits for all work in the current context. During a capture it waits only where allowed; kNotReady means that more
+/// work may remain.
 cuda::Return SynchroniseCurrentContext();
 
 void ForgetStreams();

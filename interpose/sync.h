@@ -1,4 +1,4 @@
-// Locks, waits and clocks by libc and the kernel alone.
+// Locks, waits and clocks that need only libc and the kernel.
 #pragma once
 
 #include <errno.h>
@@ -19,7 +19,7 @@ class Mutex {
   constexpr Mutex() = default;
   void Lock() { pthread_mutex_lock(&mutex_); }
   void Unlock() { pthread_mutex_unlock(&mutex_); }
-  /// In the child of a fork, where whoever had it does not exist.
+  /// Call this in the child of a fork, where the lock's holder does not exist.
   void Renew() { mutex_ = PTHREAD_MUTEX_INITIALIZER; }
 
  private:
@@ -37,7 +37,7 @@ class Locked {
   Mutex& mutex_;
 };
 
-/// No handler of the program runs on this thread meanwhile.
+/// Blocks all signals of this thread for a scope, so that no handler of the program runs on it.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -53,7 +53,7 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-/// A thread of this library's, detached, on which no signal is handled. False: none could be made.
+/// Starts a detached thread of this library that handles no signals. Returns false on failure.
 inline bool StartOwnThread(void* (*run)(void*), void* argument) {
   const SignalsBlocked quiet;  // The thread inherits it.
   pthread_t thread;
@@ -71,7 +71,7 @@ inline std::uint64_t NowNs() {
 inline constexpr std::uint64_t kMillisecond = 1'000'000;
 inline constexpr std::uint64_t kSecond = 1'000'000'000;
 
-/// Waits while `*word` is `value`, at most `most_ns`. Of a word that other processes map: not the private kind.
+/// Waits while `*word` equals `value`, at most `most_ns`. Not a private futex, because other processes map the word.
 inline void FutexWait(std::uint32_t* word, std::uint32_t value, std::uint64_t most_ns) {
   const timespec timeout = {static_cast<time_t>(most_ns / kSecond), static_cast<long>(most_ns % kSecond)};
   syscall(SYS_futex, word, FUTEX_WAIT, value, &timeout, nullptr, 0);

@@ -1,6 +1,6 @@
-// A hash table from words to a small record: what is behind a pointer or a handle of the driver. Open addressing with
-// linear probing; what is taken out is closed up behind (Knuth, volume 3, algorithm 6.4R), so a look-up stays O(1)
-// however much was allocated and freed. No lock of its own.
+// A hash table from words to small records, e.g. for pointers and handles of the driver. Open addressing with linear
+// probing. Removal closes the gap (Knuth, volume 3, algorithm 6.4R), so lookups stay O(1) regardless of history. Not
+// thread-safe.
 #pragma once
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ class Table {
 
   std::size_t size() const { return size_; }
 
-  /// Null: there is none. Good until the next change.
+  /// Returns null if there is no record. The pointer is valid until the next change.
   Record* Find(std::uint64_t key) {
     if (cells_ == nullptr) return nullptr;
     for (std::size_t at = HomeOf(key);; at = Next(at)) {
@@ -28,7 +28,7 @@ class Table {
     }
   }
 
-  /// Takes the place of what was there. False: no host memory, and nothing has changed.
+  /// Adds or replaces a record. Returns false, with nothing changed, if host memory is exhausted.
   bool Put(std::uint64_t key, const Record& record) {
     if (Record* const there = Find(key)) {
       *there = record;
@@ -46,7 +46,7 @@ class Table {
     std::size_t hole = static_cast<std::size_t>(
         reinterpret_cast<Cell*>(reinterpret_cast<char*>(there) - offsetof(Cell, record)) - cells_);
     for (std::size_t at = Next(hole); cells_[at].is_full; at = Next(at)) {
-      // What has its home behind the hole, on the way round to `at`, stays.
+      // An entry whose home lies after the hole, on the way to `at`, stays.
       const std::size_t home = HomeOf(cells_[at].key);
       const bool is_between = hole <= at ? hole < home && home <= at : hole < home || home <= at;
       if (is_between) continue;
@@ -58,7 +58,7 @@ class Table {
     return true;
   }
 
-  /// `visit(key, record)` for each, in no order; it must not change the table.
+  /// Calls visit(key, record) for each record, in no particular order. It must not change the table.
   template <typename Visit>
   void ForEach(Visit visit) {
     for (std::size_t at = 0; at < capacity_; ++at) {
@@ -66,13 +66,14 @@ class Table {
     }
   }
 
-  /// There is no destructor: tables live as long as the process, and its last threads may still look.
+  /// Frees all memory. There is no destructor: tables live as long as the process, and its last threads may still use
+  /// them.
   void Clear() {
     free(cells_);
     Abandon();
   }
 
-  /// Leaves the memory to itself: after a fork another thread may have been in the middle of a change.
+  /// Drops the contents without freeing them: after a fork another thread may have been in the middle of a change.
   void Abandon() {
     cells_ = nullptr;
     capacity_ = 0;
@@ -87,7 +88,7 @@ class Table {
   };
 
   std::size_t Next(std::size_t at) const { return (at + 1) & (capacity_ - 1); }
-  /// Fibonacci hashing: addresses are multiples of large powers of two.
+  /// Fibonacci hashing, because addresses are multiples of large powers of two.
   std::size_t HomeOf(std::uint64_t key) const {
     return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 20) & (capacity_ - 1);
   }
@@ -118,7 +119,7 @@ class Table {
   std::size_t size_ = 0;
 };
 
-/// Keys of a table, gathered in one pass, to be gone through without its lock.
+/// Keys of a table, collected in one pass, for iteration without the table's lock.
 template <typename Key>
 class KeyList {
  public:
@@ -127,7 +128,7 @@ class KeyList {
   KeyList(const KeyList&) = delete;
   KeyList& operator=(const KeyList&) = delete;
 
-  /// Those whose records `is_wanted`, in the place of what was there. Without host memory for all: some.
+  /// Replaces the list by the keys whose records satisfy `is_wanted`. Without enough host memory, collects only some.
   template <typename Record, typename Wanted>
   void Gather(Table<Record>& table, Wanted is_wanted) {
     Clear();
@@ -144,7 +145,7 @@ class KeyList {
       }
     });
   }
-  /// There are more than were gathered.
+  /// Returns true if some keys did not fit.
   bool is_partial() const { return is_partial_; }
   const Key* begin() const { return keys_; }
   const Key* end() const { return keys_ + count_; }

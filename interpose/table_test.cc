@@ -23,7 +23,7 @@ TEST(Table, KeepsWhatIsPutAndForgetsWhatIsRemoved) {
   EXPECT_EQ(table.Find(7), nullptr);
 }
 
-// Keys as the driver gives them: multiples of two megabytes, freed and given again in any order.
+// Keys like the driver's: multiples of two megabytes, freed and reused in any order.
 TEST(Table, AgreesWithAMapOverManyAddresses) {
   Table<std::uint64_t> table;
   std::unordered_map<std::uint64_t, std::uint64_t> expected;

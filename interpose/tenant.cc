@@ -19,22 +19,22 @@ namespace divvy::interpose {
 namespace {
 
 constexpr int kMostOrdinals = 64;
-/// A page lock that nobody frees for so long is one that the keeper should have freed.
+/// After this time the keeper should have broken a page lock.
 constexpr std::uint64_t kPagePatience = 10 * kSecond;
 
 enum PageState : std::uint32_t { kNotLooked, kNone, kMapped };
 
 std::atomic<std::uint32_t> g_page_state{kNotLooked};
 std::atomic<share::Page*> g_page{nullptr};
-std::uint64_t g_page_inode = 0;  // Changed under g_bytes_mutex.
+std::uint64_t g_page_inode = 0;  // Modified under g_bytes_mutex.
 char g_folder[256] = "";
 Mutex g_page_mutex;
-Mutex g_bytes_mutex;  // What this process takes and gives back: before the lock of the page.
+Mutex g_bytes_mutex;  // Guards this process's counts; locked before the page's lock.
 std::atomic<bool> g_has_spoken{false};
 
 std::atomic<std::uint32_t> g_slot{share::kNoSlot};
 std::atomic<std::uint64_t> g_generation{0};
-share::PageProcess g_slotless{};  // Words of a process that has no slot.
+share::PageProcess g_slotless{};  // The entry used while the process has no slot.
 std::atomic<share::PageProcess*> g_words{&g_slotless};
 std::atomic<std::uint64_t> g_mine[share::kMaxDevices];
 std::atomic<std::uint32_t> g_flags{0};
@@ -54,7 +54,7 @@ const char* WhyNoPage(const char* folder, share::Page*& page, std::uint64_t& ino
   }
   struct stat about {};
   void* mapped = MAP_FAILED;
-  // Another layout may be shorter or longer; its first words say which it is.
+  // Another layout may have another size; its first words identify it.
   if (old_glibc::Fstat(fd, &about) == 0 && about.st_size >= static_cast<off_t>(2 * sizeof(std::uint32_t))) {
     const auto size = static_cast<std::size_t>(about.st_size);
     mapped = mmap(nullptr, size < sizeof(share::Page) ? size : sizeof(share::Page), PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -75,7 +75,7 @@ const char* WhyNoPage(const char* folder, share::Page*& page, std::uint64_t& ino
   return nullptr;
 }
 
-/// "GPU-" and the bytes as NVML writes them.
+/// Formats a UUID as NVML does, with "GPU-" in front.
 void FormatUuid(const cuda::Uuid& uuid, char (&text)[64]) {
   char* out = text + snprintf(text, sizeof text, "GPU-");
   for (int i = 0; i < 16; ++i) {
@@ -98,7 +98,8 @@ bool LockShared(share::Page& page, std::uint64_t patience) {
 
 void UnlockShared(share::Page& page, std::uint32_t slot) { share::UnlockPage(page, share::LockedBySlot(slot)); }
 
-/// False: the keeper has dropped this process, and the slot is another's or will be. To be asked under the page's lock.
+/// Returns false if the keeper has dropped this process, so that the slot may belong to another. Requires the page's
+/// lock.
 bool IsStillMine(const share::Page& page, std::uint32_t slot) {
   const share::PageProcess& words = page.processes[slot];
   return __atomic_load_n(&words.is_taken, __ATOMIC_ACQUIRE) != 0 &&
@@ -146,7 +147,7 @@ const char* ShareFolder() { return g_folder; }
 
 void StopSharing(const char* what, const char* repair) {
   const Locked locked(g_page_mutex);
-  // The mapping stays, for threads that look at it.
+  // The mapping stays, because other threads may still use it.
   g_page_state.store(kNone, std::memory_order_release);
   if (!g_has_spoken.exchange(true)) Say(what, repair);
 }
@@ -168,7 +169,7 @@ bool FindDevices() {
     is_known = is_known || g_device_of[ordinal] != kNotOurs;
   }
   for (int ordinal = 0; ordinal < count; ++ordinal) {
-    // None is known by its UUID, as after a move: the job sees its own in their order.
+    // No UUID matches, as after a move. The job sees only its own GPUs, so use their order.
     if (!is_known)
       g_device_of[ordinal] =
           static_cast<unsigned>(ordinal) < page->device_count ? static_cast<unsigned>(ordinal) : kNotOurs;
@@ -187,7 +188,7 @@ cuda::Device OrdinalOf(unsigned device) { return device < share::kMaxDevices ? g
 bool HasOneDevice() { return g_ordinal_count == 1; }
 
 unsigned CurrentDevice(cuda::Device* ordinal) {
-  if (g_ordinal_count == 1) {  // No need to ask.
+  if (g_ordinal_count == 1) {  // No driver call needed.
     if (ordinal != nullptr) *ordinal = 0;
     return g_device_of[0];
   }
@@ -204,8 +205,8 @@ std::uint64_t Mine(unsigned device) { return g_mine[device].load(std::memory_ord
 
 namespace {
 
-/// The keeper has made the page anew, as where it could not read what was left of it. The old one stays mapped, for
-/// threads that look at it. Requires: g_bytes_mutex. False: it is not there.
+/// Switches to a new page that the keeper created, for example because it could not read the old one. The old one stays
+/// mapped for threads that still use it. Requires g_bytes_mutex. Returns false if the new page cannot be mapped.
 bool FollowPage(std::uint64_t inode) {
   if (inode == 0 || inode == g_page_inode) return true;
   share::Page* page = nullptr;
@@ -251,7 +252,7 @@ bool TakeAtOnce(unsigned device, std::uint64_t bytes) {
   const SignalsBlocked quiet;
   const std::uint32_t slot = SlotNow();
   if (slot == share::kNoSlot) {
-    // Nobody could be sure that it stays under the ceiling.
+    // Without a slot, the ceiling cannot be guaranteed.
     if (__atomic_load_n(&page->is_enforced, __ATOMIC_RELAXED) != 0) return false;
     g_mine[device].fetch_add(bytes, std::memory_order_relaxed);
     return true;
@@ -272,7 +273,8 @@ void TakeRegardless(unsigned device, std::uint64_t bytes) {
   const SignalsBlocked quiet;
   const std::uint32_t slot = SlotNow();
   if (slot == share::kNoSlot) return;
-  // A word of this process alone: without the page's lock it is right as well, only not at once for others' sums.
+  // Only this process changes this word, so the update is correct without the page's lock; sums of other processes may
+  // lag.
   const bool is_locked = LockShared(*page, kPagePatience);
   if (IsStillMine(*page, slot)) __atomic_fetch_add(&page->processes[slot].used[device], bytes, __ATOMIC_ACQ_REL);
   if (is_locked) UnlockShared(*page, slot);
@@ -289,7 +291,7 @@ void GiveBack(unsigned device, std::uint64_t bytes) {
   const std::uint32_t slot = SlotNow();
   if (slot == share::kNoSlot) return;
   std::uint64_t& used = page->processes[slot].used[device];
-  // Sums only fall by it, so it is done also where the lock cannot be had.
+  // Sums only decrease, so this is safe without the lock.
   const bool is_locked = LockShared(*page, kPagePatience);
   if (IsStillMine(*page, slot)) {
     const std::uint64_t before = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
@@ -308,9 +310,10 @@ cuda::Return Take(unsigned device, std::uint64_t bytes) {
   for (;;) {
     const std::uint64_t limit = __atomic_load_n(&page->devices[device].limit, __ATOMIC_RELAXED);
     const std::uint64_t used = share::UsedOf(*page, device);
-    if (bytes > limit || used > limit - bytes) return cuda::kOutOfMemory;  // Nobody could grant it.
+    if (bytes > limit || used > limit - bytes) return cuda::kOutOfMemory;  // No keeper could grant it.
     if (!AskForMore(device, bytes, started)) return cuda::kOutOfMemory;
-    if (TakeAtOnce(device, bytes)) return cuda::kSuccess;  // Else another took what was granted: once more.
+    // Otherwise another thread took the granted memory: ask again.
+    if (TakeAtOnce(device, bytes)) return cuda::kSuccess;
   }
 }
 
@@ -322,7 +325,7 @@ void ShownMemory(unsigned device, std::uint64_t& total, std::uint64_t& used) {
   const std::uint64_t shown_total = __atomic_load_n(&shown.shown_total, __ATOMIC_RELAXED);
   if (shown_total != 0 && shown_total < total) total = shown_total;
   used = share::UsedOf(*page, device);
-  // What is above the limit is not for this tenant, whatever total it is shown.
+  // Memory above the limit is not available to this tenant, whatever total it is shown.
   const std::uint64_t limit = __atomic_load_n(&shown.limit, __ATOMIC_RELAXED);
   if (limit < total) used += total - limit;
   if (used > total) used = total;

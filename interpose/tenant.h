@@ -1,5 +1,5 @@
-// This process as a tenant's: the page, its slot in it, its devices, and the bytes that it has. What is taken of the
-// page and given back goes through here and nowhere else.
+// This process as part of a tenant: the page, its slot in it, its devices and its bytes. All memory counts in the page
+// are changed through these functions only.
 #pragma once
 
 #include <atomic>
@@ -10,63 +10,63 @@
 
 namespace divvy::interpose {
 
-/// A device that is not the tenant's: neither counted nor gated.
+/// A device that does not belong to the tenant: neither counted nor gated.
 inline constexpr unsigned kNotOurs = ~0U;
 
-/// The page that DIVVY_SHARE leads to, mapped at the first call; null: this process shares nothing. Why it does not,
-/// where it should, is said once on standard error.
+/// Returns the page in the folder DIVVY_SHARE, mapped by the first call; null if this process shares nothing. If it
+/// should share but cannot, the reason is printed once on standard error.
 share::Page* SharedPage();
-/// The folder that DIVVY_SHARE named then: a program may change its environment.
+/// Returns the folder that DIVVY_SHARE named at that time; a program may change its environment later.
 const char* ShareFolder();
 
-/// The process is a tenant's from here on: the link is dialled and a slot waited for. Once; cheap when it was done.
-/// False: nothing is shared, and the call goes to the driver as it is. Requires: not under a lock of this library.
+/// Joins the tenant on the first call: connects to the keeper and waits for a slot. Later calls are cheap. Returns
+/// false if nothing is shared; then the call goes to the driver unchanged. Requires: no lock of this library held.
 bool IsShared();
 
-/// Says one line on standard error, with the name of the program that speaks and the process. For what makes sharing
-/// impossible, never for what a program did.
+/// Prints one line with program name and pid on standard error. Only for problems that make sharing impossible, never
+/// for errors of the program.
 void Say(const char* what, const char* repair);
-/// Sharing ends for this process, with such a line.
+/// Ends sharing for this process and prints such a line.
 void StopSharing(const char* what, const char* repair);
 
-/// The tenant's number of the driver's device, by UUID when the process starts; kNotOurs.
+/// Returns the tenant's number of a driver device, matched by UUID at process start, or kNotOurs.
 unsigned DeviceOf(cuda::Device ordinal);
-/// Of the context that is current, or kNotOurs. `ordinal`: the driver's number of it.
+/// Returns the device of the current context, or kNotOurs. `ordinal`: output, the driver's device number.
 unsigned CurrentDevice(cuda::Device* ordinal = nullptr);
 cuda::Device OrdinalOf(unsigned device);
-/// True if CurrentDevice need not ask the driver.
+/// Returns true if CurrentDevice does not need to query the driver.
 bool HasOneDevice();
 
-/// Takes bytes before the driver is asked for them: kSuccess, or kOutOfMemory when they are above the ceiling and the
-/// keeper does not raise it. May wait for the keeper; requires: no lock held, and not inside the gate.
+/// Counts bytes before the driver allocates them. Returns kOutOfMemory if they exceed the ceiling and the keeper does
+/// not raise it. May wait for the keeper. Requires: no lock held, and not inside the gate.
 cuda::Return Take(unsigned device, std::uint64_t bytes);
-/// The same without asking anybody: for where nobody may wait.
+/// Like Take, but never waits or asks the keeper.
 bool TakeAtOnce(unsigned device, std::uint64_t bytes);
-/// What the driver has taken already: counted, whatever the ceiling is.
+/// Counts memory that the driver has already allocated, whatever the ceiling is.
 void TakeRegardless(unsigned device, std::uint64_t bytes);
 void GiveBack(unsigned device, std::uint64_t bytes);
-/// Bytes that this process has, as it counts them.
+/// Returns the bytes counted for this process.
 std::uint64_t Mine(unsigned device);
 
-/// What this tenant's programs are shown of a device: what it may have at most and what all its processes use.
-/// `total`: in, as the driver says; out, as shown.
+/// Returns the memory to show to the tenant's programs: its limit as the total, and the use of all its processes.
+/// `total`: in, the driver's value; out, the value to show.
 void ShownMemory(unsigned device, std::uint64_t& total, std::uint64_t& used);
 
-/// Why this process cannot be moved (share::Flag).
+/// Sets reasons why this process cannot be moved (share::Flag).
 void SetFlags(std::uint32_t flags);
 std::uint32_t FlagsNow();
 
-/// Words of this process in the page, or beside it while it has no slot. Never null.
+/// Returns this process's entry in the page, or a local one while it has no slot. Never null.
 share::PageProcess* ProcessWords();
 std::uint32_t SlotNow();
 std::uint64_t GenerationNow();
-/// The keeper has given it this slot, in the page with this inode (0: not told); what it uses is entered there if it is
-/// another than before. False: that page cannot be mapped.
+/// Accepts a slot from the keeper, in the page with this inode (0: not reported). Transfers this process's use if the
+/// page is a new one. Returns false if the page cannot be mapped.
 bool AdoptSlot(std::uint32_t slot, std::uint64_t generation, std::uint64_t inode);
 
-/// Which of the driver's devices are the tenant's. False: the driver is not initialised in this process.
+/// Finds the driver devices that belong to the tenant. Returns false if the driver is not initialised in this process.
 bool FindDevices();
-/// In the child of a fork: its parent's slot stays the parent's.
+/// Call this in the child of a fork. The slot stays with the parent.
 void ForgetTenancy();
 
 }  // namespace divvy::interpose

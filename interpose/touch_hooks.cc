@@ -1,4 +1,5 @@
-// The entry points that only wait while the memory is away: one template for all, and the table of all hooks.
+// The entry points that only wait while the memory is off the device (one template for all), and the table of all
+// hooks.
 #include "doors.h"
 #include "gate.h"
 #include "hooks.h"
@@ -20,7 +21,7 @@ struct Touched<slot, cuda::Return(Parameters...)> {
 
 }  // namespace
 
-// Each hook has a word of its own, which the exported symbol jumps through (doors.cc).
+// Each hook has its own variable, through which the exported symbol jumps (exports.S).
 #define ROW_HOOK(symbol)                                                           \
   extern "C" __attribute__((visibility("hidden"))) const Door divvy_door_##symbol; \
   const Door divvy_door_##symbol = reinterpret_cast<Door>(&symbol##_hook);

@@ -1,7 +1,7 @@
-# Sourced by the other scripts: where the project is, and the Debian packages that it needs.
+# Sourced by the other scripts: the project's root folder, and the Debian packages that it needs.
 # shellcheck shell=bash
 #
-# DIVVY_NO_INSTALL=1: install nothing; say what is missing and go on.
+# DIVVY_NO_INSTALL=1: installs nothing, reports what is missing and continues.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root" || exit 1
@@ -11,15 +11,15 @@ build_packages=(
   libboost1.81-dev libboost-json1.81-dev # HTTP and JSON.
   libsqlite3-dev                         # The store.
   libssl-dev                             # TLS.
-  zlib1g-dev                             # Packed traces, for divvy simulate.
+  zlib1g-dev                             # Compressed traces, for divvy simulate.
   libyaml-cpp-dev                        # valohai.yaml.
   libncurses-dev                         # divvy top.
   libexpected-dev                        # base/result.h.
-  libgtest-dev                           # Tests; CMake asks for it even when none is built.
+  libgtest-dev                           # For tests; CMake requires it even if no test is built.
 )
-e2e_packages=(bsdutils curl openssl python3)  # Of tests/e2e; the tests that want one that is missing are skipped.
-container_packages=(podman runc uidmap busybox-static)  # For tests/e2e/containers.sh, which goes on without.
-cluster_packages=(python3 iproute2 iptables openmpi-bin)  # For scripts/test-cluster; e2e.cluster is skipped without.
+e2e_packages=(bsdutils curl openssl python3)  # For tests/e2e; tests that need a missing package are skipped.
+container_packages=(podman runc uidmap busybox-static)  # For tests/e2e/containers.sh; without them it uses stand-ins.
+cluster_packages=(python3 iproute2 iptables openmpi-bin)  # For scripts/test-cluster; else e2e.cluster is skipped.
 lint_packages=(clang-format-14)
 sanitizer_packages=(clang-16 llvm-16 libclang-rt-16-dev)
 second_compiler_packages=(clang-16)
@@ -34,14 +34,14 @@ as_root() {
   if [ "$(id -u)" = 0 ]; then
     "$@"
   elif command -v sudo >/dev/null; then
-    # Without a terminal nobody can type a password: fail at once then.
+    # Without a terminal no password can be typed, so sudo must fail at once.
     if [ -t 0 ]; then sudo "$@"; else sudo -n "$@"; fi
   else
     return 1
   fi
 }
 
-# need_packages PACKAGE...: installs those that are missing, and says which.
+# need_packages PACKAGE...: installs missing packages and prints their names.
 need_packages() {
   local package missing=()
   if ! command -v dpkg-query >/dev/null; then
@@ -63,7 +63,7 @@ need_packages() {
   rm -f "${TMPDIR:-/tmp}/divvy-apt.$$"
 }
 
-# unpack_package PACKAGE: what it holds lies below build/unpacked afterwards; nothing is installed, and none of its services start.
+# unpack_package PACKAGE: unpacks the package below build/unpacked. Does not install it and starts none of its services.
 unpack_package() {
   local folder=$PWD/build/unpacked
   [ ! -e "$folder/$1.done" ] || return 0
@@ -72,7 +72,7 @@ unpack_package() {
   (cd "$folder" && apt-get -qq download "$1" </dev/null >"$1.log" 2>&1 && dpkg-deb -x "$1"_*.deb . && rm -f "$1"_*.deb && touch "$1.done")
 }
 
-# build_tree PRESET [TARGET...]: configures where needed and builds; the presets are in CMakePresets.json.
+# build_tree PRESET [TARGET...]: configures if needed and builds; the presets are in CMakePresets.json.
 build_tree() {
   local preset=$1 directory=build start=$SECONDS log
   shift
@@ -89,7 +89,7 @@ build_tree() {
   say "Built in $((SECONDS - start)) s."
 }
 
-# One compiler for each CPU, as long as each has a gigabyte of memory.
+# One compiler for each CPU, but no more than the available memory has gigabytes.
 jobs_at_once() {
   local cpus gigabytes
   cpus=$(nproc)

@@ -1,8 +1,8 @@
-// A step of a job, asked for by srun or divvy run inside it, before the rest of this executable is set up.
+// Starts a step for srun or divvy run inside a job, before the rest of this executable is initialised.
 //
-// A step costs more in its caller than in anything else, and of the start of this executable (1 ms of CPU on the
-// machine of docs/benchmarks.md) more than half are constructors: cryptography that asks what the processor can do,
-// locales, tables. A step needs none of them, so it is looked at before they run; nothing here may lean on one.
+// Most of a step's cost is in its caller. This executable takes 1 ms of CPU to start (on the machine of
+// docs/benchmarks.md). More than half of that are constructors: cryptography that detects CPU features, locales,
+// tables. A step needs none of them, so it starts before they run. Nothing here may depend on them.
 #include <unistd.h>
 
 #include <cstdio>
@@ -21,7 +21,7 @@ constexpr std::size_t kPathMost = 4096;
 
 bool StartsWith(const char* word, std::string_view text) { return std::string_view(word).starts_with(text); }
 
-/// DIVVY_STEPS; null: there is none that could be used.
+/// The value of DIVVY_STEPS; null if it is missing or not absolute.
 const char* StepsOf(char** environment) {
   const char* file = nullptr;
   for (char** entry = environment; *entry != nullptr; ++entry) {
@@ -30,9 +30,9 @@ const char* StepsOf(char** environment) {
   return file != nullptr && *file == '/' ? file : nullptr;
 }
 
-/// divvy internal-rsh HOST COMMAND..., also as JOB.rsh HOST COMMAND...: MPI starts its daemons on the job's other
-/// machines by it. A Hydra that was told to start them by Slurm calls it with srun's words (-N 2 -n 2 hydra_pmi_proxy):
-/// options come before any host there. Ends this process.
+/// divvy internal-rsh HOST COMMAND..., or JOB.rsh HOST COMMAND...: MPI uses it to start its daemons on the job's other
+/// nodes. A Hydra that starts them the Slurm way passes srun's words (-N 2 -n 2 hydra_pmi_proxy), where options precede
+/// any host. Ends this process.
 void StartRemoteShell(int argc, char** argv, char** environment, bool is_link) {
   const char* file = StepsOf(environment);
   if (file != nullptr) {
@@ -50,9 +50,9 @@ void StartRemoteShell(int argc, char** argv, char** environment, bool is_link) {
   _exit(1);
 }
 
-/// srun and divvy run inside a job, as long as their words need nobody but the job's step process: ends this process
-/// then. Else returns, and main() does what there is to do. Options end at the first word that is none; what belongs
-/// to an option as a word of its own only ends them early, which does no harm.
+/// Runs srun or divvy run inside a job and ends this process, if the words need only the job's step process. Otherwise
+/// it returns, and main() handles them. Options end at the first word without a dash. A separate value of an option
+/// ends the scan too early, which is harmless.
 [[maybe_unused]] void StartStepEarly(int argc, char** argv, char** environment) {
   if (argc < 2 || argv[0] == nullptr) return;
   const std::string_view called(argv[0]);
@@ -74,7 +74,7 @@ void StartRemoteShell(int argc, char** argv, char** environment, bool is_link) {
   std::string socket = std::string(file) + ".sock";
   if (socket.size() > kPathMost) return;
   environ = environment;
-  // Whatever link or path it was called by.
+  // Replace the link or path that we were called by.
   std::vector<const char*> words(argv + first, argv + argc);
   words.front() = is_srun ? "srun" : "run";
   const auto code = divvy::CallStep({socket, words, environment, is_srun ? "srun" : "divvy", is_srun});
@@ -83,7 +83,7 @@ void StartRemoteShell(int argc, char** argv, char** environment, bool is_link) {
 
 }  // namespace
 
-// Sanitizers have to come first.
+// Sanitizers must initialise first.
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 __attribute__((section(".preinit_array"), used)) static void (*const start_step_early)(int, char**,
                                                                                        char**) = StartStepEarly;

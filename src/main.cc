@@ -1,4 +1,5 @@
-// One binary: the command line, the daemon, the launcher and the step process of a job, told apart by the first words.
+// One executable: the command line, the daemon, the launcher, a job's step process and others. The first words select
+// one.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -20,7 +21,8 @@
 
 namespace {
 
-/// The number of a closed one would be that of the next file or socket that is opened, and a job would get that.
+/// Opens closed standard streams on /dev/null. Otherwise the next opened file or socket would get such a number, and a
+/// job would inherit it.
 void OpenClosedStreams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", O_RDWR);

@@ -1,5 +1,5 @@
-// Keeps the program running on glibc 2.34 (Ubuntu 22.04, RHEL 9), though it is built where there is a newer one: the
-// C++ library that it carries has one call in it that came with 2.36. Nothing of divvy draws numbers through it.
+// Lets the program run on glibc 2.34 (Ubuntu 22.04, RHEL 9) although it is built with a newer one. The bundled C++
+// library calls one function that came with 2.36. divvy itself draws no random numbers through it.
 #include <sys/random.h>
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The version, once; CMakeLists.txt and packaging read it from here.
+// The only definition of the version; CMakeLists.txt and packaging read it from here.
 #pragma once
 
 #include <string_view>

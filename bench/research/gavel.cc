@@ -18,22 +18,22 @@ namespace {
 
 constexpr std::array<const char*, 3> kTypes = {"v100", "p100", "k80"};
 constexpr std::size_t kNone = rates::kNobody;
-// A queue that grows so long will not be emptied again.
+// A queue of this length will not become empty again.
 constexpr std::size_t kMostActive = 5000;
-// What weighs the waiting of a job that has just come (rates::ProgressWeight).
+// Weighs the waiting time of a job that has just arrived (rates::ProgressWeight).
 constexpr double kGraceS = 3600;
 
 struct Active {
   std::size_t id = 0, kind = 0;
   int gpus = 1;
   double arrival_s = 0, steps_left = 0;
-  double progress_s = 0;          // On its fastest type that would have got it as far.
-  std::size_t last_type = kNone;  // Of the round before.
+  double progress_s = 0;          // Seconds on its fastest type for the same progress.
+  std::size_t last_type = kNone;  // The type on which it ran in the previous round.
 };
 
 struct Turn {
   std::size_t type = 0;
-  std::size_t first = 0, second = kNone;  // Into the active jobs.
+  std::size_t first = 0, second = kNone;  // Indices of active jobs.
 };
 
 /// Steps per second of the kinds of jobs, alone and in pairs.
@@ -82,11 +82,11 @@ class Policy {
   virtual void Arrived(const Active&) {}
   virtual void Left(const Active&) {}
   virtual void Ran(const Active&, std::size_t /*type*/, double /*seconds*/) {}
-  /// `active` by ascending id.
+  /// `active` is sorted by ascending id.
   virtual std::vector<Turn> Decide(double now_s, const std::vector<Active>& active) = 0;
 };
 
-/// Shares, computed anew after arrivals and ends but not more often than every 32 minutes, and rounds by them.
+/// Computes shares after arrivals and ends, but at most every 32 minutes, and chooses the jobs of each round by them.
 class SharesPolicy : public Policy {
  public:
   SharesPolicy(const Rates& rates, const GavelOptions& options, bool is_aware)
@@ -115,7 +115,7 @@ class SharesPolicy : public Policy {
       has_changed_ = false;
     }
     std::iota(types_.begin(), types_.end(), std::size_t{0});
-    // Who does not know the types takes them as they come.
+    // A policy that is unaware of types takes them in random order.
     if (!is_aware_) shuffle_.Shuffle(types_);
     std::vector<Turn> turns;
     for (const auto& [id, type] : rounds_.Pick(types_)) {
@@ -134,7 +134,7 @@ class SharesPolicy : public Policy {
       if (!is_aware_) jobs.back().rates = {1};
     }
     if (is_aware_) return rates::MaxMinShares(jobs, std::vector<double>(gpus_.begin(), gpus_.end())).time;
-    // To it all GPUs are of one type; the time is spread over them evenly.
+    // An unaware policy sees all GPUs as one type; the time is spread evenly over the real types.
     const double all = std::accumulate(gpus_.begin(), gpus_.end(), 0);
     std::vector<std::vector<double>> time = rates::MaxMinShares(jobs, std::vector<double>{all}).time;
     for (std::vector<double>& share : time) {
@@ -164,7 +164,7 @@ class ProgressPolicy : public Policy {
 
   std::vector<Turn> Decide(double now_s, const std::vector<Active>& active) override {
     std::vector<rates::SeatJob> jobs;
-    // A gang's progress counts by its GPUs, or those of eight would wait for a quiet hour.
+    // The progress of a gang counts once per GPU. Otherwise gangs of eight would wait for a quiet hour.
     for (const Active& job : active) {
       const double weight = rates::ProgressWeight(now_s - job.arrival_s, job.progress_s, kGraceS);
       jobs.push_back({job.kind, job.gpus, job.gpus * weight});
@@ -192,7 +192,7 @@ class ProgressPolicy : public Policy {
   const Rates& rates_;
   std::vector<int> gpus_;
   rates::SeatOptions options_;
-  std::vector<Turn> last_;  // With ids.
+  std::vector<Turn> last_;  // `first` and `second` are job ids here.
 };
 
 std::unique_ptr<Policy> MakePolicy(const Rates& rates, const GavelOptions& options) {
@@ -260,12 +260,12 @@ class Experiment {
       active_[kept++] = active_[i];
     }
     active_.resize(kept);
-    // A round in which nobody gets a step done must end as well.
+    // A round in which no job completes a step must also end.
     now_s_ = end_s > now_s_ ? end_s : now_s_ + options_.round_s;
     ++result_.rounds;
   }
 
-  /// The seconds until its jobs have done their steps of this round.
+  /// Advances the jobs of `turn` by one round. Returns the seconds until they have done their steps.
   double Advance(const Turn& turn) {
     std::array<double, 2> rate = {rates_.alone[active_[turn.first].kind][turn.type], 0};
     if (turn.second != kNone)
@@ -306,7 +306,7 @@ class Experiment {
   const GavelWorkload& workload_;
   const Rates& rates_;
   std::unique_ptr<Policy> policy_;
-  std::vector<Active> active_;  // By id.
+  std::vector<Active> active_;  // Sorted by id.
   std::size_t next_ = 0, measured_ = 0;
   double now_s_ = 0, busy_s_ = 0, moves_ = 0, job_rounds_ = 0;
   GavelResult result_;
@@ -333,14 +333,14 @@ Result<GavelResult> RunGavel(const GavelOptions& options, const GavelThroughputs
     return InvalidArgument("a cluster needs GPUs");
   if (!(options.jobs_per_hour > 0) || !(options.round_s > options.move_s) || options.move_s < 0)
     return InvalidArgument("jobs per hour and the length of a round beyond a move must be more than 0");
-  // A gang stays on one type, and what fits on none would never end.
+  // A gang stays on one type. A gang that fits on no type would never finish.
   const int widest = options.multi_gpu ? kWidestGavelGang : 1;
   if (const int most = std::max({options.v100, options.p100, options.k80}); most < widest) {
     return InvalidArgument("jobs of up to " + std::to_string(widest) +
                            " GPUs of one type come, but no type has more than " + std::to_string(most) +
                            "; give one of them " + std::to_string(widest));
   }
-  // Jobs go on coming until the last measured one has ended.
+  // Jobs keep arriving until the last measured one has ended.
   const std::size_t count = options.measured_to * 2 + kMostActive * 2;
   DIVVY_TRY(const GavelWorkload workload,
             GenerateGavelJobs(throughputs, options.jobs_per_hour, count, options.seed, options.multi_gpu));

@@ -10,11 +10,11 @@ namespace {
 
 struct Family {
   std::string_view model;
-  std::vector<int> batch_sizes;  // Empty: the name has none.
-  bool runs_on_many = false;     // On more than one GPU.
+  std::vector<int> batch_sizes;  // Empty: the model's name has no batch size.
+  bool runs_on_many = false;     // Can run on more than one GPU.
 };
 
-/// In the order in which the published simulator lists them; a draw is an index into it.
+/// Lists the models in the order of the published simulator. A draw is an index into this list.
 std::vector<std::pair<std::string, bool>> Models() {
   const std::vector<Family> families = {{"ResNet-18", {16, 32, 64, 128, 256}, true},
                                         {"ResNet-50", {16, 32, 64, 128}, true},
@@ -57,7 +57,7 @@ PythonRandom::PythonRandom(std::uint32_t seed) {
     state_[0] = state_[623];
     at = 1;
   };
-  for (int round = 0; round < 624; ++round) {  // The key is the one word `seed`.
+  for (int round = 0; round < 624; ++round) {  // The key array has one element, `seed`.
     state_[at] = (state_[at] ^ (mix(at) * 1664525)) + seed;
     advance();
   }

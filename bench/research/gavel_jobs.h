@@ -1,7 +1,7 @@
-// The jobs of Gavel's continuous experiments, number by number: the published simulator draws them with Python's random
-// module from fixed seeds, so that the same draws give the same jobs and figures can be compared job for job.
+// The jobs of Gavel's continuous experiments. The published simulator draws them with Python's random module from fixed
+// seeds. Here the same draws give the same jobs, so that figures can be compared job by job.
 //   * Arrivals are Poisson: the first job at 0, then exponential gaps with mean 1 / rate.
-//   * Time on one V100 (on `gpus` of them): 10^x minutes, x uniform in [1.5, 3] for four jobs of five, in [3, 4] else.
+//   * Time on `gpus` V100s: 10^x minutes; x is uniform in [1.5, 3] for 80 % of the jobs and in [3, 4] for the rest.
 //   * Model and batch size: one of 26, all equally likely. GPUs: 1; with `multi_gpu` 70 % 1, 10 % 2, 15 % 4, 5 % 8.
 // Source: stanford-futuredata/gavel, scheduler/utils.py and scheduler.py.
 #pragma once
@@ -25,11 +25,11 @@ class PythonRandom {
 
   /// random.random(): 0 <= x < 1 with 53 bits.
   double Unit();
-  /// random.uniform.
+  /// random.uniform().
   double Uniform(double low, double high) { return low + (high - low) * Unit(); }
-  /// random.choice's index. Requires: bound > 0.
+  /// The index that random.choice() picks. Requires: bound > 0.
   std::size_t Below(std::size_t bound);
-  /// random.shuffle.
+  /// random.shuffle().
   template <typename T>
   void Shuffle(std::vector<T>& items) {
     for (std::size_t left = items.size(); left > 1; --left) std::swap(items[left - 1], items[Below(left)]);
@@ -50,13 +50,13 @@ struct GavelJob {
 
 struct GavelWorkload {
   std::vector<JobKind> kinds;
-  std::vector<GavelJob> jobs;  // By arrival.
+  std::vector<GavelJob> jobs;  // Sorted by arrival.
 };
 
-/// Of a job where there are gangs.
+/// The largest number of GPUs of one job in a workload with gangs.
 inline constexpr int kWidestGavelGang = 8;
 
-/// The first `count` jobs. Fails when the throughputs lack one of the kinds on "v100".
+/// Returns the first `count` jobs. Fails if the throughputs lack one of the kinds on "v100".
 Result<GavelWorkload> GenerateGavelJobs(const GavelThroughputs& throughputs, double jobs_per_hour, std::size_t count,
                                         std::uint32_t seed, bool multi_gpu);
 

@@ -10,8 +10,8 @@
 namespace divvy::research {
 namespace gavel_test {
 
-/// All the models that are drawn, on three types; every third one gains little from the fast type. Pairs run at
-/// `together` of their speed.
+/// Throughputs of all models that are drawn, on three types. Every third model gains little from the fast type. Pairs
+/// run at `together` of their speed.
 std::string Throughputs(double together) {
   std::vector<std::string> models;
   const auto add = [&](const std::string& family, const std::vector<int>& batches) {

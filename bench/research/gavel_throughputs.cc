@@ -16,12 +16,12 @@ struct CloseGzip {
   void operator()(gzFile file) const { gzclose(file); }
 };
 
-/// Reads just the JSON that such files are made of: objects, arrays, numbers and strings without escapes.
+/// Reads the subset of JSON that such files use: objects, arrays, numbers and strings without escapes.
 class Scanner {
  public:
   Scanner(std::string_view text, const std::string& name) : text_(text), name_(name) {}
 
-  /// Goes past `c` if it comes next.
+  /// Consumes `c` if it comes next.
   bool Take(char c) {
     SkipSpace();
     if (at_ == text_.size() || text_[at_] != c) return false;
@@ -43,7 +43,7 @@ class Scanner {
     return found;
   }
 
-  /// Steps per second: not negative.
+  /// Reads steps per second: a number that is not negative.
   Result<double> Number() {
     SkipSpace();
     double value = 0;
@@ -53,7 +53,7 @@ class Scanner {
     return value;
   }
 
-  /// Calls `member(name)` at the value of each member of an object.
+  /// Reads an object. Calls `member(name)` at the value of each member.
   template <typename Member>
   Status Object(Member member) {
     DIVVY_CHECK(Expect('{'));
@@ -86,7 +86,7 @@ class Scanner {
   std::size_t at_ = 0;
 };
 
-/// "('ResNet-18 (batch size 16)', 1)".
+/// Parses a kind such as "('ResNet-18 (batch size 16)', 1)".
 std::optional<JobKind> ParseKind(std::string_view text) {
   constexpr std::string_view kOpen = "('", kMiddle = "', ";
   const std::size_t middle = text.rfind(kMiddle);

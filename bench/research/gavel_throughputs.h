@@ -1,6 +1,6 @@
-// How fast each kind of training job runs on each kind of GPU, alone and sharing the GPU with another, as Gavel
-// (Narayanan et al., OSDI 2020) and Shockwave (Zheng et al., NSDI 2023) publish it: one JSON file, plain or
-// gzip-packed:
+// How fast each kind of training job runs on each type of GPU, alone and when it shares the GPU with another job. The
+// data is published with Gavel (Narayanan et al., OSDI 2020) and Shockwave (Zheng et al., NSDI 2023) as one JSON file,
+// plain or gzip-compressed:
 //   {worker type: {"('model', gpus)": {"null": steps/s, "('other model', gpus)": [steps/s, the other's steps/s]}}}
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace divvy::research {
 
-/// A model with its batch size, as the file names it, and on how many GPUs one job of it runs.
+/// A model with its batch size, as the file names it, and the number of GPUs that one such job runs on.
 struct JobKind {
   std::string model;
   int gpus = 1;
@@ -26,13 +26,14 @@ struct JobKind {
 
 class GavelThroughputs {
  public:
-  /// Fails when the file cannot be read or is not of this shape; the message names the file and where in it.
+  /// Fails if the file cannot be read or has another structure. The message names the file and the position in it.
   static Result<GavelThroughputs> Read(const std::string& path);
   static Result<GavelThroughputs> Parse(std::string_view json, const std::string& name);
 
-  /// Steps per second on `worker` ("v100"); nothing where the file has no such measurement.
+  /// Returns steps per second on `worker` ("v100"), or nullopt if the file has no such measurement.
   std::optional<double> Alone(const std::string& worker, const JobKind& kind) const;
-  /// Steps per second of both on one GPU (on each of their GPUs); 0 and 0 where they do not fit together.
+  /// Returns the steps per second of both jobs when they share each of their GPUs; 0 and 0 if they do not fit together.
+  /// Nullopt if the file has no such measurement.
   std::optional<std::pair<double, double>> Together(const std::string& worker, const JobKind& kind,
                                                     const JobKind& other) const;
 
@@ -44,7 +45,7 @@ class GavelThroughputs {
   std::map<std::string, std::map<JobKind, Entry>> workers_;
 };
 
-/// The whole of a text file, unpacked when it is gzip-packed.
+/// Returns the whole content of a text file, decompressed if it is gzip-compressed.
 Result<std::string> ReadWholeFile(const std::string& path);
 
 }  // namespace divvy::research

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kRoundsUntil = 2;
 constexpr int kRoundsAfter = 5;
-/// By then nothing has changed in the last kRoundsAfter.
+/// By this many rounds the state must have been unchanged for kRoundsAfter rounds in a row.
 constexpr int kRoundsToRest = 20;
 
 std::string_view NameOf(PeerState state) {
@@ -40,7 +40,7 @@ std::string Describe(PeerState state, const std::string& node) {
   return std::string(NameOf(state)) + (node.empty() ? "" : " on " + node);
 }
 
-/// Only what has a place is compared by it.
+/// The node is compared only for states in which a task has one.
 bool HasPlace(PeerState state) { return state == PeerState::kRunning || state == PeerState::kPlanned; }
 
 bool Meets(const PeerPlace& place, const PeerExpectation& expected) {
@@ -50,7 +50,7 @@ bool Meets(const PeerPlace& place, const PeerExpectation& expected) {
 }
 
 std::string Compare(const std::string& who, std::vector<PeerPlace> places, std::vector<PeerExpectation> expected) {
-  // Those that name a node choose first.
+  // Expectations that name a node choose first.
   std::stable_sort(expected.begin(), expected.end(),
                    [](const auto& a, const auto& b) { return a.node.empty() < b.node.empty(); });
   std::reverse(expected.begin(), expected.end());
@@ -66,7 +66,7 @@ std::string Compare(const std::string& who, std::vector<PeerPlace> places, std::
   return "";
 }
 
-/// The first difference; empty: all is as expected.
+/// Returns the first difference. Empty: everything is as expected.
 std::string Difference(const PeerCase& one, const PeerWorld& world) {
   for (std::size_t i = 0; i < one.jobs.size(); ++i) {
     const PeerJob& job = one.jobs[i];
@@ -77,7 +77,7 @@ std::string Difference(const PeerCase& one, const PeerWorld& world) {
           Compare(name, places, std::vector<PeerExpectation>(std::max<std::size_t>(job.tasks.size(), 1), expected));
       if (!wrong.empty()) return wrong;
     }
-    // Expectations of tasks that there are not say nothing.
+    // Expectations for tasks that do not exist are ignored.
     std::vector<PeerExpectation> of_tasks;
     for (const PeerTask& task : job.tasks) {
       for (const auto& [name, expected] : one.tasks_expected) {
@@ -148,7 +148,7 @@ PeerOutcome RunPeerCase(const PeerCase& one) {
     }
   }
   outcome.is_passed = outcome.difference.empty();
-  // As expected or not, it comes to rest.
+  // Whether or not the expectation is met, the state must become stable.
   std::vector<std::vector<PeerPlace>> before = AllPlaces(one, world);
   int unchanged = 0;
   for (int round = 0; round < kRoundsToRest && unchanged < kRoundsAfter; ++round) {

@@ -1,10 +1,10 @@
-// Scheduling cases of another scheduler, run through this one: small clusters with teams, running and waiting jobs, and
-// the state that its authors expect at the end. docs/peer-cases.md says what the cases mean, how ours are compared with
-// them, and which deviate and why.
+// Runs the scheduling test cases of another scheduler through divvy. A case is a small cluster with teams, running jobs
+// and waiting jobs, and the state that its authors expect at the end. docs/peer-cases.md explains the cases, how
+// results are compared, and which of them deviate and why.
 //
-// A case is JSON: Nodes, Queues (teams), Departments (teams above teams), Jobs with their tasks, and what is expected
-// of each job or task. Cases of one action ("source" says which) run one round of that action alone; all others run all
-// of them until the state is as expected, at most twice, and then five times more, which must change nothing.
+// A case is JSON: Nodes, Queues (teams), Departments (teams above teams), Jobs with their tasks, and the expected state
+// of jobs or tasks. A case for one action (named by "source") runs one round of that action alone. All other cases run
+// all actions until the state is as expected, at most twice, and then five more rounds, which must change nothing.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@
 
 namespace divvy::research {
 
-/// Where a task is, as the cases have it. kPlanned: it has a place, but waits for others to leave it.
+/// The state of a task, in the terms of the cases. kPlanned: the task has a place but waits until others leave it.
 enum class PeerState { kPending, kPlanned, kRunning, kReleasing, kStuck, kFailed, kSucceeded };
 
 struct PeerTask {
@@ -34,7 +34,7 @@ struct PeerTask {
   int priority = 0;
 };
 
-/// How close the tasks of a group must be: labels of nodes.
+/// How close to each other the tasks of a group must be, as names of node labels.
 struct PeerNearness {
   std::string topology;
   std::string required;
@@ -42,11 +42,11 @@ struct PeerNearness {
   bool is_set() const { return !required.empty() || !preferred.empty(); }
 };
 
-/// A set of tasks, or of such sets.
+/// A set of tasks, or a set of such sets.
 struct PeerGroup {
   std::string name;
   bool has_tasks = false;
-  int least = 0;  // Tasks; of a set of sets: sets, 0: all.
+  int least = 0;  // The minimum number of tasks. For a set of sets: the minimum number of sets, where 0 means all.
   PeerNearness nearness;
   std::vector<PeerGroup> children;
 };
@@ -60,7 +60,7 @@ struct PeerJob {
   double cpus = 0;
   double memory = 0;
   double gpu_memory = 0;
-  double devices = 1;  // GPUs that each task has that share of.
+  double devices = 1;  // GPUs per task, each with the fraction given above.
   double age_minutes = 0;
   double patience_minutes = 0;
   double stale_seconds = 0;
@@ -84,45 +84,45 @@ struct PeerNode {
 struct PeerQueue {
   std::string name;
   std::string parent;
-  double quota = 0;  // GPUs; -1: none.
-  double limit = 0;  // 0: none.
+  double quota = 0;  // In GPUs; -1: unlimited.
+  double limit = 0;  // In GPUs; 0: no limit.
   double weight = 0;
   int priority = 100;
 };
 
 struct PeerClaim {
   double gpus = 0;
-  std::string queue;  // Empty: it names none.
+  std::string queue;  // Empty: no queue is named. "*": any queue.
 };
 
 struct PeerExpectation {
   PeerState state = PeerState::kPending;
-  std::string node;  // Empty: any.
+  std::string node;  // Empty: any node.
 };
 
 struct PeerCase {
   std::string id;
-  std::string action;  // Empty: all.
+  std::string action;  // Empty: all actions.
   std::vector<PeerNode> nodes;
-  std::vector<PeerQueue> queues;  // With departments; a parent may come after its children.
+  std::vector<PeerQueue> queues;  // Includes departments. A parent may come after its children.
   std::vector<PeerJob> jobs;
-  std::map<std::string, std::vector<std::string>> topologies;  // Labels, wide to near.
+  std::map<std::string, std::vector<std::string>> topologies;  // Labels, from the widest domain to the narrowest.
   std::map<std::string, PeerClaim> claims;
   std::vector<std::pair<std::string, PeerExpectation>> jobs_expected;
   std::vector<std::pair<std::string, PeerExpectation>> tasks_expected;
   bool spreads_nodes = false;
-  /// What it uses and divvy has no such thing for, in words.
+  /// Descriptions of the features that the case uses and divvy does not have.
   std::vector<std::string> foreign;
 };
 
-/// Fails with the file and what is wrong in it.
+/// Fails if a file cannot be read or is malformed; the message names the file and the problem.
 Result<std::vector<PeerCase>> ReadPeerCases(const std::string& path);
 
 struct PeerOutcome {
   std::string id;
   bool is_passed = false;
-  std::string deviation;   // Why it differs and may; empty: it may not.
-  std::string difference;  // The first one.
+  std::string deviation;   // The reason that justifies the difference. Empty: the case has failed.
+  std::string difference;  // The first difference found.
 };
 
 PeerOutcome RunPeerCase(const PeerCase& one);

@@ -12,20 +12,20 @@ using core::Piece;
 using core::Shape;
 
 constexpr std::size_t kNoGroup = std::numeric_limits<std::size_t>::max();
-constexpr int kFirmFrom = 100;  // Priorities from here on are not preemptible.
+constexpr int kFirmFrom = 100;  // Jobs from this priority on are not preemptible.
 
 bool IsFraction(const Shape& shape) { return shape.gpus > 0 && shape.parts < placement::kGpuParts; }
 
 bool IsPreemptible(const PeerJob& job) { return job.is_preemptible.value_or(job.priority < kFirmFrom); }
 
-/// Sets of tasks in the order of the tree; those that a set of sets can do without have a least of 0.
+/// Lists the sets of tasks in the order of the tree. Sets that the set above them can do without get a minimum of 0.
 void Flatten(const PeerGroup& group, bool is_needed, const std::set<std::string>& running,
              std::vector<std::pair<std::string, int>>& out) {
   if (group.has_tasks) {
     out.emplace_back(group.name, is_needed ? group.least : 0);
     return;
   }
-  // Of those that it may choose from: the ones that run already, then the first.
+  // If only some children are needed: those that already run, then the first ones.
   std::vector<const PeerGroup*> order;
   for (const PeerGroup& child : group.children) order.push_back(&child);
   const auto runs = [&](const PeerGroup& child) {
@@ -59,7 +59,7 @@ placement::ModelSet PeerWorld::Allowed(const PeerJob& job, const PeerTask& task,
         std::ranges::find_if(case_.nodes, [&](const PeerNode& n) { return n.name == name.substr(0, bar); });
     const double gpus = task.gpus.value_or(job.gpus);
     const bool is_share = job.gpu_memory > 0 || gpus < 1;
-    // GPUs of a node that is cut into instances are not for whole requests, nor is any instance for shares.
+    // Whole requests cannot use GPUs of a node that is cut into instances; fractions cannot use instances.
     if (mig.empty() &&
         (node->mig_strategy.ends_with("mixed") || (node->mig_strategy.ends_with("single") && is_share))) {
       continue;
@@ -75,7 +75,7 @@ placement::ModelSet PeerWorld::Allowed(const PeerJob& job, const PeerTask& task,
     const auto claim = case_.claims.find(name);
     const bool is_theirs =
         claim != case_.claims.end() && (claim->second.queue == "*" || claim->second.queue == job.queue);
-    if (!is_theirs) set = 0;  // Nobody's, or another's.
+    if (!is_theirs) set = 0;  // The claim belongs to no team or to another one.
   }
   return set;
 }
@@ -125,7 +125,7 @@ void PeerWorld::SetTogether(core::Ask& ask, const PeerGroup& root) {
   }
 }
 
-// Equal tasks of one set are one group. Of each set those that run count first for its least, then in their order.
+// Equal tasks of one set are one group. Tasks that run count first for the minimum of their set, then by priority.
 void PeerWorld::DescribeJob(std::size_t index) {
   Job& job = jobs_[index];
   const PeerJob& peer = *job.job;
@@ -175,7 +175,7 @@ void PeerWorld::DescribeJob(std::size_t index) {
     if (placed < needed) job.is_broken = true;
   }
   if (peer.root) SetTogether(job.ask, *peer.root);
-  // A job without a least starts with one task.
+  // A job without a minimum starts with one task.
   if (!job.ask.groups.empty() && core::LeastTasks(job.ask) == 0) job.ask.groups.front().least = 1;
 }
 
@@ -212,11 +212,12 @@ void PeerWorld::AddJobs() {
     DescribeJob(i);
     if (!obstacle_.empty()) return;
   }
-  // Tasks whose GPUs the case names come first.
+  // Occupies GPUs in the order of jobs_: highest priority first.
   for (std::size_t i = 0; i < jobs_.size() && obstacle_.empty(); ++i) Occupy(i);
 }
 
-// Which GPUs a task that runs has: those that the case names (names are per node), else the first with room.
+// Returns the GPUs of a running task: those that the case names (names are per node), otherwise the last ones with
+// room.
 Piece PeerWorld::Fix(std::size_t index, const PeerTask& task, std::size_t group) {
   const Shape& shape = jobs_[index].ask.groups[group].alternatives.front();
   Piece piece;
@@ -256,7 +257,7 @@ Piece PeerWorld::Fix(std::size_t index, const PeerTask& task, std::size_t group)
       obstacle_ = "more than the nodes have is in use at the start";
       return piece;
     }
-    // From the end: named groups take the first.
+    // Searches from the end, because named groups take GPUs from the start.
     for (int gpu = state.gpus - 1, left = shape.gpus; gpu >= 0 && left > 0; --gpu) {
       if (free(gpu) < shape.parts) continue;
       piece.place.gpus.Insert(gpu);
@@ -294,13 +295,13 @@ void PeerWorld::Occupy(std::size_t index) {
       alone.group = 0;
       const JobId id(next_id_++);
       core::Job entry = Entry(job, id, one);
-      entry.preemptible = Preemptible::kNever;  // It leaves, or cannot be made to.
+      entry.preemptible = Preemptible::kNever;  // The task is already leaving or cannot be stopped.
       cluster_.Adopt(entry, {alone}, kPeerNow - std::chrono::minutes(1), kPeerNow);
       const bool is_stuck = task.state == PeerState::kStuck;
       if (!is_stuck) cluster_.SetLeaving(id);
       job.held.push_back(id);
       job.is_stuck.push_back(is_stuck);
-      // The task is of those that wait once it has left; a stuck one never does.
+      // Once it has left, the task waits again. A stuck task never does.
       if (is_stuck) {
         core::TaskGroup& of = job.ask.groups[group];
         of.most -= 1;
@@ -319,7 +320,7 @@ void PeerWorld::Occupy(std::size_t index) {
   rest.groups.clear();
   std::vector<int> has(job.ask.groups.size());
   std::vector<Piece> pieces;
-  // Adopted one by one so that the next sees what is taken; then all together.
+  // Pieces are adopted one by one, so that the next Fix() sees what is taken, and finally all together.
   const JobId probe(next_id_++);
   for (const auto& [task, group] : running) {
     const Piece piece = Fix(index, *task, group);

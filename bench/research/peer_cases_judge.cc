@@ -10,10 +10,10 @@
 namespace divvy::research {
 namespace {
 
-/// The tasks of one job, counted, in one of the two outcomes.
+/// The number of tasks of one job by state, in one of the two outcomes.
 struct Count {
   int running = 0;
-  int planned = 0;  // Have a place that others leave for them.
+  int planned = 0;  // Tasks that have a place which others are still leaving.
   int all = 0;
   std::array<int, 7> by_state{};
   int served() const { return running + planned; }
@@ -21,14 +21,14 @@ struct Count {
 
 struct JobOutcome {
   const PeerJob* job = nullptr;
-  std::int64_t parts = 0;  // Of one task.
+  std::int64_t parts = 0;  // GPU parts of one task.
   core::TeamIndex team = core::kRootTeam;
-  int ran = 0;  // Tasks, at the start.
+  int ran = 0;  // Tasks that ran at the start.
   Count ours;
   Count theirs;
 
   int stopped(const Count& count) const { return std::max(0, ran - count.served()); }
-  /// Tasks that ran and go on at another place.
+  /// Returns the number of tasks that ran and continue in another place.
   int moved(const Count& count) const { return ran == 0 ? 0 : std::min(count.planned, ran - stopped(count)); }
 };
 
@@ -36,7 +36,7 @@ Count CountOf(const std::vector<PeerPlace>& places) {
   Count count;
   for (const PeerPlace& place : places) {
     count.running += place.state == PeerState::kRunning;
-    // What is free for a job is as good as what it waits for.
+    // Free resources for a waiting job count the same as waiting for them.
     const PeerState state = place.is_free_claim ? PeerState::kPending : place.state;
     count.planned += state == PeerState::kPlanned;
     count.all += 1;
@@ -45,7 +45,7 @@ Count CountOf(const std::vector<PeerPlace>& places) {
   return count;
 }
 
-/// What is expected of a job's tasks; those of which nothing is expected are as with us.
+/// Counts the expected states of a job's tasks. Returns `ours` if the case does not have an expectation for each task.
 Count Expected(const PeerCase& one, const PeerJob& job, const Count& ours) {
   std::vector<PeerState> states;
   for (const auto& [name, expected] : one.jobs_expected) {
@@ -69,7 +69,7 @@ Count Expected(const PeerCase& one, const PeerJob& job, const Count& ours) {
   return count;
 }
 
-/// What an outcome costs those that ran: GPUs stopped, jobs stopped, GPUs moved.
+/// The cost of an outcome for the jobs that ran: GPU parts stopped, jobs stopped, GPU parts moved.
 using Cost = std::tuple<std::int64_t, int, std::int64_t>;
 
 template <typename Which>
@@ -86,11 +86,11 @@ Cost CostOf(const std::vector<JobOutcome>& jobs, Which which) {
   return {stopped, stopped_jobs, moved};
 }
 
-/// GPUs, in parts, that each team lacks of what is its own while it waits for more.
+/// Returns the GPU parts that each team lacks of its own share or quota while it waits for more.
 template <typename Which>
 std::map<core::TeamIndex, std::int64_t> LackOf(const std::vector<JobOutcome>& jobs, const core::Teams& teams,
                                                Which which) {
-  std::map<core::TeamIndex, std::pair<std::int64_t, std::int64_t>> held;  // And asked for.
+  std::map<core::TeamIndex, std::pair<std::int64_t, std::int64_t>> held;  // Parts held, and parts requested.
   for (const JobOutcome& job : jobs) {
     held[job.team].first += job.parts * (job.*which).served();
     held[job.team].second += job.parts * (job.*which).all;
@@ -104,7 +104,7 @@ std::map<core::TeamIndex, std::int64_t> LackOf(const std::vector<JobOutcome>& jo
   return lack;
 }
 
-/// A job that waited is served here and not there, for a team that lacked it; and no team lacks more for it.
+/// Returns true if a waiting job is served here and not there, for a team that lacked GPUs, and no team lacks more.
 bool IsFairer(const std::vector<JobOutcome>& jobs, const core::Teams& teams) {
   const auto ours = LackOf(jobs, teams, &JobOutcome::ours);
   const auto theirs = LackOf(jobs, teams, &JobOutcome::theirs);
@@ -147,7 +147,7 @@ std::string WhyItMayDiffer(const PeerCase& one, const PeerWorld& world) {
   const auto any = [&](auto is) { return std::ranges::any_of(jobs, is); };
   const Cost ours = CostOf(jobs, &JobOutcome::ours);
   const Cost theirs = CostOf(jobs, &JobOutcome::theirs);
-  // Whoever waited and is served there is served here.
+  // Every waiting job that is served there is also served here.
   const bool serves_all =
       all([](const JobOutcome& job) { return job.ran > 0 || job.ours.served() >= job.theirs.served(); });
   const bool is_same = all([](const JobOutcome& job) { return job.ours.by_state == job.theirs.by_state; });

@@ -1,5 +1,5 @@
-// Why an outcome may differ from what a peer case expects. Reasons are derived from the two outcomes alone, never from
-// which case it is; an outcome that none of them fits has failed.
+// Decides whether the outcome of a peer case may differ from the expected one, and why. Reasons are derived from the
+// two outcomes alone, never from the identity of the case. If no reason fits, the case has failed.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace divvy::research {
 
-/// The reason; empty: there is none. `world` is as it was when it differed.
+/// Returns the reason, or an empty string if there is none. `world` must still be in the state that differed.
 std::string WhyItMayDiffer(const PeerCase& one, const PeerWorld& world);
 
 }  // namespace divvy::research

@@ -16,7 +16,7 @@ const json::value* Find(const json::object& object, std::string_view key) {
   return value == nullptr || value->is_null() ? nullptr : value;
 }
 
-// "$pod_status.Running" is Running.
+// Returns the last part of a symbol: "$pod_status.Running" becomes "Running".
 std::string Symbol(const json::value& value) {
   if (!value.is_string()) return "";
   const std::string text(value.get_string());
@@ -25,7 +25,7 @@ std::string Symbol(const json::value& value) {
   return dot == std::string::npos ? text.substr(1) : text.substr(dot + 1);
 }
 
-// Numbers, named constants, sums and products of them, and what is wrapped in a call. Durations are in seconds.
+// Evaluates numbers, named constants, their sums and products, and values wrapped in a call. Durations are in seconds.
 double Number(const json::value& value) {
   if (value.is_double()) return value.get_double();
   if (value.is_int64()) return static_cast<double>(value.get_int64());
@@ -159,7 +159,7 @@ PeerGroup ReadGroup(const json::object& object, bool is_inner, PeerCase& one) {
   if (args.size() > nearness) group.nearness = ReadNearness(args[nearness]);
   if (is_inner && group.nearness.is_set()) Note(one, "tasks of a part of a job that must be near each other");
   ReadOps(object, group, one);
-  // Written as a list: sets with their least number of tasks.
+  // The list form: sets with their minimum number of tasks.
   for (const json::value& set : ListAt(object, "sets")) {
     if (!set.is_object()) continue;
     PeerGroup child;
@@ -312,7 +312,7 @@ void ReadQueues(const json::array& list, bool is_department, PeerCase& one) {
   }
 }
 
-// Devices that are claimed by name: GPUs are counted, other devices are nothing to a GPU scheduler.
+// Reads devices that are claimed by name. GPUs are counted; a GPU scheduler ignores other devices.
 void ReadClaims(const json::object& object, PeerCase& one) {
   const auto is_gpu = [](const json::object& of) {
     return TextAt(of, "DeviceClassName").find("gpu") != std::string::npos;

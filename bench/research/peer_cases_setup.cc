@@ -38,14 +38,13 @@ core::Rules PeerWorld::RulesOf() const {
   return rules;
 }
 
-// --- Nodes and teams
-// --------------------------------------------------------------------------------------------------
+// --- Nodes and teams ---------------------------------------------------------------------------------------
 
 void PeerWorld::AddNodes() {
   double most = 0;
   for (const PeerNode& node : case_.nodes) most = std::max(most, node.memory);
   memory_unit_ = most > 2e9 ? 1000 : 1;
-  // At most two levels are used in one case: the wider is the block, the nearer the rack.
+  // One case uses at most two levels: the wider one becomes the block, the narrower one the rack.
   std::set<std::pair<std::size_t, std::string>> used;
   for (const PeerJob& job : case_.jobs) {
     if (!job.root) continue;
@@ -60,7 +59,7 @@ void PeerWorld::AddNodes() {
   int level = used.size() == 1 ? 1 : 0;
   for (const auto& [depth, label] : used) levels_[label] = level++;
   std::map<std::string, std::uint32_t> domains;
-  // A domain is named by all labels down to its level; a node without a label is in one of its own.
+  // A domain is named by all labels down to its level. A node without a label has a domain of its own.
   const auto domain = [&](const PeerNode& node, int of) {
     for (const auto& [label, at] : levels_) {
       if (at != of) continue;
@@ -87,13 +86,13 @@ void PeerWorld::AddNodes() {
     facts.cpu_milli = PeerRounded(node.cpus);
     facts.memory_mib = PeerRounded(node.memory / memory_unit_);
     facts.gpus = static_cast<int>(gpus);
-    facts.kind = static_cast<int>(node_names_.size());  // So that a request can name nodes.
+    facts.kind = static_cast<int>(node_names_.size());  // Lets a request name nodes.
     facts.block = domain(node, 0);
     facts.rack = domain(node, 1);
     cluster_.AddNode(std::move(facts));
     node_names_.push_back(node.name);
   };
-  // The instances of one profile are the GPUs of a part of the node.
+  // The MIG instances of one profile are modelled as the GPUs of an extra node, a part of the real one.
   for (const PeerNode& node : case_.nodes) {
     if (node.mig.empty() || node.gpus > 0) add(node, node.gpus);
     for (const auto& [profile, count] : node.mig) {

@@ -9,7 +9,7 @@
 namespace divvy::research {
 namespace peer_cases_test {
 
-// One node of two GPUs, one team with both of them by right.
+// One node with two GPUs, and one team with a quota of both.
 constexpr std::string_view kFrame = R"("Nodes": {"n": {"GPUs": 2}}, "Queues": [{"Name": "q", "DeservedGPUs": 2}])";
 
 std::string Running(const std::string& name, const std::string& more) {
@@ -52,7 +52,7 @@ TEST_F(PeerCases, OneActionShowsWhoLeavesAndWhoWaitsForIt) {
                            Waiting("b", "PriorityBuildNumber", R"("RequiredGPUsPerTask": 1)");
   const std::string expected = Expect("a", "Releasing") + "," + Expect("b", "Pipelined");
   EXPECT_EQ(Run("preempt/x", jobs, expected).passed, 1);
-  // The same is no matter of moving.
+  // The same outcome must fail as a consolidation case: moving jobs does not end one.
   const PeerReport other = Run("consolidation/x", jobs, expected);
   EXPECT_EQ(other.passed, 0);
   ASSERT_EQ(other.failed.size(), 1u);

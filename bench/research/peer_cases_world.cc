@@ -15,8 +15,7 @@ void PeerWorld::PutWhole(Job& job) {
   cluster_.Put(Entry(job, job.id, ask), kPeerNow);
 }
 
-// --- Rounds
-// -----------------------------------------------------------------------------------------------------------
+// --- Rounds ------------------------------------------------------------------------------------------------
 
 void PeerWorld::Round(bool ends) {
   if (case_.action != "stalegangeviction") {
@@ -24,7 +23,7 @@ void PeerWorld::Round(bool ends) {
     for (const core::Taking& taking : plan.takings) takers_.insert(taking.taker);
     for (const core::Move& move : plan.moves) takers_.insert(move.taker);
   }
-  // A gang below its least that cannot be completed is queued again once its grace is over.
+  // A gang below its minimum that cannot be completed is queued again once its grace period is over.
   for (Job& job : jobs_) {
     const bool runs = cluster_.running(job.id) != nullptr;
     const bool misses = job.rest.is_set() && cluster_.is_waiting(job.rest);
@@ -78,7 +77,7 @@ void PeerWorld::EndRound() {
   }
 }
 
-// What was missing runs: the gang is whole.
+// Merges the two entries of a gang: the missing tasks run, so the gang is complete.
 void PeerWorld::Join(Job& job) {
   std::vector<Piece> pieces = cluster_.running(job.id)->pieces;
   for (Piece piece : cluster_.running(job.rest)->pieces) {
@@ -93,8 +92,7 @@ void PeerWorld::Join(Job& job) {
   job.rest_groups.clear();
 }
 
-// --- What there is
-// ----------------------------------------------------------------------------------------------------
+// --- Current state -----------------------------------------------------------------------------------------
 
 const PeerWorld::Job& PeerWorld::JobOf(std::size_t index) const {
   return *std::ranges::find_if(jobs_, [&](const Job& one) { return one.job == &case_.jobs[index]; });

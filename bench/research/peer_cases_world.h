@@ -1,8 +1,8 @@
-// One peer case as a core::Cluster: its nodes, teams and jobs, and the rounds that its authors' scheduler makes.
+// One peer case as a core::Cluster: its nodes, teams and jobs, and the rounds of its authors' scheduler.
 //
-// What a gang that lost a task is to the other scheduler (some tasks run, others wait) is two entries here, what runs
-// and what is missing, until they are together again; if they do not come together, the job is queued again as a whole,
-// which is what divvy's control does with a broken gang.
+// The other scheduler can have a gang of which some tasks run and others wait. Here such a gang is two entries, the
+// running tasks and the missing ones, until the missing ones start as well. If they cannot start, the whole job is
+// queued again, as divvy's controller does with a broken gang.
 #pragma once
 
 #include <map>
@@ -15,51 +15,50 @@
 
 namespace divvy::research {
 
-/// Cases have no clock: everything is at one moment.
+/// Cases have no clock: everything happens at this moment.
 inline constexpr Time kPeerNow(std::chrono::hours(24));
 
 struct PeerPlace {
   PeerState state = PeerState::kPending;
   std::string node;
   friend bool operator==(const PeerPlace&, const PeerPlace&) = default;
-  bool is_free_claim = false;  // kPlanned, but nothing was taken for it: it would start there anyway.
+  bool is_free_claim = false;  // kPlanned without a victim: the task could start there anyway.
 };
 
-/// Up to whole units; what is too large for them is the largest.
+/// Rounds up to whole units. Values that are too large become the largest int32.
 std::int32_t PeerRounded(double value);
 
 class PeerWorld {
  public:
   explicit PeerWorld(const PeerCase& one);
 
-  /// Empty; else why the case cannot be set up.
+  /// Why the case cannot be set up. Empty: it was set up.
   const std::string& obstacle() const { return obstacle_; }
 
-  /// One decision, and what follows of it by the end of the cycle where there is one. `ends`: those who leave have
-  /// left.
+  /// Runs one scheduling cycle. With `ends`, also completes it: jobs and tasks that are leaving have left.
   void Round(bool ends);
-  /// Where the tasks of job `index` are, in no order.
+  /// Returns the places of the tasks of job `index`, in no particular order.
   std::vector<PeerPlace> PlacesOf(std::size_t index) const;
   const core::Cluster& cluster() const { return cluster_; }
-  /// GPUs of one task, in parts; the mean where tasks differ.
+  /// GPU parts of one task (placement::kGpuParts make a GPU); the mean if the tasks differ.
   std::int64_t TaskParts(std::size_t index) const;
   core::TeamIndex TeamOf(std::size_t index) const { return JobOf(index).team; }
 
  private:
-  /// A task's share of a job: which group of its ask it is in.
+  /// A job of the case and its entries in the cluster.
   struct Job {
     const PeerJob* job = nullptr;
-    core::Ask ask;                 // Whole.
-    std::vector<int> total;        // Tasks of each group.
-    std::vector<PeerState> ended;  // Tasks that have failed or succeeded.
+    core::Ask ask;                 // For all tasks of the job.
+    std::vector<int> total;        // The number of tasks in each group.
+    std::vector<PeerState> ended;  // The tasks that have failed or succeeded.
     int ended_well = 0;
     JobId id;
-    JobId rest;                            // What it misses of its least, while it does.
-    std::vector<std::size_t> rest_groups;  // Of the rest's ask: which of the whole.
-    std::vector<JobId> held;               // Tasks that leave or are stuck, one by one.
+    JobId rest;  // Optional. The entry for the missing tasks of a gang that is below its minimum.
+    std::vector<std::size_t> rest_groups;  // For each group of the entry `rest`: its index in `ask`.
+    std::vector<JobId> held;               // One entry for each task that is leaving or stuck.
     std::vector<bool> is_stuck;
     bool is_broken = false;
-    bool is_evicted = false;  // In this round.
+    bool is_evicted = false;  // Set during one round only.
     core::TeamIndex team = core::kRootTeam;
     Time queued_at = kNoTime;
   };
@@ -87,14 +86,14 @@ class PeerWorld {
 
   const PeerCase& case_;
   core::Cluster cluster_;
-  std::set<JobId> takers_;  // For whom something was taken.
+  std::set<JobId> takers_;  // Entries for which others were preempted or moved.
   std::string obstacle_;
-  std::vector<std::string> node_names_;  // By index.
+  std::vector<std::string> node_names_;  // By node index.
   std::map<std::string, core::TeamIndex> teams_;
   std::vector<Job> jobs_;
-  std::vector<std::vector<std::size_t>> group_of_;  // Of job, of task: its group; npos: it needs none.
+  std::vector<std::vector<std::size_t>> group_of_;  // [job][task]: the index of its group; npos if the task needs none.
   std::map<std::pair<std::string, std::string>, int> gpu_of_group_;
-  std::map<std::string, int> levels_;  // Label to 0 block, 1 rack.
+  std::map<std::string, int> levels_;  // The level of each label: 0 is a block, 1 is a rack.
   double memory_unit_ = 1000;
   std::uint64_t next_id_ = 1;
 };

@@ -1,5 +1,5 @@
-// divvy-research gavel-rounds and shockwave-rounds: published experiments in which it is decided anew, every few
-// minutes, who runs where (docs/heterogeneous.md).
+// divvy-research gavel-rounds and shockwave-rounds: published experiments in which the policy decides again, every few
+// minutes, which jobs run where (docs/heterogeneous.md).
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 namespace divvy::research {
 
 bool IsRoundsExperiment(std::string_view word);
-/// words.front() names the experiment.
+/// words.front() is the name of the experiment. Returns the exit status.
 int RoundsMain(const cli::Words& words);
 
 }  // namespace divvy::research

@@ -16,15 +16,15 @@ namespace {
 struct Training {
   std::size_t id = 0;
   const ShockwaveJob* job = nullptr;
-  std::vector<double> epoch_s;  // As profiled.
+  std::vector<double> epoch_s;  // According to the profile.
   double alone_s = 0;
-  double steps = 0, steps_done = 0;  // At the present batch size.
+  double steps = 0, steps_done = 0;  // Counted in steps of the present batch size.
   int batch = 0;
-  int next_batch = 0;  // Asked for; 0: nothing is.
+  int next_batch = 0;  // The requested batch size; 0: none is requested.
   double rate = 0;     // Steps per second.
   double ran_s = 0;
-  bool is_running = false;  // In the last round.
-  double jobs_seen = 0;     // Sum over the rounds since it came.
+  bool is_running = false;  // Whether it ran in the last round.
+  double jobs_seen = 0;     // The number of active jobs, summed over the rounds since it arrived.
   std::int64_t rounds = 0;
 
   double RemainingS(bool knows_profile) const {
@@ -131,20 +131,20 @@ class Experiment {
       ++kept;
     }
     active_.resize(kept);
-    // A round in which nobody gets a step done must end as well.
+    // A round in which no job completes a step must also end.
     now_s_ = end_s > now_s_ ? end_s : now_s_ + options_.round_s;
     ++result_.rounds;
     for (Training& job : active_) AskForBatch(job);
   }
 
-  /// The seconds that the job runs in this round.
+  /// Runs the job for one round. Returns the seconds that it runs in this round.
   double Train(Training& job) {
     double steps = std::min(std::floor(job.rate * options_.round_s), job.steps - job.steps_done);
     const double seconds = steps / job.rate;
     double trained_s = seconds;
     if (!job.is_running && result_.rounds > 0) {
       ++result_.restarts;
-      // The published simulator lets the last few steps of a job go free.
+      // As in the published simulator, a job that runs for clearly less than a round restarts without cost.
       constexpr double kShortS = 5;
       if (seconds > options_.round_s - kShortS) {
         trained_s -= options_.restart_s;
@@ -158,7 +158,7 @@ class Experiment {
     return seconds;
   }
 
-  /// A batch size that the throughputs lack is refused.
+  /// Changes to `next_batch`. Ignored if the throughputs lack that batch size.
   void ChangeBatch(Training& job) {
     const std::optional<double> rate = throughputs_.Alone("v100", KindAt(*job.job, job.next_batch));
     if (!rate || *rate <= 0) return;
@@ -200,10 +200,10 @@ class Experiment {
   const std::vector<ShockwaveJob>& jobs_;
   const GavelThroughputs& throughputs_;
   rates::FairRounds fair_;
-  std::vector<Training> active_;  // By id.
+  std::vector<Training> active_;  // Sorted by id.
   std::size_t next_ = 0;
   double now_s_ = 0, settled_s_ = 0, busy_s_ = 0;
-  bool has_changed_ = false;  // Since the shares were computed.
+  bool has_changed_ = false;  // Since the shares were last computed.
   ShockwaveResult result_;
 };
 

@@ -12,8 +12,8 @@ namespace {
 
 struct Family {
   std::string_view name;
-  int samples;        // Of its data set.
-  int largest_batch;  // That either mode goes to; 0: it never changes.
+  int samples;        // The number of samples in its data set.
+  int largest_batch;  // The largest that either mode uses; 0: the batch size never changes.
 };
 constexpr std::array<Family, 5> kFamilies = {{{"ResNet-18", 50000, 256},
                                               {"ResNet-50", 100000, 128},
@@ -24,7 +24,7 @@ constexpr std::array<Family, 5> kFamilies = {{{"ResNet-18", 50000, 256},
 struct Doublings {
   std::string_view family;
   int batch, gpus;
-  std::array<int, 4> epochs;  // At each the batch size doubles; 0: no more.
+  std::array<int, 4> epochs;  // The batch size doubles at each of these epochs; 0: unused entry.
 };
 constexpr std::array<Doublings, 33> kDoublings = {{
     {"ResNet-18", 16, 1, {31, 41, 51, 71}},
@@ -73,7 +73,7 @@ int LargestBatch(const ShockwaveJob& job) {
   return family == nullptr || family->largest_batch == 0 ? job.batch : family->largest_batch;
 }
 
-/// How often a gns job has doubled by `epoch`.
+/// Returns how often a gns job has doubled its batch size by `epoch`.
 int DoublingsBy(const ShockwaveJob& job, int epoch) {
   for (const Doublings& row : kDoublings) {
     if (row.family != job.family || row.batch != job.batch || row.gpus != job.gpus) continue;
@@ -88,7 +88,7 @@ int GnsBatch(const ShockwaveJob& job, int epoch) {
 
 bool IsIn(int epoch, int from, int to) { return from <= epoch && epoch < to; }
 
-/// Whether a larger batch in this epoch would cost accuracy.
+/// Returns true if a larger batch in this epoch would cost accuracy.
 bool IsCritical(const ShockwaveJob& job, int epoch, bool is_profile) {
   if (job.family == "ResNet-18")
     return epoch < (job.batch == 256 ? 20 : 10) || IsIn(epoch, 150, 160) || IsIn(epoch, 250, 260);
@@ -105,7 +105,7 @@ bool ReadNumber(std::string_view text, T& value) {
   return error == std::errc{} && end == text.data() + text.size();
 }
 
-/// "ResNet-18 (batch size 64)".
+/// Parses a model such as "ResNet-18 (batch size 64)".
 bool ReadModel(std::string_view text, ShockwaveJob& job) {
   constexpr std::string_view kMiddle = " (batch size ";
   const std::size_t middle = text.find(kMiddle);
@@ -196,7 +196,7 @@ int NextBatch(const ShockwaveJob& job, int batch, int epoch) {
   const int largest = LargestBatch(job);
   if (job.batch == largest) return batch;
   if (job.mode == BatchMode::kGns) {
-    // It looks one epoch ahead, and takes one doubling at a time.
+    // Looks one epoch ahead and doubles at most once.
     return GnsBatch(job, epoch + 1) > batch ? 2 * batch : batch;
   }
   if (job.mode == BatchMode::kAccordion) return IsCritical(job, epoch, false) ? job.batch : largest;

@@ -7,7 +7,7 @@
 namespace divvy::research {
 namespace shockwave_test {
 
-/// Steps per second of LM, by batch size: samples go by somewhat faster in larger batches.
+/// Steps per second of LM by batch size. Larger batches process samples somewhat faster.
 GavelThroughputs Table() {
   std::string text = "{\"v100\": {";
   for (const int gpus : {1, 2, 4}) {
@@ -73,10 +73,10 @@ TEST(ShockwaveBatches, GnsDoublesAtItsEpochsUpToTheLargest) {
   EXPECT_EQ(batches[31], 10);
   EXPECT_EQ(batches[41], 20);
   EXPECT_EQ(batches[48], 20);
-  EXPECT_EQ(batches[49], 5);  // The published profile has the last epoch back at the first size.
+  EXPECT_EQ(batches[49], 5);  // In the published profile the last epoch is back at the first size.
   EXPECT_EQ(NextBatch(job, 5, 29), 5);
   EXPECT_EQ(NextBatch(job, 5, 30), 10);
-  EXPECT_EQ(NextBatch(job, 5, 45), 10);  // One doubling at a time.
+  EXPECT_EQ(NextBatch(job, 5, 45), 10);  // Doubles only once at a time.
   EXPECT_EQ(NextBatch(Lm(1e6, 0, BatchMode::kGns, 1, 80), 80, 500), 80);
 }
 
@@ -112,7 +112,7 @@ TEST(Shockwave, AGrowingBatchMakesAJobFaster) {
 }
 
 TEST(Shockwave, StoppingAndStartingCosts) {
-  // Two jobs take turns on one GPU by shares; by slack one ends first.
+  // With shares, two jobs take turns on one GPU; with slack, one runs to its end first.
   const std::vector<ShockwaveJob> jobs(2, Lm(746.0 * 40, 0));
   const auto shares = RunShockwave(Small(ShockwavePolicy::kMaxMin, 1), jobs, Table());
   const auto slack = RunShockwave(Small(ShockwavePolicy::kSlack, 1), jobs, Table());

@@ -1,11 +1,11 @@
-"""Random histories: jobs and gangs while machines are cut, lossy, slow and killed on either side."""
+"""Random histories: jobs and gangs run while hosts are cut off, lossy or slow, and either side is killed."""
 import os
 import random
 import time
 
 from hosts import kill, wait_for
 
-# GPUs as their indices on their machine; RANK is there for gangs alone.
+# GPUs are numbered per node. RANK is set only for gangs.
 MARK = """say() { echo "$1 $DIVVY_JOB_ID ${RANK:-0} $(date +%s.%N) $DIVVY_NODE $CUDA_VISIBLE_DEVICES" >> MARKS; }
 say begin; sleep SECONDS; say end; exit CODE"""
 
@@ -15,7 +15,7 @@ class History:
         self.lab, self.cluster = lab, cluster
         self.draw = random.Random(seed)
         self.marks = os.path.join(cluster.shared, f"marks{seed}")
-        self.jobs = {}  # Id: its exit code and machines.
+        self.jobs = {}  # Job id to its exit code and number of nodes.
         self.cut, self.lossy, self.slow, self.dead = set(), set(), set(), set()
 
     def submit(self):
@@ -66,7 +66,7 @@ class History:
         wait_for("all machines", self.lab.all_up, 120)
 
     def lines(self):
-        """What the jobs' own processes said, in its order: (begin or end, job, rank, when, machine, GPUs)."""
+        """Returns what the jobs' processes wrote, in order: (begin or end, job, rank, time, node, GPUs)."""
         if not os.path.exists(self.marks):
             return []
         words = [line.split() for line in open(self.marks).read().split("\n")[:-1]]
@@ -88,7 +88,7 @@ class History:
             problems.append(f"job {job} began {len(begins)} times on {nodes} machines: {begins}")
         if nodes == 1:
             return problems + ([] if end["exit_code"] == code else [f"job {job} ended {how}, not {code}"])
-        # A step whose machines cannot reach each other any more fails, and says so.
+        # A step fails with a message when its nodes cannot reach each other any more.
         has_said = end["exit_code"] == 1 and "divvy: error" in self.cluster.log(job)
         was_lost = has_said or end["state"] == "lost" or "lost its part" in end["reason"] or "machine" in end["reason"]
         if was_lost:
@@ -104,9 +104,9 @@ class History:
 
 
 def owners(lines, ends):
-    """GPUs that two jobs had at once. A part that was killed has no line of its end: then the job's end counts."""
+    """Finds GPUs that two jobs held at once. A killed process writes no end line; then the job's end counts."""
     problems = []
-    held = {}  # (machine, GPU): the job and rank that began there last.
+    held = {}  # (node, GPU) to the job and rank that began there last.
     for what, job, rank, when, machine, gpus in lines:
         for gpu in gpus:
             place = (machine, gpu)

@@ -1,4 +1,4 @@
-"""Hosts in network namespaces on one bridge, each with a folder of its own and a divvy in it."""
+"""Hosts in network namespaces on one bridge, each with its own folder and its own divvy."""
 import os
 import random
 import shutil
@@ -40,7 +40,7 @@ class Host:
         self.at("ip", "link", "set", "eth0", "up")
 
     def words(self, *words):
-        """With a host name of its own: MPI names its shared files after it, and two hosts must not share them."""
+        """Uses a separate host name: MPI names its shared files after it, and two hosts must not share them."""
         return ["ip", "netns", "exec", self.space, "unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', self.name,
                 "env", "-u", "SLURM_JOB_ID", f"DIVVY_HOME={self.folder}", *words]
 
@@ -51,7 +51,7 @@ class Host:
         more.setdefault("cwd", self.folder)
         return self.at(DIVVY, *words, **more)
 
-    # --- What befalls it -------------------------------------------------------------------------------------------
+    # --- Faults ----------------------------------------------------------------------------------------------------
     def cut(self):
         run("ip", "link", "set", self.wire, "down")
 
@@ -59,18 +59,18 @@ class Host:
         run("ip", "link", "set", self.wire, "up")
 
     def lose(self, percent):
-        """So many of all packets that come in are lost; 0: none."""
+        """Drops this percentage of all incoming packets; 0: none."""
         self.at("iptables", "-F", "INPUT", check=False)
         if percent:
             self.at("iptables", "-A", "INPUT", "-m", "statistic", "--mode", "random", "--probability",
                     str(percent / 100), "-j", "DROP")
 
     def slow(self, delay_ms):
-        """Frames both ways are delayed, by so much on average and at random; 0: not at all. After Lab.lengthen()."""
+        """Delays frames in both directions by a random time with this mean; 0: no delay. Requires Lab.lengthen()."""
         if self.line is not None:
             self.line.delay_ms = delay_ms
 
-    # --- As an agent -----------------------------------------------------------------------------------------------
+    # --- The agent -------------------------------------------------------------------------------------------------
     def agent_pid(self):
         try:
             with open(os.path.join(self.folder, "agent/agent.lock")) as lock:
@@ -115,7 +115,7 @@ def is_alive(pid):
 
 
 def name_of(pid):
-    """Of the program; nothing when it has ended meanwhile."""
+    """Returns the name of the program; empty if it has ended."""
     try:
         with open(f"/proc/{pid}/comm") as comm:
             return comm.read()
@@ -136,7 +136,7 @@ def wait_for(what, holds, seconds=60):
 
 
 class Wire(threading.Thread):
-    """A TCP proxy in the controller's namespace that delays what agents and controller say to each other."""
+    """A TCP proxy in the controller's namespace that delays the traffic between agents and the controller."""
 
     def __init__(self, listen, target, delay_ms, seed):
         super().__init__(daemon=True)
@@ -213,7 +213,7 @@ class Lab:
         return {row.split(",")[0]: row.split(",")[1] for row in rows}
 
     def lengthen(self, seed):
-        """Puts a line of its own between each agent's host and the bridge (lines.py). False: this machine lets nobody."""
+        """Puts a delay line between each agent's host and the bridge (lines.py). Returns False without tun devices."""
         if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
             return False
         self.lines = Lines(seed)
@@ -248,7 +248,7 @@ class Lab:
 
 
 def end_runs(host):
-    """Processes of jobs that were left in the host's namespace; they are this test's own."""
+    """Kills processes of jobs that are left in the host's namespace. All of them belong to this test."""
     for pid in run("ip", "netns", "pids", host.space, check=False).stdout.split():
         try:
             os.kill(int(pid), signal.SIGKILL)
@@ -256,7 +256,7 @@ def end_runs(host):
             pass
 
 
-if __name__ == "__main__":  # ADDRESS PORT TARGET-PORT DELAY-MS: the proxy, in the namespace that it is started in.
+if __name__ == "__main__":  # ADDRESS PORT TARGET-PORT DELAY-MS: runs the proxy in the present namespace.
     address, port, target, delay = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
     proxy = Wire((address, port), (address, target), delay, 1)
     proxy.start()

@@ -1,5 +1,6 @@
-"""A line between a host and the bridge that delays frames, each by a time of its own, so that later ones overtake earlier
-ones: what netem does, where the kernel has none. Two TAP devices stand between the host's own device and the bridge."""
+"""Delay lines between a host and the bridge. Each frame gets its own random delay, so that later frames can overtake
+earlier ones. This replaces netem, which some kernels lack. Each line has two TAP devices between the host's device and
+the bridge."""
 import errno
 import fcntl
 import heapq
@@ -23,7 +24,7 @@ def open_tap(name):
 
 
 class Line:
-    """One host's: what comes in at one end goes out at the other."""
+    """The delay line of one host: frames that enter at one end leave at the other."""
 
     def __init__(self, tag, bridge, wire):
         self.ends = [f"ta{tag}", f"tb{tag}"]
@@ -67,7 +68,7 @@ class Lines(threading.Thread):
                 send(way, frame)
 
     def take(self, tap, line, way, waiting, order):
-        for _ in range(64):  # Then the others have their turn.
+        for _ in range(64):  # A limit, so that the other lines get their turn.
             try:
                 frame = os.read(tap, 65536)
             except OSError as error:
@@ -91,4 +92,4 @@ def send(tap, frame):
     try:
         os.write(tap, frame)
     except OSError:
-        pass  # Its end is down, or full: lost, as on any line.
+        pass  # The other end is down or full: the frame is lost, as on a real line.

@@ -1,4 +1,4 @@
-"""A program of MPI without a compiler: Open MPI's library by its C interface. Each rank sends its number around a ring."""
+"""An MPI program without a compiler: calls Open MPI's C library. Each rank sends its number around a ring."""
 import ctypes
 import os
 import sys
@@ -7,7 +7,7 @@ mpi = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
 
 
 def known(name):
-    """A handle that the library keeps in a variable of its own."""
+    """Returns the handle that the library stores in the variable `name`."""
     return ctypes.c_void_p(ctypes.addressof(ctypes.c_char.in_dll(mpi, name)))
 
 

@@ -1,4 +1,4 @@
-"""The checks of scripts/test-cluster; see there."""
+"""The checks of scripts/test-cluster."""
 import argparse
 import json
 import os
@@ -41,7 +41,7 @@ class Checks:
 
 
 class Cluster:
-    """What users do, and what they see."""
+    """The commands of users and their output."""
 
     def __init__(self, lab):
         self.lab = lab
@@ -149,7 +149,7 @@ def mpi(checks, lab, cluster):
                      f"{sys.executable} {ring}\n")
     job = cluster.end(cluster.submit(path), 90)
     log = cluster.log(job["id"])
-    # mpirun may bring the end of a line behind the next one.
+    # mpirun may print the end of a line after the next line.
     lines = sorted(re.findall(r"ring (\d) of 4 got (\d) sum 6 on (n\d)", log))
     checks.check("a program of MPI passes messages between its ranks on both machines", job["state"] == "succeeded" and
                  [line[:2] for line in lines] == [(str(i), str((i - 1) % 4)) for i in range(4)] and
@@ -176,7 +176,8 @@ def absences(checks, lab, cluster, short, seconds):
     host.join()
     checks.check("an exit code outlives a partition", cluster.end(job, 120)["exit_code"] == 9)
     os.unlink(flag)
-    # 200 jobs over the controller's absence, all of which run when it begins: a GPU each as far as there are some, the others without.
+    # 200 jobs run from before the controller's absence: as many as there are GPUs with one GPU each, the others
+    # without.
     count = 40 if short else 200
     jobs = {}
     slots = sum(lab.gpus for _ in lab.agents)
@@ -213,7 +214,7 @@ def speed(checks, lab, cluster):
 
 
 def delayed(checks, lab, cluster):
-    """Over a line of 200 ms both ways (a proxy; this kernel may have no netem)."""
+    """Runs over a connection with 200 ms of delay in both directions (a proxy; the kernel may lack netem)."""
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hosts.py")
     wire = subprocess.Popen(lab.controller.words(sys.executable, here, lab.controller.address, "7448", "7447", "100"))
     try:

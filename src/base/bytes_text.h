@@ -1,4 +1,4 @@
-// Sizes of memory as people say them.
+// Memory sizes as text for people.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace divvy {
 
-/// "80 GiB", "1.5 TiB", "512 MiB", rounded to one digit after the point; from 100 on, none.
+/// "80 GiB", "1.5 TiB", "512 MiB", rounded to one decimal; from 100 on, to a whole number.
 std::string BytesText(Bytes bytes);
 
 }  // namespace divvy

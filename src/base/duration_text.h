@@ -1,4 +1,4 @@
-// Durations as people say them. Pure: no locale, no clock.
+// Durations as text for people. Pure: no locale, no clock.
 #pragma once
 
 #include <string>
@@ -7,12 +7,13 @@
 
 namespace divvy {
 
-/// The two largest units that are not zero: "2 d 3 h", "1 h 5 min", "12 min", "12 min 30 s", "45 s", "0.3 s", "0 s".
-/// From one minute on, seconds are rounded; from an hour on, minutes; from a day on, hours. Negative durations read as
-/// "0 s".
+/// The two largest non-zero units: "2 d 3 h", "1 h 5 min", "12 min", "12 min 30 s", "45 s", "0.3 s", "0 s". From one
+/// minute on, seconds are rounded; from an hour on, minutes; from a day on, hours. Durations below 0.1 s are whole
+/// milliseconds, or "under 1 ms". Negative durations become "0 s".
 std::string DurationText(Duration duration);
 
-/// A duration as the command line takes it, rounded down so that what it promises holds: "2d", "1h30m", "40m", "90s".
+/// A duration in the syntax of the command line, rounded down so that it never promises too much: "2d", "1h30m", "40m",
+/// "90s".
 std::string DurationFlag(Duration duration);
 
 }  // namespace divvy

@@ -1,4 +1,4 @@
-// "host:port", where somebody listens: a name, 10.0.0.7 or [fd00::7], and the number of a TCP port.
+// "host:port", the address of a TCP listener. The host is a name, 10.0.0.7 or [fd00::7].
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ struct HostPort {
   friend bool operator==(const HostPort&, const HostPort&) = default;
 };
 
-/// `default_port` stands where none is given; 0: one must be. Errors say what a good one looks like.
+/// `default_port` is used if `text` has no port. 0: a port is required. Errors show what a valid address looks like.
 Result<HostPort> ParseHostPort(std::string_view text, std::uint16_t default_port = 0);
-/// What ParseHostPort reads back.
+/// The text that ParseHostPort reads back.
 std::string ToString(const HostPort& address);
 
 }  // namespace divvy

@@ -1,4 +1,4 @@
-// Ids that cannot be mixed up: ordered, hashable, printable, without arithmetic.
+// Ids of distinct types that cannot be mixed up: ordered, hashable, printable, without arithmetic.
 #pragma once
 
 #include <compare>
@@ -17,7 +17,7 @@ class Id {
   constexpr explicit Id(Rep value) : value_(value) {}
 
   constexpr Rep value() const { return value_; }
-  /// Zero is "no such thing": the first id given out is 1.
+  /// Zero means "not set": ids start at 1.
   constexpr bool is_set() const { return value_ != 0; }
 
   friend constexpr auto operator<=>(Id, Id) = default;

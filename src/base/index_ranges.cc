@@ -8,9 +8,9 @@
 namespace divvy {
 namespace {
 
-// An array element is a job of its own once it starts; four million is Slurm's hard cap as well.
+// An array element becomes a job once it starts. Slurm's hard limit is four million as well.
 constexpr std::int64_t kMaxIndex = 4'000'000;
-// A stepped range has no compact form here; past this it would cost more than it helps.
+// A stepped range is stored as single members, so longer ones would cost too much memory.
 constexpr std::int64_t kMaxStepped = 100'000;
 
 }  // namespace
@@ -21,7 +21,7 @@ void IndexRanges::Insert(std::uint32_t first, std::uint32_t last) {
     ranges_.push_back(Range{first, last});
     return;
   }
-  // The ranges that touch or overlap [first, last] melt into it.
+  // Merges the ranges that touch or overlap [first, last].
   auto begin = std::ranges::find_if(
       ranges_, [&](const Range& range) { return static_cast<std::uint64_t>(range.last) + 1 >= first; });
   auto end = begin;

@@ -34,11 +34,11 @@ class IndexRanges {
   /// The smallest member. Requires: not empty.
   std::uint32_t front() const { return ranges_.front().first; }
   std::uint32_t back() const { return ranges_.back().last; }
-  /// The member with `ordinal` smaller ones before it, from 0.
+  /// The member with index `ordinal`, from 0, in ascending order. Nothing if there are fewer members.
   std::optional<std::uint32_t> Nth(std::uint64_t ordinal) const;
   const std::vector<Range>& ranges() const { return ranges_; }
 
-  /// "0-4,7,9-12"; Parse reads it back, and reads a step ("0-15:4") as well.
+  /// "0-4,7,9-12". Parse reads it back, and also reads steps ("0-15:4").
   std::string ToString() const;
   /// `what` names the option in the error ("--array").
   static Result<IndexRanges> Parse(std::string_view text, std::string_view what);

@@ -11,8 +11,8 @@
 
 namespace divvy {
 
-/// The canonical set of gRPC and abseil, with the words that would clash with scheduling renamed. Each has one HTTP
-/// status and one exit code of the command line.
+/// The canonical codes of gRPC and abseil; names that would clash with scheduling terms are changed. Each code has one
+/// HTTP status and one exit code of the command line.
 enum class ErrorCode {
   kInvalidArgument,
   kNotFound,
@@ -63,14 +63,14 @@ using Status = Result<void>;
   if (!name) return std::move(name).error();      \
   declaration = *std::move(name)
 
-/// The same for a result without a value.
+/// The same as DIVVY_TRY, for a result without a value.
 #define DIVVY_CHECK(expression)                                                   \
   do {                                                                            \
     if (auto status_ = (expression); !status_) return std::move(status_).error(); \
   } while (false)
 
-/// A broken invariant. Stays on in release: a restart from the store is the recovery path. Never on what a user, a
-/// file or a peer can cause.
+/// Checks an invariant. Stays on in release: the recovery path is a restart from the store. Never use it for conditions
+/// that a user, a file or a peer can cause.
 #define DIVVY_ASSERT(condition)                                                                       \
   do {                                                                                                \
     if (!(condition)) [[unlikely]] {                                                                  \

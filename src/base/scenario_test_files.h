@@ -1,5 +1,6 @@
-// Scenarios in files, for one server, for clusters and for shared GPUs: commands above a line of "----", what the
-// engine says to them below, a sentence on what it shows first. DIVVY_REWRITE=1 writes what is said into the files.
+// Scenario files for one server, for clusters and for shared GPUs. A file starts with a sentence on what it shows,
+// followed by commands, a line of "----", and the engine's answers. DIVVY_REWRITE=1 writes the actual answers into the
+// files.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,8 +40,8 @@ inline std::filesystem::path ScenarioFolder() {
   return std::filesystem::path(DIVVY_SOURCE_DIR) / "tests" / "scenarios";
 }
 
-/// Those of tests/scenarios for one kind of world, relative to it, in order: "cluster" (many nodes), "sharing" (the
-/// tenants of one node's GPUs) and "waste" (jobs that waste GPUs) have their own folders, "server" all the others.
+/// The files in tests/scenarios for one kind of world, as sorted relative paths. "cluster" (many nodes), "sharing" (the
+/// tenants of one node's GPUs) and "waste" (jobs that waste GPUs) have their own folders. "server" has all others.
 inline std::vector<std::string> ScenarioFiles(std::string_view world) {
   std::vector<std::string> files;
   for (const auto& file : std::filesystem::recursive_directory_iterator(ScenarioFolder())) {
@@ -53,7 +54,7 @@ inline std::vector<std::string> ScenarioFiles(std::string_view world) {
   return files;
 }
 
-/// As a test may be called: "order_small_jobs_first".
+/// A valid test name: "order_small_jobs_first".
 inline std::string ScenarioName(const ::testing::TestParamInfo<std::string>& test) {
   std::string name = test.param.substr(0, test.param.rfind('.'));
   std::replace_if(
@@ -61,7 +62,7 @@ inline std::string ScenarioName(const ::testing::TestParamInfo<std::string>& tes
   return name;
 }
 
-/// `run` makes the answer of the commands.
+/// `run` takes the commands and returns the answers.
 template <typename Run>
 void ShowScenario(const std::string& name, Run run) {
   const std::string path = (ScenarioFolder() / name).string();

@@ -1,4 +1,4 @@
-// Small text work that every floor needs.
+// Small text helpers for all layers.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ std::vector<std::string_view> SplitWords(std::string_view text);
 std::string_view Trim(std::string_view text);
 std::string Join(std::span<const std::string> parts, std::string_view separator);
 std::string ToLower(std::string_view text);
-/// Somebody else's text on one line: a space for every control character.
+/// Untrusted text on one line: every control character becomes a space.
 std::string OneLine(std::string text);
 bool EqualsIgnoringCase(std::string_view a, std::string_view b);
 
@@ -26,17 +26,18 @@ std::optional<std::int64_t> ParseInteger(std::string_view text);
 /// A plain decimal number such as 0.25 or 1e-3; no inf, no nan.
 std::optional<double> ParseNumber(std::string_view text);
 
-/// The candidate with the least edit distance to `text`, if it is close enough to be what was meant (at most a third
-/// of its letters differ); else "".
+/// The candidate with the smallest edit distance to `text`, if it is close enough to be the intended one (at most about
+/// a third of the letters differ); else "".
 std::string_view Nearest(std::string_view text, std::span<const std::string_view> candidates);
 
-/// `text` as one word of a POSIX shell: unchanged where safe, else in single quotes.
+/// `text` as one word of a POSIX shell: unchanged if safe, else in single quotes.
 std::string ShellQuote(std::string_view text);
 
-/// Words as POSIX sh splits them: quotes and backslashes understood, nothing expanded. Nothing on an open quote.
+/// Splits text into words like POSIX sh: handles quotes and backslashes, expands nothing. Returns nothing on an open
+/// quote.
 std::optional<std::vector<std::string>> ShellSplit(std::string_view text);
 
-/// "1 GPU", "3 GPUs": the count and the noun, with an s where English wants one.
+/// "1 GPU", "3 GPUs": the count and the noun, with an s unless the count is 1.
 std::string Plural(std::int64_t count, std::string_view noun);
 
 }  // namespace divvy

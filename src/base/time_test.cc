@@ -8,7 +8,7 @@ namespace divvy {
 namespace time_test {
 
 TEST(Time, EveryMicrosecondComesBackFromItsSeconds) {
-  // A step that meets all fractions in the end; truncating loses a microsecond about every second time.
+  // This step size eventually covers all fractions. Truncating would lose a microsecond about every second time.
   for (std::int64_t microseconds = 1'790'000'000'000'000; microseconds < 1'790'000'100'000'000;
        microseconds += 99'991) {
     const Time time{std::chrono::microseconds(microseconds)};

@@ -1,5 +1,5 @@
-// Quantities in fixed integer units, never double: bytes of memory and ten-thousandths of a GPU (Ray and HyperQueue
-// count 10,000 per GPU as well), so that halves and thirds compare exactly.
+// Quantities in fixed integer units, never double, so that halves and thirds compare exactly: bytes of memory, and
+// ten-thousandths of a GPU (Ray and HyperQueue count 10,000 per GPU as well).
 #pragma once
 
 #include <compare>

@@ -31,7 +31,7 @@ Utf8Character FirstCharacter(std::string_view text) {
     if ((byte(i) & 0xC0) != 0x80) return kBroken;
     code = code << 6 | (byte(i) & 0x3FU);
   }
-  // What could have been said shorter, and halves of pairs, are no characters.
+  // Overlong encodings and surrogates are not characters.
   return Utf8(code).size() == length ? Utf8Character{code, length} : kBroken;
 }
 

@@ -1,4 +1,4 @@
-// Characters of UTF-8 texts.
+// Characters of UTF-8 text.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,24 @@
 
 namespace divvy {
 
-/// `code` as UTF-8; "" if it is no character.
+/// `code` as UTF-8; "" if it is not a character.
 std::string Utf8(std::uint32_t code);
 
 struct Utf8Character {
-  std::uint32_t code = 0;  // U+FFFD for a byte that begins no character.
-  std::size_t length = 0;  // Bytes of it.
+  std::uint32_t code = 0;  // U+FFFD for a byte that starts no valid character.
+  std::size_t length = 0;  // Its length in bytes.
 };
-/// The first of `text`. Requires: it is not empty.
+/// The first character of `text`. Requires: `text` is not empty.
 Utf8Character FirstCharacter(std::string_view text);
 
-/// A terminal, or a reader, may take it for more than a character to show: controls (C0, DEL, C1), separators of lines
-/// and of paragraphs, and what changes the direction of the text around it.
+/// Whether a terminal or a reader might not just display this character: controls (C0, DEL, C1), line and paragraph
+/// separators, and characters that change the direction of the surrounding text.
 bool IsControl(std::uint32_t code);
-/// A control character as it can be shown: "\n", "\t", "\x1b", "\u202e".
+/// A control character in visible form: "\n", "\t", "\x1b", "\u202e".
 std::string ControlText(std::uint32_t code);
-/// `text` with its control characters as they can be shown.
+/// `text` with its control characters in visible form.
 std::string WithoutControls(std::string_view text);
-/// The first control character of `text` as it can be shown; nothing if there is none.
+/// The first control character of `text` in visible form. Nothing if there is none.
 std::optional<std::string> FirstControl(std::string_view text);
 
 }  // namespace divvy

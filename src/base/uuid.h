@@ -1,4 +1,4 @@
-// Random UUIDs of drawn bytes (RFC 9562, version 4).
+// Random UUIDs (RFC 9562, version 4) from given random digits.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace divvy {
 
-/// Of 32 hexadecimal digits; what version and variant say is put in their place.
+/// Builds a UUID from 32 hexadecimal digits. Overwrites the digits of version and variant.
 inline std::string UuidOfRandom(std::string_view digits) {
   constexpr std::size_t kVersion = 12, kVariant = 16;
   std::string out;

@@ -60,8 +60,8 @@ namespace asio = boost::asio;
 
 constexpr std::string_view kBootKey = "node.boot_id";
 constexpr std::string_view kPageListener = "page";
-constexpr std::string_view kLatestKey = "clock.latest";  // Nanoseconds since 1970, as of the last start or end.
-/// Ended jobs that are read at the start, to know how long their like run.
+constexpr std::string_view kLatestKey = "clock.latest";  // Nanoseconds since 1970, as of the last start or stop.
+/// The number of ended jobs that are read at the start to learn run times.
 constexpr std::uint64_t kRunsLearnt = 2'000;
 
 std::optional<IgnoredProcess> LookUpProcess(std::int64_t pid) {
@@ -85,7 +85,7 @@ class Daemon {
     log_.Write(LogLevel::kInfo, "event=up pid=" + std::to_string(::getpid()) + " home=" + LogQuoted(places_.state));
     loop_.run();
   }
-  /// Everything that was acknowledged is committed; jobs go on under their supervisors.
+  /// Stops the daemon after everything acknowledged is committed. Jobs continue under their supervisors.
   void Close();
 
  private:
@@ -95,12 +95,12 @@ class Daemon {
   Status ReplayJournal();
   void JoinFleet();
   std::string OwnName() const { return HostName(); }
-  /// Jobs run as whoever submitted them: root's daemon, or one that has a launcher.
+  /// Returns true if jobs run as their submitters: the daemon is root, or has a launcher.
   bool ActsAsOthers() const { return errands_ != nullptr || ::geteuid() == 0; }
   std::optional<User> FindUserHere(std::string_view name) const {
     return errands_ ? FindAccount(name) : FindUser(name);
   }
-  // A daemon of one user runs that user's jobs.
+  // A daemon of one user runs that user's jobs, even root's.
   bool RunsRootJobs() const { return config_.root_jobs || !places_.is_machine_wide; }
   Status ApplyRestriction();
   About MakeAbout();
@@ -124,11 +124,12 @@ class Daemon {
   asio::signal_set signals_;
   RealClock clock_;
   int lock_ = -1;
-  std::shared_ptr<RootErrands> errands_;  // The launcher's help for the machine's daemon; null: a daemon of one's own.
+  // The launcher's services on a served machine; null for a daemon of a single user.
+  std::shared_ptr<RootErrands> errands_;
   RightBook rights_;
   std::unique_ptr<Store> store_;
   std::optional<RunJournal> journal_;
-  bool is_journal_broken_ = false;  // And the log says so.
+  bool is_journal_broken_ = false;  // The failure was logged.
   std::unique_ptr<Controller> controller_;
   NodeHost host_{loop_, log_, [this](const Error& error) { GiveUp(error); }};
   std::shared_ptr<ShareBoard> share_board_ = std::make_shared<ShareBoard>();
@@ -145,16 +146,16 @@ class Daemon {
   std::shared_ptr<Routes::Remote> remote_;
   std::shared_ptr<UiDoor> ui_;
   std::shared_ptr<FarStreams> far_streams_;
-  std::shared_ptr<SampleBook> samples_;  // Null: none are taken.
+  std::shared_ptr<SampleBook> samples_;  // Null: no samples are taken.
   ClusterSampler cluster_sampler_;
   MachineEvents machine_events_;
-  std::shared_ptr<WasteBook> waste_;                             // Null: nobody looks.
-  std::vector<std::pair<std::string, std::string>> waste_rows_;  // As they were loaded, for it.
+  std::shared_ptr<WasteBook> waste_;                             // Null: waste is not watched.
+  std::vector<std::pair<std::string, std::string>> waste_rows_;  // Rows loaded for waste_.
   std::shared_ptr<Notifier> notifier_;
-  std::unique_ptr<WasteActor> waste_actor_;  // As waste_.
+  std::unique_ptr<WasteActor> waste_actor_;  // Set if waste_ is.
   std::unique_ptr<HttpServer> server_;
   bool was_rebooted_ = false;
-  // Last, so that they end first: their tasks use the store and the probe.
+  // Declared last, so that they end first: their tasks use the store and the probe.
   std::unique_ptr<Worker> writer_;
   std::unique_ptr<Committer> committer_;
   std::unique_ptr<Worker> reader_;
@@ -169,7 +170,7 @@ void Daemon::After(Duration delay, std::function<void()> task) {
 }
 
 void Daemon::GiveUp(const Error& error) {
-  // A restart from the store is the way back, so it must not look like a clean end.
+  // The daemon recovers by a restart from the store, so this must not look like a clean exit.
   log_.Write(LogLevel::kError, "event=give_up error=" + LogQuoted(error.message));
   std::_Exit(70);
 }
@@ -203,7 +204,7 @@ void Daemon::KeepJournal(const Effects& effects) {
              kept ? "event=journal_kept_again" : "event=journal_not_kept error=" + LogQuoted(kept.error().message));
 }
 
-// The journal has the runs that an emptied or restored store does not know.
+// The journal holds the runs that an emptied or restored store does not know.
 Status Daemon::ReplayJournal() {
   const auto wants = [this](JobId job, std::uint32_t attempt) { return controller_->MayReplay(job, attempt); };
   DIVVY_TRY(const RunJournal::Kept kept,
@@ -271,12 +272,13 @@ Status Daemon::Recover() {
   controller_->Load(std::move(loaded.live), loaded.settings, loaded.next_id, loaded.jobs_total, core_->Outcomes());
   notifier_->OnLoaded();
   DIVVY_CHECK(ReplayJournal());
-  // What is on the GPUs now, before anything is given away.
+  // Observes the GPUs before any are allocated.
   controller_->OnGpusObserved(host_.LookNow());
   DIVVY_CHECK(host_.AdoptRuns(was_rebooted_));
   host_.LookAtEnds();
   controller_->OnGpusObserved(host_.LookNow());
-  // With what the reboot did to the jobs: a daemon that is killed before that is durable must see the reboot again.
+  // Stored together with the effects of the reboot on jobs: if the daemon is killed before that is durable, it must
+  // detect the reboot again.
   if (boot != boot_before) controller_->KeepSetting(kBootKey, boot);
   controller_->KeepSetting(kLatestKey, LatestText());
   DIVVY_CHECK(ApplyRestriction());
@@ -284,7 +286,7 @@ Status Daemon::Recover() {
   return {};
 }
 
-// Orders that need an answer of the agents' are given once the loop runs.
+// Commands that need an agent's answer are given once the loop runs.
 void Daemon::JoinFleet() {
   fleet_->Join(*core_);
   Fleet::Ports ports;
@@ -319,7 +321,7 @@ void Daemon::JoinFleet() {
   fleet_->SetPorts(std::move(ports));
 }
 
-// What the command line says wins over the file, and both over what was said at run time before.
+// The command line has priority over the file, and both over earlier settings at run time.
 Status Daemon::ApplyRestriction() {
   std::optional<GpuSet> allowed = config_.use;
   if (!flags_.gpus.empty()) {
@@ -350,7 +352,7 @@ void Daemon::KeepHouse() {
   ports.post = [this](std::function<void()> task) { asio::post(loop_, std::move(task)); };
   ports.after = [this](Duration delay, std::function<void()> task) { After(delay, std::move(task)); };
   housekeeping_ = std::make_unique<Housekeeping>(*store_, clock_, log_, std::move(keep), std::move(ports));
-  // From the loop: until it runs, standard error belongs to the command that waits for us.
+  // Posted to the loop: until it runs, standard error belongs to the command that waits for the start.
   asio::post(loop_, [this] { housekeeping_->Start(); });
 }
 
@@ -495,7 +497,7 @@ Status Daemon::Serve() {
 }
 
 std::shared_ptr<UiDoor> Daemon::MakeUiDoor(std::shared_ptr<Audit> audit) {
-  // Nobody would take the connections that wait there.
+  // The page is off, so connections that wait at this listener would never be accepted.
   if (!config_.has_ui) kept_page_listener_.Reset();
   UiDoor::Ports ports;
   ports.host = HostName();
@@ -545,7 +547,7 @@ Status Daemon::OpenDoorToOthers() {
                      },
                      on_samples, [this](const User& user) { return rights_.ByName(user); }});
   DIVVY_CHECK(journal_->WriteEpoch(agent_door_->epoch()));
-  // What was active when we began may have been launched; agents that say so are believed.
+  // Jobs that were active at the start may have been launched; agents that report them are believed.
   for (const auto& [id, record] : controller_->live()) {
     if (!IsActive(record.state) || record.array_count > 0) continue;
     for (const Seat& seat : SeatsOf(record)) {
@@ -553,7 +555,7 @@ Status Daemon::OpenDoorToOthers() {
     }
   }
   DIVVY_CHECK(OpenRemoteDoor(*server_, *listen, {config_.name, HostName()}, identity, *remote_));
-  // From the loop: until it runs, standard error belongs to the command that waits for us.
+  // Posted to the loop: until it runs, standard error belongs to the command that waits for the start.
   asio::post(loop_, [this, text = ToString(*listen)] {
     log_.Write(LogLevel::kInfo, "event=listens address=" + LogQuoted(text));
   });
@@ -562,7 +564,7 @@ Status Daemon::OpenDoorToOthers() {
 
 Status Daemon::Start() {
   RaiseFileLimit();
-  // A job's own umask comes with it; the daemon's files are nobody else's.
+  // A job brings its own umask; the daemon's files are writable only for its own user.
   ::umask(022);
   DIVVY_TRY(config_, LoadConfig(places_));
   log_.SetLevel(LogLevelFromName(config_.log_level));
@@ -626,7 +628,7 @@ Status Daemon::Start() {
 void Daemon::Close() {
   server_.reset();
   writer_.reset();
-  // No commit is under way any more. What is lost if this one fails is minutes of decayed use and seconds of progress.
+  // No commit is under way any more. If this one fails, only minutes of decayed usage and seconds of progress are lost.
   if (store_ != nullptr && controller_ != nullptr) {
     Batch batch = controller_->UnkeptProgress();
     if (auto used = controller_->TeamUsageSetting(clock_.Now())) batch.settings.push_back(*std::move(used));
@@ -661,7 +663,7 @@ int DaemonMain(const std::vector<std::string>& words) {
     if (log >= 0) ::close(log);
     static_cast<void>(!::write(caller, "ready\n", 6));
     ::close(caller);
-    // Not to keep the directory that it was started from busy.
+    // So that the directory in which it was started can be unmounted.
     static_cast<void>(!::chdir("/"));
   }
   daemon.Run();

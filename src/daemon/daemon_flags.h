@@ -1,4 +1,4 @@
-// What the daemon's process is told on its command line by those who start it (divvy up, the unit file).
+// Command line flags of the daemon process, as passed by `divvy up` or by the unit file.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace divvy {
 
-/// Empty: as the configuration says.
+/// An empty string means that the configuration decides.
 struct DaemonFlags {
   std::string emulate;
   std::string gpus;
@@ -16,7 +16,7 @@ struct DaemonFlags {
   bool is_detached = false;
 };
 
-/// InvalidArgument for a word that is none of them.
+/// Returns InvalidArgument for an unknown argument.
 Result<DaemonFlags> ReadDaemonFlags(const std::vector<std::string>& words);
 
 }  // namespace divvy

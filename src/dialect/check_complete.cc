@@ -1,4 +1,4 @@
-// What only shows once all options are in.
+// Checks rules over all options of a job.
 #include <algorithm>
 
 #include "base/text.h"
@@ -17,11 +17,11 @@
 namespace divvy::dialect {
 namespace {
 
-/// Slurm's max_script_size is 4 MiB as well; the row of a job is read back at every start of the daemon.
+/// Slurm's max_script_size is also 4 MiB. The job's row is read again at every start of the daemon.
 constexpr std::size_t kMostScriptBytes = 4 << 20;
-/// What execve takes (ARG_MAX is 2 MiB with the usual stack limit).
+/// The limit of execve (ARG_MAX is 2 MiB with the usual stack limit).
 constexpr std::size_t kMostArgumentBytes = 2 << 20;
-/// Of an elastic job: what one server holds.
+/// For an elastic job: the capacity of one server.
 constexpr int kMostGpus = GpuSet::kCapacity;
 
 Status CheckWhatRuns(const JobSpec& spec) {
@@ -48,7 +48,7 @@ Status CheckWhatRuns(const JobSpec& spec) {
   return {};
 }
 
-/// Other tools take a condition on GPUs that the job does not ask for, and so do their scripts.
+/// Other tools and their scripts accept a GPU condition in a job without GPUs.
 Status CheckRequest(const Request& request, bool is_native) {
   if (request.gpus < 0 || request.cpus < 0 || request.tasks < 1)
     return InvalidArgument("--gpus and --cpus count from 0, --tasks from 1");
@@ -111,7 +111,7 @@ Status CheckMany(const JobSpec& spec) {
   if (!spec.name_template.empty()) {
     if (spec.parameters.empty())
       return InvalidArgument("--name-template names the jobs of a sweep; add --param, or use --name");
-    // Each {word} must be a parameter, or every job would carry the braces in its name.
+    // Each {word} must be a parameter; otherwise every job would have the braces in its name.
     std::string_view rest = spec.name_template;
     for (auto open = rest.find('{'); open != std::string_view::npos; open = rest.find('{')) {
       rest.remove_prefix(open + 1);
@@ -135,7 +135,7 @@ Status CheckComplete(const JobSpec& spec) {
   DIVVY_CHECK(CheckComponents(spec));
   for (std::size_t i = 0; i < spec.request.components(); ++i) {
     Request request = ComponentOf(spec.request, i);
-    // It is said with the first, also for the GPUs of the others.
+    // The topology is given with the first component, and also applies to the other components' GPUs.
     if (request.gpus == 0 && spec.request.gpus_in_all() > 0 && !IsOfMachines(request.topology)) {
       request.topology = TopologyNeed::kAny;
       request.requires_topology = false;

@@ -1,4 +1,4 @@
-// `divvy explain SCRIPT`: each option line in words, each mistake with its repair, and the whole.
+// `divvy explain SCRIPT`: the meaning of each option line, each mistake with its fix, and the complete request.
 #include <algorithm>
 
 #include "base/text.h"
@@ -14,7 +14,7 @@
 namespace divvy::dialect {
 namespace {
 
-/// Columns: "  line 12  --gpus=2            2 GPUs". The same as a Slurm script's.
+/// Columns: "  line 12  --gpus=2            2 GPUs", as for a Slurm script.
 void AddRow(std::string& text, int line, std::string_view left, std::string_view right) {
   constexpr std::size_t kLeft = 11;
   constexpr std::size_t kRight = 47;
@@ -25,7 +25,7 @@ void AddRow(std::string& text, int line, std::string_view left, std::string_view
   text += row + std::string(right) + "\n";
 }
 
-/// What a script holds may be any bytes; what is printed is a line.
+/// Makes one printable line of a script's text, which may contain any bytes.
 std::string OneLine(std::string_view text) {
   constexpr std::size_t kLongest = 400;
   std::string out;
@@ -36,7 +36,7 @@ std::string OneLine(std::string_view text) {
   return text.size() > kLongest ? out + "..." : out;
 }
 
-/// The option words of a line as "--name=value" and what each alone makes of a fresh spec.
+/// An option of a line as "--name=value", and what it alone does to an empty spec.
 struct Said {
   std::string option;
   std::string reading;
@@ -53,7 +53,7 @@ std::string ReadingOf(const Option& option, std::string_view value, const JobSpe
   return std::string(option.help) + (value.empty() || option.takes == Takes::kNothing ? "" : ": " + OneLine(value));
 }
 
-/// `make`'s table, where every option that was read is written down with its reading.
+/// The table that `make` returns, changed so that every parsed option is recorded with its meaning.
 std::vector<Option> Recording(MakeTable make, JobSpec& spec, const Surroundings& around, std::vector<Said>& said) {
   std::vector<Option> options = make(spec, around);
   for (std::size_t i = 0; i < options.size(); ++i) {
@@ -106,7 +106,7 @@ void ExplainLines(std::string_view text, std::string_view mark, MakeTable make, 
   for (const OptionLines::Unread& unread : found.unread) {
     add(unread.number, OneLine(unread.text), "not read: " + unread.why);
   }
-  // An option is read by itself; what --shared makes of the memory is known when all lines are.
+  // Each option was explained by itself. The meaning of --gpu-memory with --shared is known only now.
   if (spec.labels.contains("gflow.shared") || spec.labels.contains("divvy.shared")) {
     constexpr std::string_view kLeast = "at least ", kOn = " on each GPU";
     for (auto& [line, row] : rows) {
@@ -146,7 +146,7 @@ void AddOutcome(const JobSpec& spec, std::string& text) {
 ScriptExplanation ExplainScript(std::string_view text, std::string_view path, const Surroundings& original) {
   ScriptExplanation explanation;
   Surroundings around = original;
-  // Explaining needs no daemon: "@" stays what it is.
+  // Explaining needs no daemon, so "@" stays unresolved.
   if (!around.resolve_job) {
     around.resolve_job = [](std::string_view job) -> Result<JobId> {
       if (job.starts_with('@')) return JobId();
@@ -160,7 +160,7 @@ ScriptExplanation ExplainScript(std::string_view text, std::string_view path, co
   const bool has_own_lines = !FindOptionLines(text, "DIVVY").lines.empty();
   explanation.text = std::string(path) + ": " + std::string(KindName(kind, has_own_lines)) + "\n";
   if (!text.starts_with("#!")) AddRow(explanation.text, 1, "", "no interpreter is named; it runs under #!/bin/bash");
-  // The lines of a kind that the script is not are still looked at: they may be its mistake.
+  // Also look at lines of other dialects, because they may be a mistake.
   if (kind == ScriptKind::kSlurm || !FindSlurmLines(text).unread.empty())
     ExplainSlurmLines(text, path, around, explanation);
   JobSpec own;

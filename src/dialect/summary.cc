@@ -1,4 +1,4 @@
-// A spec as people read it, and what only shows once all of it is there.
+// Formats a spec for users.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -39,7 +39,7 @@ std::string GpuReading(const Request& request) {
   return out;
 }
 
-/// "2 machines with 4 GPUs each (h100)", "no GPU", and "" where the job asks for neither GPUs nor several machines.
+/// "2 machines with 4 GPUs each (h100)", "no GPU"; "" if the job requests neither GPUs nor several nodes.
 std::string PlaceReading(const Request& request) {
   const bool has_gpus = request.gpus > 0 || !request.gpu_type.empty();
   if (request.nodes <= 1) return has_gpus ? GpuReading(request) : "";
@@ -99,7 +99,7 @@ std::string DependencyReading(const Dependency& dependency) {
 }
 
 std::string DependenciesReading(const JobSpec& spec) {
-  // A fan-in of hundreds is not for reading.
+  // Long lists of dependencies are cut.
   constexpr std::size_t kMostShown = 4;
   std::string out;
   for (std::size_t i = 0; i < std::min(spec.dependencies.size(), kMostShown); ++i) {
@@ -168,7 +168,7 @@ void ReadBackOthers(const JobSpec& spec, std::vector<std::string>& out) {
 
 namespace {
 
-/// What one component asks of machines.
+/// One component's resource request.
 std::vector<std::string> RequestReadings(const Request& request) {
   std::vector<std::string> out;
   const auto add = [&](bool is_set, std::string text) {
@@ -187,7 +187,7 @@ std::vector<std::string> RequestReadings(const Request& request) {
   return out;
 }
 
-/// The same for a reader who sees nothing else of it.
+/// The same for a text that shows nothing else of the request.
 std::string RequestSummary(const Request& request) {
   std::vector<std::string> parts = RequestReadings(request);
   if (request.gpus == 0 && request.gpu_type.empty())

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMostDepth = 16;
 constexpr std::size_t kMostOptions = 256;
-/// Features in one expression: how deep it may nest by joining alone.
+/// The maximum number of features in one expression. It bounds the nesting that joiners alone can create.
 constexpr int kMostFeatures = 1'000;
 constexpr std::int64_t kMostNodes = 1'000'000;
 
@@ -40,7 +40,7 @@ class Reader {
   Result<FeatureTerm> ReadSequence(int depth) {
     if (depth > kMostDepth) return InvalidArgument("brackets are nested too deeply" + AtCharacter(at_));
     DIVVY_TRY(FeatureTerm result, ReadOne(depth));
-    bool is_chain = false;  // `result` was joined here, so that a further part of the same kind is one of its own.
+    bool is_chain = false;  // `result` was joined at this level, so a following part of the same kind extends it.
     while (at_ < text_.size() && text_[at_] != ')' && text_[at_] != ']') {
       const char joiner = text_[at_];
       if (joiner != '&' && joiner != '|' && joiner != ',') {
@@ -91,7 +91,7 @@ class Reader {
                              "'");
     }
     ++at_;
-    // What is said of the inside stays apart from what is said of the bracket.
+    // A count or bracket inside stays separate from one on the outer bracket.
     if (inner.nodes > 0 || inner.is_bracketed) {
       FeatureTerm outer;
       outer.kind = FeatureTerm::Kind::kAnd;
@@ -127,7 +127,7 @@ class Reader {
   int features_ = 0;
 };
 
-// A count or "[...]" in what can have none.
+// Finds a count or "[...]" where none is allowed.
 const FeatureTerm* FindSpecial(const FeatureTerm& term) {
   if (term.nodes > 0 || term.is_bracketed) return &term;
   for (const FeatureTerm& part : term.parts) {
@@ -148,7 +148,7 @@ class WishReader {
     const bool is_chain = term.kind == FeatureTerm::Kind::kAnd && term.nodes == 0 && !term.is_bracketed;
     if (!is_chain) DIVVY_CHECK(Add(term));
     for (std::size_t i = 0; is_chain && i < term.parts.size(); ++i) DIVVY_CHECK(Add(term.parts[i]));
-    // Whoever uses them joins them for one task.
+    // Callers combine these conditions for one task.
     std::size_t counted = 1;
     std::size_t alike = 1;
     for (const FeatureWish::Counted& one : wish_.counted) counted = std::max(counted, Options(one.condition));
@@ -162,7 +162,7 @@ class WishReader {
     return std::max<std::size_t>(condition.options().size(), 1);
   }
 
-  // One of the things that have to hold together.
+  // Adds one of the conditions that must hold together.
   Status Add(const FeatureTerm& term) {
     if (term.is_bracketed) return AddBracketed(term);
     if (term.nodes > 0) return AddCounted(term);
@@ -260,7 +260,7 @@ FeatureCondition FeatureCondition::Or(const FeatureCondition& other) const {
   return either;
 }
 
-// Without options that ask for more than another does.
+// Drops options that another option implies.
 void FeatureCondition::Tidy() {
   std::sort(options_.begin(), options_.end());
   options_.erase(std::unique(options_.begin(), options_.end()), options_.end());

@@ -1,8 +1,8 @@
-// What a job says of the features of its nodes, in Slurm's words (sbatch --constraint): the grammar, read once for all
-// who judge it, and what it means for a job of many nodes.
+// Slurm's --constraint expressions: the parser, and what an expression requires of each node and of a job with several
+// nodes.
 //
 // Grammar: features joined by '&' and '|' strictly from left to right ("a|b&c" is "(a|b)&c"; ',' is '&'); "(...)"
-// binds; "a*4" counts nodes; "[...]" is of all nodes together. At most 16 brackets in each other.
+// groups; "a*4" is a node count; "[...]" applies to all nodes of the job together. Brackets nest at most 16 deep.
 // Source of the meaning: the description of --constraint in sbatch's manual page.
 #pragma once
 
@@ -18,36 +18,37 @@
 
 namespace divvy {
 
-/// What was written, whatever it means.
+/// A node of the syntax tree, before any meaning is checked.
 struct FeatureTerm {
   enum class Kind : std::uint8_t { kFeature, kAnd, kOr };
   Kind kind = Kind::kFeature;
-  std::string feature;             // Of kFeature; as it was written.
-  std::vector<FeatureTerm> parts;  // Of the others; one at least.
-  bool is_bracketed = false;       // It stood in "[...]".
-  std::int64_t nodes = 0;          // "*4" stood behind it; 0: no count.
-  std::size_t at = 0;              // Its first character, counted from 1.
+  std::string feature;             // For kFeature only; spelled as in the input.
+  std::vector<FeatureTerm> parts;  // For kAnd and kOr only; at least one.
+  bool is_bracketed = false;       // The term was written in "[...]".
+  std::int64_t nodes = 0;          // The node count after '*'; 0 if there is none.
+  std::size_t at = 0;              // Position of its first character, counted from 1.
 };
 
-/// Refuses what is no expression; the message names the character.
+/// Fails if `text` is not a valid expression; the message names the offending character.
 Result<FeatureTerm> ParseFeatures(std::string_view text);
 
-/// A condition on the features of one node: one of its options, of which all features. None: every node will do.
-/// Invariants: what means the same reads the same; options and features ascend, and none is implied by another.
+/// A condition on the features of one node: a list of options, each a list of features. A node satisfies it if it has
+/// all features of at least one option. No options: every node satisfies it. Invariants: equivalent conditions have
+/// equal options; options and features are in ascending order, and no option implies another.
 class FeatureCondition {
  public:
   FeatureCondition() = default;
   explicit FeatureCondition(std::string feature) : options_{{std::move(feature)}} {}
-  /// Counts and brackets do not matter. Refuses what takes more than 256 options to write down.
+  /// Ignores counts and brackets. Fails if the condition needs more than 256 options.
   static Result<FeatureCondition> Of(const FeatureTerm& term);
 
   FeatureCondition And(const FeatureCondition& other) const;
   FeatureCondition Or(const FeatureCondition& other) const;
 
   bool is_any() const { return options_.empty(); }
-  /// Requires: ascending.
+  /// Requires: `features` is in ascending order.
   bool Holds(std::span<const std::string> features) const;
-  /// "h100&ib or a100"; "" where every node will do.
+  /// "h100&ib or a100"; "" if every node satisfies it.
   std::string Text() const;
   const std::vector<std::vector<std::string>>& options() const { return options_; }
 
@@ -59,23 +60,23 @@ class FeatureCondition {
   std::vector<std::vector<std::string>> options_;
 };
 
-/// What an expression asks of the nodes of one job.
+/// The requirements of an expression on the nodes of one job.
 struct FeatureWish {
   struct Counted {
     FeatureCondition condition;
     std::int64_t nodes = 0;
     friend bool operator==(const Counted&, const Counted&) = default;
   };
-  FeatureCondition all;                 // Of every node.
-  std::vector<FeatureCondition> alike;  // "[a|b]": all nodes satisfy the same one of these. Empty: nothing is asked.
-  std::vector<Counted> counted;         // "a*2&b*4": so many nodes each, and the rest as `all` says.
+  FeatureCondition all;                 // Every node satisfies this.
+  std::vector<FeatureCondition> alike;  // "[a|b]": all nodes satisfy the same one of these. Empty: no such requirement.
+  std::vector<Counted> counted;         // "a*2&b*4": that many nodes satisfy each; the remaining nodes need only `all`.
 
   std::int64_t counted_nodes() const;
   friend bool operator==(const FeatureWish&, const FeatureWish&) = default;
 };
 
-/// Refuses what has no meaning for a job: a count or "[...]" that is one of several alternatives, features without a
-/// count beside others in "[...]", a second "[...]". "" asks nothing.
+/// Fails if the expression has no meaning for a job: a count or "[...]" inside an alternative, features without a count
+/// next to counted ones in "[...]", or a second "[...]". "" requires nothing.
 Result<FeatureWish> ParseFeatureWish(std::string_view text);
 
 }  // namespace divvy

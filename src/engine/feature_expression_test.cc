@@ -89,7 +89,7 @@ TEST(FeatureWish, RefusesWhatHasNoMeaning) {
             "[a*2&b*4]");
 }
 
-// A term read and judged as written, without options.
+// Evaluates the syntax tree directly, without conversion to options.
 bool Holds(const FeatureTerm& term, const std::vector<std::string>& features) {
   if (term.kind == FeatureTerm::Kind::kFeature) {
     return std::find(features.begin(), features.end(), term.feature) != features.end();

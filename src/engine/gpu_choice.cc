@@ -28,8 +28,8 @@ GpuSet ByDraw(GpuSet candidates, int count, const GpuChoice& choice) {
 
 GpuSet Spread(GpuSet candidates, int count, const GpuTopology& node) {
   struct Turn {
-    int number;      // Its number among the candidates of its NUMA node,
-    int less_first;  // which has so many of them (negative: the fullest goes first).
+    int number;      // Its index among the candidates of its NUMA node.
+    int less_first;  // The number of candidates there, negated: the fullest NUMA node goes first.
     int gpu;
     auto operator<=>(const Turn&) const = default;
   };
@@ -53,7 +53,7 @@ std::optional<GpuSet> Together(GpuSet candidates, int count, const GpuChoice& ch
   static const SizeDemand kDemand = UsualSizeDemand();
   if (auto set = choice.node->Pick(candidates, count, kDemand, choice.topology)) return set;
   if (choice.node->size() <= GpuTopology::kExact) return std::nullopt;
-  // More GPUs than Pick searches exactly.
+  // The node has more GPUs than Pick searches exactly.
   const std::vector<int> order = candidates.ToVector();
   const auto sets = GrownSets(order, count, choice);
   if (sets.empty()) return std::nullopt;

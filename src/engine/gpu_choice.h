@@ -1,4 +1,4 @@
-// Which of the GPUs that are free a job takes: by its placement, and by what it wants of the way between them.
+// Picks GPUs for a job from the free GPUs of a node, by its placement strategy and topology requirement.
 #pragma once
 
 #include <cstdint>
@@ -16,32 +16,33 @@ struct GpuChoice {
   PlacementStrategy placement = PlacementStrategy::kSequential;
   std::uint64_t draw = 0;  // For kRandom.
   TopologyNeed topology = TopologyNeed::kAny;
-  bool requires_topology = false;  // Else a preference: the best there is where none satisfies it.
-  /// The node's. May be null only where placement is kSequential, kRandom or kPack and topology is kAny.
+  bool requires_topology = false;  // False: `topology` is a preference; the best available set is taken.
+  /// The node's topology. May be null only if placement is kSequential, kRandom or kPack and topology is kAny.
   const GpuTopology* node = nullptr;
 
   bool is_strict() const { return requires_topology && topology != TopologyNeed::kAny; }
 };
 
-/// `count` of `candidates`, or nothing where there are too few, or none that satisfy what is required.
+/// Picks `count` of `candidates`. Returns nothing if there are too few, or no set meets the requirement.
 ///
-/// A wish for topology, or kBest, takes the set that GpuTopology::Pick finds. Else: kSequential and kPack the lowest
-/// indices; kRandom by draw, where the same draw prefers the same GPUs whatever else is free, so that a reservation
-/// does not wander; kSpread one of each NUMA node in turn, from the node with most of them on.
+/// With a topology, or with kBest, the set is the one that GpuTopology::Pick finds. Otherwise: kSequential and kPack
+/// take the lowest indices; kRandom goes by `draw`: the same draw prefers the same GPUs whatever else is free, so that
+/// a reservation does not change from cycle to cycle; kSpread takes one GPU of each NUMA node in turn, starting with
+/// the NUMA node that has the most candidates.
 std::optional<GpuSet> PickGpus(GpuSet candidates, int count, const GpuChoice& choice);
 
-/// Whether `gpus` satisfy what is required.
+/// Returns whether `gpus` meet a required topology; true if none is required.
 bool Suits(GpuSet gpus, const GpuChoice& choice);
 
-/// The most of `gpus` that together satisfy the topology, required or not.
+/// Returns the size of the largest subset of `gpus` that satisfies the topology, whether required or preferred.
 int MostTogether(GpuSet gpus, const GpuChoice& choice);
 
-/// Sets of `count` GPUs that satisfy what `choice` wants of topology, grown from each of `order` in turn by the first
-/// of `order` that suit: result[i] are places in `order`, ascending. Both topologies are met pair by pair, and on real
-/// nodes GPUs that are joined are joined to the same others, so none is missed.
+/// Returns sets of `count` GPUs that satisfy the topology of `choice`. Each set starts from one element of `order` and
+/// adds the first elements of `order` that are compatible. result[i] holds indices into `order`, ascending. Both
+/// topologies are pairwise relations, and on real nodes connected GPUs have the same partners, so no set is missed.
 std::vector<std::vector<std::size_t>> GrownSets(std::span<const int> order, int count, const GpuChoice& choice);
 
-/// The order in which kRandom, or else the index, prefers GPUs: lower first.
+/// The order in which GPUs are preferred, lower first: by `draw` for kRandom, otherwise the index.
 std::uint64_t PreferenceRank(int gpu, const GpuChoice& choice);
 
 }  // namespace divvy

@@ -7,7 +7,7 @@
 namespace divvy {
 namespace gpu_choice_test {
 
-/// `numa` GPUs on each NUMA node, `nvlink` joined to each other.
+/// `numa` GPUs per NUMA node, `nvlink` GPUs connected to each other.
 GpuTopology Node(int gpus, int numa, int nvlink) {
   std::vector<GpuFacts> facts;
   for (int a = 0; a < gpus; ++a) {

@@ -23,10 +23,10 @@ int BandwidthOf(std::string_view link) {
   return kSlowest;
 }
 
-/// Calls `visit` with every subset of `idle` that has `count` members, in ascending order of their bits.
+/// Calls `visit` for every subset of `idle` with `count` members, in ascending order of bits.
 template <typename Visit>
 void ForEachSubset(std::uint32_t idle, int count, const Visit& visit) {
-  // Subsets of 0..size-1 by Gosper's rule, spread over the members of `idle` by a table for each half.
+  // Enumerates subsets of 0..size-1 by Gosper's rule, and maps them to the members of `idle` with a table per half.
   const int size = __builtin_popcount(idle);
   if (count > size || count == 0) return;
   std::array<std::uint32_t, 256> low{};
@@ -47,13 +47,13 @@ void ForEachSubset(std::uint32_t idle, int count, const Visit& visit) {
   }
 }
 
-/// Of two sets of one size: whether `a` has the lower indices.
+/// For two sets of the same size, returns whether `a` has the lower indices.
 bool IsLower(std::uint32_t a, std::uint32_t b) {
   const std::uint32_t differ = a ^ b;
   return differ != 0 && (a & (differ & (~differ + 1))) != 0;
 }
 
-/// Points 1 to 3 in one number: higher is better.
+/// Criteria 1 to 3 in one number: higher is better.
 std::uint64_t Rank(int worst, int sum, int numa_nodes) {
   return static_cast<std::uint64_t>(worst) << 40 | static_cast<std::uint64_t>(sum) << 8 |
          static_cast<std::uint64_t>(255 - numa_nodes);
@@ -61,10 +61,10 @@ std::uint64_t Rank(int worst, int sum, int numa_nodes) {
 
 }  // namespace
 
-/// By subset, as bits: 2^16 at most, so a few MiB at most.
+/// Indexed by subset, as bits: at most 2^16 entries, so at most a few MiB.
 struct GpuTopology::Tables {
   std::vector<std::uint64_t> rank;
-  /// best[subset * (size + 1) + n]: the worst pair of the best n of the subset; 0 where it has fewer.
+  /// best[subset * (size + 1) + n]: the worst pair of the best n GPUs of the subset; 0 if it has fewer.
   std::vector<int> best;
 };
 
@@ -187,14 +187,14 @@ std::uint64_t GpuTopology::ValueOf(GpuSet left, const SizeDemand& demand) const 
   return value;
 }
 
-// `count` GPUs with `seed` among them, or fewer where no more satisfy `need`.
+// Grows a set of `count` GPUs that includes `seed`; returns fewer if no others satisfy `need`.
 GpuSet GpuTopology::Grown(int seed, GpuSet idle, int count, TopologyNeed need) const {
   struct Reach {
     int worst = kAlone;
     int sum = 0;
     auto operator<=>(const Reach&) const = default;
   };
-  std::array<Reach, GpuSet::kCapacity> reach{};  // Of each GPU to the set.
+  std::array<Reach, GpuSet::kCapacity> reach{};  // From each GPU to the set.
   GpuSet set;
   for (int next = seed; next >= 0;) {
     set.Insert(next);
@@ -226,7 +226,7 @@ std::optional<GpuSet> GpuTopology::Pick(GpuSet idle, int count, const SizeDemand
   if (!tables_) {
     std::optional<GpuSet> best;
     std::uint64_t most = 0;
-    GpuSet tried;  // From a GPU of a set that was found, about the same set grows again.
+    GpuSet tried;  // A seed in a set that was already found would mostly grow the same set again.
     for (const int seed : idle) {
       if (tried.Contains(seed)) continue;
       const GpuSet set = Grown(seed, idle, count, need);

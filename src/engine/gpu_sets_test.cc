@@ -27,7 +27,7 @@ std::vector<GpuFacts> Node(
 std::vector<GpuFacts> NvSwitch(int count) {
   return Node(count, [](int, int) { return "NV18"; });
 }
-/// Pairs joined by a bridge, everything else over PCIe; two sockets.
+/// Pairs connected by a bridge, everything else over PCIe; two sockets.
 std::vector<GpuFacts> Bridges(int count) {
   return Node(
       count, [=](int a, int b) { return a / 2 == b / 2 ? "NV12" : (2 * a / count == 2 * b / count ? "NODE" : "SYS"); },
@@ -80,7 +80,7 @@ TEST(GpuSets, UnknownLinksAreNoMistake) {
   EXPECT_EQ(Pick(topology, {1, 2, 3}, 2), GpuSet::Of({1, 2}));
 }
 
-/// The rules of the header, word for word and without any table.
+/// The criteria of the header, computed without tables.
 struct Rank {
   int worst;
   int sum;
@@ -147,14 +147,14 @@ TEST(GpuSets, ALargeNodeIsSearchedFromEveryGpu) {
   EXPECT_EQ(topology.Pick(all, 2, UsualSizeDemand()), GpuSet::FirstN(2));
   EXPECT_EQ(topology.Pick(all, 20, UsualSizeDemand())->size(), 20);
   EXPECT_EQ(topology.Pick(all, 64, UsualSizeDemand()), all);
-  // Of the pairs only the last is whole.
+  // Only the last of the pairs is complete.
   GpuSet odd = GpuSet::Of({62, 63});
   for (int gpu = 1; gpu < 62; gpu += 2) odd.Insert(gpu);
   EXPECT_EQ(topology.Pick(odd, 2, UsualSizeDemand(), TopologyNeed::kNvlink), GpuSet::Of({62, 63}));
   EXPECT_EQ(topology.Pick(odd, 3, UsualSizeDemand(), TopologyNeed::kNvlink), std::nullopt);
 }
 
-// Eight islands of eight that are joined by NVLink, each on a NUMA node of its own.
+// Eight islands of eight GPUs connected by NVLink, each on a NUMA node of its own.
 TEST(GpuSets, ALargeNodeGivesAWholeIsland) {
   const GpuTopology topology(Node(
       64, [](int a, int b) { return std::string(a / 8 == b / 8 ? "NV18" : "SYS"); }, [](int a) { return a / 8; }));

@@ -12,7 +12,7 @@ bool IsSeparator(char c) { return c == ' ' || c == '-' || c == '_' || c == '\t';
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// `term` is at the start of `rest`, separators in either skipped.
+// Returns whether `rest` starts with `term`, ignoring separators in both.
 bool StartsHere(std::string_view term, std::string_view rest) {
   std::size_t at = 0;
   for (char wanted : term) {

@@ -29,7 +29,7 @@ void Line::Insert(const Place& place, std::uint32_t count) {
   if (chunks_.empty()) chunks_.emplace_back();
   std::size_t at = chunks_.size() == 1 ? 0 : ChunkOf(place);
   if (chunks_[at].stands.size() == kMostInChunk) {
-    // Arrivals come mostly at the end: there a fresh chunk keeps the full ones full.
+    // Most insertions are at the end; a new chunk there keeps the full ones full.
     const bool appends = at + 1 == chunks_.size() && chunks_[at].stands.back().place < place;
     Chunk upper;
     if (!appends) {

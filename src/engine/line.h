@@ -1,7 +1,9 @@
-// The line of one class: who of equals goes first. A two-level array of sorted chunks: 24 bytes per entry, appends and
-// removals near the front in O(log n), and "how many stand before this one" without walking the line.
+// The queue of one job class: equivalent jobs in the order in which they start. A two-level array of sorted chunks: 24
+// bytes per entry, appends and removals near the front in O(log n), and counting the members before an entry does not
+// walk the whole queue.
 //
-// Order: priority (higher first), then since when it waits, then id. Invariants: places are unique and ascending, no
+// Order: priority (higher first), then the time since which the job waits, then id. Invariants: places are unique and
+// ascending, no
 // chunk is empty, a chunk's `members` is the sum of its counts.
 #pragma once
 
@@ -15,7 +17,7 @@
 
 namespace divvy {
 
-/// Where an entry stands. `since` counts from its begin time where that is later than its submission.
+/// The position of an entry. `since` is the submission time, or the begin time if that is later.
 struct Place {
   Time since = kNoTime;
   JobId id;
@@ -33,18 +35,18 @@ class Line {
  public:
   struct Stand {
     Place place;
-    std::uint32_t count = 1;  // Members of the entry that still wait.
+    std::uint32_t count = 1;  // Waiting members of the entry.
   };
-  /// Points at a stand; stays valid until the line changes.
+  /// Refers to a Stand; valid until the line changes.
   struct Position {
     std::size_t chunk = 0;
     std::size_t index = 0;
     friend bool operator==(const Position&, const Position&) = default;
   };
 
-  /// Requires: nobody stands at `place`.
+  /// Requires: there is no entry at `place`.
   void Insert(const Place& place, std::uint32_t count);
-  /// Requires: somebody stands at `place`.
+  /// Requires: there is an entry at `place`.
   void Erase(const Place& place);
   void SetCount(const Place& place, std::uint32_t count);
 
@@ -56,11 +58,11 @@ class Line {
   bool IsEnd(Position at) const { return at.chunk >= chunks_.size(); }
   const Stand& At(Position at) const { return chunks_[at.chunk].stands[at.index]; }
   Position Next(Position at) const;
-  /// The first stand at or after `place`.
+  /// The first entry at or after `place`.
   Position LowerBound(const Place& place) const;
-  /// The first stand of a lower priority than `priority`.
+  /// The first entry with a lower priority than `priority`.
   Position AfterPriority(int priority) const;
-  /// Members that stand before `place`.
+  /// The number of members before `place`.
   std::uint64_t MembersBefore(const Place& place) const;
 
  private:

@@ -23,7 +23,7 @@ std::string GpusText(GpuSet gpus) {
   for (std::size_t first = 0; first < indices.size();) {
     std::size_t last = first;
     while (last + 1 < indices.size() && indices[last + 1] == indices[last] + 1) ++last;
-    // Two neighbours read better apart: "3 and 4", not "3-4".
+    // Two neighbours read better separately: "3 and 4", not "3-4".
     if (last - first < 2) last = first;
     parts.push_back(first == last ? std::to_string(indices[first])
                                   : std::to_string(indices[first]) + "-" + std::to_string(indices[last]));
@@ -53,7 +53,7 @@ std::string_view IsOrAre(std::int64_t count) { return count == 1 ? "is" : "are";
 std::string BytesFlag(Bytes bytes) {
   static constexpr std::array<std::pair<int, const char*>, 4> kUnits = {{{40, "T"}, {30, "G"}, {20, "M"}, {10, "K"}}};
   for (const auto& [shift, letter] : kUnits) {
-    // A unit is coarse enough to lose at most a tenth by rounding down.
+    // A unit may be used if rounding down loses at most a tenth.
     const std::int64_t count = bytes.count() >> shift;
     if (count >= 10 || (count > 0 && (count << shift) == bytes.count())) return std::to_string(count) + letter;
   }

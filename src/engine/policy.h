@@ -1,5 +1,5 @@
-// All that an administrator can choose about deciding. Plain values, so that a configuration can be read without the
-// engine.
+// All scheduling settings that an administrator can choose. Plain values, so that a configuration can be parsed without
+// linking the engine.
 #pragma once
 
 #include <string_view>
@@ -9,40 +9,40 @@
 
 namespace divvy {
 
-/// Who is looked at first; docs/scheduling.md has the rules.
+/// Queue order; docs/scheduling.md has the rules.
 enum class QueuePolicy { kSmallFirst, kFifo, kFair, kShortest };
 
-/// When running jobs give their GPUs to others. Off as long as `reclaims` and `preempts` are.
+/// When running jobs are preempted or reclaimed for others. Off unless `reclaims`, `preempts` or `consolidates` is set.
 struct TakingBack {
-  bool reclaims = false;                      // Between teams: what one holds beyond its share.
-  bool preempts = false;                      // From a lower priority, of the same team.
-  bool consolidates = false;                  // Jobs that may be paused go elsewhere so that a larger one fits.
-  Duration least_run{0};                      // A job that started more recently keeps what it has.
-  Duration patience{0};                       // A job takes only after it has waited so long.
-  Duration grace = std::chrono::seconds(30);  // What a taken job has between its signal and SIGKILL.
+  bool reclaims = false;                      // Between teams: takes what a team holds beyond its share.
+  bool preempts = false;                      // Within a team: takes from jobs of lower priority.
+  bool consolidates = false;                  // Migrates jobs that can be paused so that a larger job fits.
+  Duration least_run{0};                      // Jobs that started more recently are not preempted.
+  Duration patience{0};                       // A job preempts only after it has waited this long.
+  Duration grace = std::chrono::seconds(30);  // Time between a victim's signal and SIGKILL.
 
   bool is_on() const { return reclaims || preempts || consolidates; }
   friend bool operator==(const TakingBack&, const TakingBack&) = default;
 };
 
-/// Defaults: units and reasons beside each.
+/// Defaults; each field's comment gives its reason.
 struct Policy {
   QueuePolicy order = QueuePolicy::kSmallFirst;
   Duration escalate_after = std::chrono::hours(1);  // Valohai's figure; 0: never escalates.
-  /// Of jobs that name none; the engine reads the entry's.
+  /// For jobs that specify none. The engine reads the strategy from each job.
   PlacementStrategy placement = PlacementStrategy::kSequential;
-  /// Jobs without GPUs that may run at once; they never wait behind GPU jobs, so something else must bound them.
+  /// Limit on running jobs without GPUs. They never wait behind GPU jobs, so they need a limit of their own.
   int cpu_jobs_at_once = 256;
-  /// kFair: what a team has used counts half after so long.
+  /// For kFair: a team's past usage loses half its weight in this time.
   Duration usage_half_life = std::chrono::hours(24 * 7);
   TakingBack taking_back;
-  /// Of jobs that do not say whether they may be taken from.
+  /// For jobs that do not specify whether they are preemptible.
   Preemptible preemptible = Preemptible::kNever;
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };
 
-/// As the configuration writes it: "small-first".
+/// The name used in the configuration: "small-first".
 std::string_view Name(QueuePolicy order);
 
 }  // namespace divvy

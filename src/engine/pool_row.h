@@ -1,6 +1,5 @@
-// A pool as an administrator describes it: which machines it is made of, who may use it, what one of its jobs and all
-// of them together may have, and how they stand in line. Slurm's partition, Valohai's environment. Plain values;
-// control/books/pool_book.h knows the rules.
+// A pool as the administrator defines it: its nodes, who may use it, limits per job and in total, and its queue policy.
+// Corresponds to Slurm's partition and Valohai's environment. Plain values; control/books/pool_book.h has the rules.
 #pragma once
 
 #include <optional>
@@ -14,44 +13,46 @@
 
 namespace divvy {
 
-/// As Slurm has it of partitions.
+/// The same states as Slurm's partitions.
 enum class PoolState {
   kUp,
-  kDown,      // Jobs may be submitted, and none starts.
-  kDrain,     // None may be submitted, and those that wait start.
-  kInactive,  // Neither.
+  kDown,      // Jobs may be submitted, but none starts.
+  kDrain,     // No job may be submitted; waiting jobs still start.
+  kInactive,  // No job may be submitted and none starts.
 };
 
 struct PoolRow {
   std::string name;
 
-  // Its machines: those that any of these names, and those with the label pool=NAME.
+  // The pool's nodes: those that match any of these fields, and those with the label pool=NAME.
+  // All nodes belong to the pool.
   bool has_all = false;
   std::vector<std::string> nodes;
-  std::string constraint;      // As --constraint of a job; empty: names none.
-  FeatureCondition condition;  // What that means.
+  std::string constraint;      // An expression as in a job's --constraint. Empty: matches no node.
+  FeatureCondition condition;  // `constraint`, parsed.
 
-  // Who may use it; both empty: everybody. Else whoever either names.
+  // Users who may use it. Both empty: everyone; otherwise users named by either list.
   std::vector<std::string> users;
-  std::vector<std::string> teams;  // And those below them: the job runs on the share of one of these.
+  std::vector<std::string> teams;  // Includes the teams below them. The job runs on the share of one of these.
 
-  // One job.
+  // Limits of one job.
   Duration max_time{0};      // 0: no limit.
-  Duration default_time{0};  // Of one that names none; 0: as [jobs] says, else max_time.
+  Duration default_time{0};  // For jobs that specify none; 0: the default of [jobs], otherwise max_time.
   std::optional<int> min_gpus;
-  std::optional<int> max_gpus;  // On all machines together; 0: none at all.
+  std::optional<int> max_gpus;  // On all nodes together; 0: jobs get no GPUs.
   int max_nodes = 0;            // 0: no limit.
 
-  // All of its jobs that run; 0: no limit.
+  // Limits of all running jobs of the pool together; 0: no limit.
   int running = 0;
   int gpus = 0;
 
-  std::optional<QueuePolicy> policy;           // Nothing: that of [queue].
-  std::optional<PlacementStrategy> placement;  // Of jobs that name none; as above.
-  int priority = 0;                            // Where pools share machines, jobs of a higher one go first.
-  bool is_exclusive = false;                   // A job has its machines to itself.
-  int jobs_per_gpu = 1;                        // So many share each GPU that they ask for whole (docs/sharing.md).
-  bool is_default = false;                     // Of jobs that name none.
+  std::optional<QueuePolicy> policy;           // Unset: the policy of [queue].
+  std::optional<PlacementStrategy> placement;  // For jobs that specify none. Unset: the default placement.
+  int priority = 0;                            // If pools share nodes, jobs of a pool with higher priority go first.
+  bool is_exclusive = false;                   // A job gets its nodes exclusively.
+  int jobs_per_gpu = 1;                        // This many jobs share each GPU that they request as whole GPUs
+                                               // (docs/sharing.md).
+  bool is_default = false;                     // The pool of jobs that name none.
   PoolState state = PoolState::kUp;
 
   bool takes_jobs() const { return state == PoolState::kUp || state == PoolState::kDown; }
@@ -68,7 +69,7 @@ constexpr std::string_view Name(PoolState state) {
                                       : "inactive";
 }
 
-/// "a,b" as its names in order, each once.
+/// Splits "a,b" into its names, in order and without duplicates.
 std::vector<std::string> PoolsIn(std::string_view list);
 
 }  // namespace divvy

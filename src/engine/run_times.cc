@@ -21,7 +21,7 @@ std::string ShapeOfWord(std::string_view word) {
       shape += word[i];
       continue;
     }
-    // One number, however it is written: 12, 0.5, 1e-4.
+    // One number in any notation: 12, 0.5, 1e-4.
     while (i + 1 < word.size() &&
            (IsDecimalDigit(word[i + 1]) || (word[i + 1] == '.' && i + 2 < word.size() && IsDecimalDigit(word[i + 2])) ||
             ((word[i + 1] == 'e' || word[i + 1] == 'E') && i + 2 < word.size() &&
@@ -32,7 +32,7 @@ std::string ShapeOfWord(std::string_view word) {
   return shape;
 }
 
-/// The duration below which `share` of the weight lies; the newest run weighs most.
+/// The duration below which `share` of the weight is; the newest run weighs most.
 Duration Quantile(const std::vector<std::pair<Duration, double>>& sorted, double share) {
   double total = 0;
   for (const auto& [ran, weight] : sorted) total += weight;
@@ -55,7 +55,7 @@ std::string ShapeOf(const std::vector<std::string>& command) {
   return shape;
 }
 
-// The narrowest first. A byte that no name holds keeps the parts apart.
+// From narrow to wide. The separator is a byte that names do not contain.
 std::array<std::string, 4> RunTimes::KeysOf(const RunKind& kind) {
   const std::string gpus = std::to_string(kind.gpus);
   return {"c\x1f" + kind.user + "\x1f" + kind.name + "\x1f" + kind.shape + "\x1f" + gpus,

@@ -1,9 +1,9 @@
-// How long jobs run, from how long their like ran before: what `shortest` orders by and what an estimate of a start
-// uses where there is no time limit. A prediction moves an estimate, never a promise.
+// Predicts how long jobs run from earlier runs of similar jobs. Used by the `shortest` policy and by start estimates of
+// jobs without a time limit. A prediction can change an estimate, never a reservation.
 //
-// Jobs are alike by user, name, shape of the command and GPUs; where there are too few of these, by less and less of
-// it. Of each kind the latest runs count, the newest most. Source of the idea: QSSF (Hu et al., SC 2021), which
-// predicts from the user's own earlier jobs with the most similar name.
+// Similar jobs have the same user, name, command shape and GPU count. If there are too few such runs, fewer of these
+// properties are compared. Each group keeps its latest runs, and the newest count most. Source of the idea: QSSF (Hu et
+// al., SC 2021), which predicts from the user's own earlier jobs with the most similar name.
 #pragma once
 
 #include <array>
@@ -19,47 +19,49 @@
 
 namespace divvy {
 
-/// What is known of a job before it runs.
+/// The properties of a job that are known before it runs.
 struct RunKind {
   std::string user;
   std::string name;
-  std::string shape;  // ShapeOf its command.
+  std::string shape;  // The result of ShapeOf for its command.
   int gpus = 0;
 };
 
-/// A command without what changes from run to run: numbers become '#', values behind '=' go, long words are cut.
+/// A command without the parts that change between runs: numbers become '#', values after '=' are removed, long words
+/// are cut.
+///
 /// "python train.py --lr=0.1 --seed 7 /data/run12" -> "python train.py --lr= --seed # /data/run#".
 std::string ShapeOf(const std::vector<std::string>& command);
 
 struct RunTimeEstimate {
-  Duration typical{0};  // As many ran shorter as longer.
-  Duration low{0};      // One in ten ran shorter,
-  Duration high{0};     // one in ten longer.
+  Duration typical{0};  // The median run time.
+  Duration low{0};      // One in ten runs was shorter.
+  Duration high{0};     // One in ten runs was longer.
   std::size_t runs = 0;
   std::string_view basis;  // "same command", "same name", "same size", "this user".
 };
 
 class RunTimes {
  public:
-  /// Of one kind; older ones are forgotten.
+  /// Runs kept per kind; older ones are dropped.
   static constexpr std::size_t kRunsKept = 32;
-  /// Kinds kept; beyond it those that were not seen for longest go.
+  /// Kinds kept; beyond this, the least recently seen are dropped.
   static constexpr std::size_t kKindsKept = 20'000;
-  /// Fewer runs say little: the next wider kind is asked, unless none has more.
+  /// With fewer runs the next wider kind is used, unless none has more.
   static constexpr std::size_t kEnough = 3;
 
-  /// A job of `kind` has run to its end. Ends by the user's hand or by the time limit are runs too, as far as they
-  /// came.
+  /// Records that a job of `kind` has ended. Runs that the user or the time limit ended count too, with the time they
+  /// ran.
   void Add(const RunKind& kind, Duration ran);
   std::optional<RunTimeEstimate> Predict(const RunKind& kind) const;
 
-  /// How good predictions made just before each run began to count have been.
+  /// Accuracy of the predictions, each made just before its run was recorded.
   struct Accuracy {
     std::uint64_t predicted = 0;
-    std::uint64_t unpredicted = 0;  // No run of the like before.
-    double median_ratio = 0;        // Actual to typical, of the latest 1,000.
-    double within_factor_two = 0;   // Share of them, 0..1.
-    double inside_interval = 0;     // low <= actual <= high.
+    std::uint64_t unpredicted = 0;  // There was no earlier run of a similar job.
+    double median_ratio = 0;        // Actual to typical run time, over the latest 1,000 runs.
+    double within_factor_two = 0;   // Fraction of those runs, 0 to 1.
+    double inside_interval = 0;     // Fraction with low <= actual <= high.
   };
   Accuracy accuracy() const;
   std::size_t kinds() const { return kinds_.size(); }

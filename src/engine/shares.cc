@@ -9,16 +9,16 @@
 namespace divvy {
 namespace {
 
-__extension__ using Wide = unsigned __int128;  // Of products of two 64-bit numbers.
+__extension__ using Wide = unsigned __int128;  // For products of two 64-bit numbers.
 
-/// One who wants more, and how much at most.
+/// A claim that wants more, and at most how much.
 struct Open {
   std::size_t claim;
   std::int64_t room;
   std::uint64_t weight;
 };
 
-/// Shares out `amount` by weight, in whole units, nobody beyond their room; gives back what nobody wants.
+/// Divides `amount` by weight, in whole units, and gives no claim more than its room. Returns what is left over.
 std::int64_t ByWeight(std::int64_t amount, std::vector<Open> open, std::vector<std::int64_t>& shares,
                       std::int64_t unit) {
   std::erase_if(open, [](const Open& o) { return o.room <= 0 || o.weight == 0; });
@@ -26,7 +26,7 @@ std::int64_t ByWeight(std::int64_t amount, std::vector<Open> open, std::vector<s
     Wide weights = 0;
     for (const Open& o : open) weights += o.weight;
     const Wide pot = static_cast<Wide>(amount);
-    // Those whose part is more than they want are content; the rest is divided anew.
+    // Claims whose part exceeds their room are satisfied; the rest is divided again.
     bool is_anyone_content = false;
     for (Open& o : open) {
       if (pot * o.weight < static_cast<Wide>(o.room) * weights) continue;
@@ -51,7 +51,7 @@ std::int64_t ByWeight(std::int64_t amount, std::vector<Open> open, std::vector<s
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return rests[a] > rests[b]; });
     std::int64_t left = amount - given;
-    // Nobody is content with their part, so all have room for some of what is left.
+    // No claim is satisfied by its part, so all have room for some of the rest.
     while (left > 0) {
       for (const std::size_t i : order) {
         const std::int64_t more = std::min({unit, left, open[i].room});
@@ -71,10 +71,10 @@ double UsageOf(const ShareNode& node) {
                          [](double sum, const ShareNode& child) { return sum + UsageOf(child); });
 }
 
-/// A node with its Level FS among its own siblings, on its way to a rank.
+/// A node with its Level FS among its siblings, before ranks are assigned.
 struct Placed {
   const ShareNode* node;
-  std::string path;  // Of the account that it is in.
+  std::string path;  // Path of the account that it is in.
   double level;
 };
 
@@ -103,8 +103,8 @@ class FairTreeWalk {
     std::ranges::stable_sort(siblings, [](const Placed& a, const Placed& b) { return a.level > b.level; });
     for (auto at = siblings.begin(); at != siblings.end();) {
       const auto end = std::find_if(at, siblings.end(), [&](const Placed& other) { return other.level != at->level; });
-      // Users that tie have one rank, also with the highest of the accounts that they tie with, whose users are ranked
-      // together as if the accounts were one.
+      // Users that tie share one rank, also with the highest user of accounts that they tie with. The users of tied
+      // accounts are ranked together as if the accounts were one.
       const std::size_t rank = ranks_.size();
       std::vector<Placed> merged;
       for (; at != end; ++at) {
@@ -135,7 +135,7 @@ class FairTreeWalk {
   }
 
  private:
-  std::vector<std::pair<ShareRank, std::size_t>> ranks_;  // With how many stand before.
+  std::vector<std::pair<ShareRank, std::size_t>> ranks_;  // With the number of users ranked before.
 };
 
 }  // namespace
@@ -166,12 +166,12 @@ std::vector<std::int64_t> Divide(std::int64_t total, std::span<const Claim> clai
     }
     for (auto& [priority, open] : by_priority) {
       surplus = ByWeight(surplus, open, shares, unit);
-      // Nobody with a weight wants it: better in the hands of one without than of a lower priority, or idle.
+      // No claim with a weight wants it: a claim without weight gets it, rather than one of lower priority or none.
       for (Open& o : open) o = {o.claim, wants[o.claim] - shares[o.claim], 1};
       surplus = ByWeight(surplus, std::move(open), shares, unit);
     }
   };
-  // A claim without a quota may have all that it asks for before other claims exceed their quotas.
+  // A claim without a quota may get all of its demand before other claims exceed their quotas.
   divide_surplus(false);
   divide_surplus(true);
   return shares;

@@ -1,5 +1,5 @@
-// How the GPUs of a cluster are divided among teams, and who among users is served first. Pure arithmetic: whole GPUs,
-// integers where a remainder decides, ties to the team that is named first.
+// How the GPUs of a cluster are divided among teams, and the fair-share order of users. Pure arithmetic on whole GPUs;
+// integers where a remainder decides, and ties go to the team that is listed first.
 //
 // Sources: the division (quota first, then the surplus by priority and weight, whole units, largest remainder) as KAI's
 // queues document it; the ranking as Slurm's Fair Tree documents it; the dominant share from Ghodsi et al., NSDI 2011.
@@ -20,27 +20,28 @@ inline constexpr std::int64_t kNoBound = std::numeric_limits<std::int64_t>::max(
 /// One team among its siblings.
 struct Claim {
   std::int64_t demand = 0;        // GPUs that it runs on or waits for.
-  std::int64_t quota = 0;         // Its own by right; kNoBound: as many as the quotas of others leave.
-  std::int64_t limit = kNoBound;  // Never more.
-  std::uint64_t weight = 1;       // Of the surplus; 0: none of it while another of its priority wants it.
-  int priority = 0;               // The surplus goes to the highest first.
+  std::int64_t quota = 0;         // Its guaranteed GPUs; kNoBound: as many as the quotas of others leave.
+  std::int64_t limit = kNoBound;  // Upper bound.
+  std::uint64_t weight = 1;       // Its weight for the surplus; 0: it gets surplus only after others of its priority
+                                  // are satisfied.
+  int priority = 0;               // The surplus goes to the highest priority first.
 };
 
-/// How many of `total` GPUs each claim may have. Sums to min(total, what is asked within limits); no claim gets more
-/// than its demand or its limit. Everyone has their quota, or less by weight-free largest remainder if the quotas
-/// together exceed `total`; then the surplus goes by priority, within one priority in proportion to the weights: first
-/// to claims without a quota, up to their demand, then to claims that want more than their quota.
-/// Everything may be counted in parts of a GPU: then `unit` is how many make a whole one. Who is content has exactly
-/// what they want; the rest is divided in whole units.
+/// Returns how many of `total` GPUs each claim gets. The sum is min(total, demand within limits); no claim gets more
+/// than its demand or its limit. Each claim gets its quota; if the quotas together exceed `total`, each gets less, by
+/// largest remainder without weights. The surplus then goes by priority, and within one priority in proportion to the
+/// weights: first to claims without a quota, up to their demand, then to claims that want more than their quota.
+/// Amounts may be in parts of a GPU: then `unit` is the number of parts in a whole GPU. Satisfied claims get exactly
+/// their demand; the rest is divided in whole units.
 std::vector<std::int64_t> Divide(std::int64_t total, std::span<const Claim> claims, std::int64_t unit = 1);
 
-/// What somebody used, halving every half-life.
+/// Usage that decays: it halves every half-life.
 class DecayedUsage {
  public:
   /// half_life 0: never decays.
   explicit DecayedUsage(Duration half_life) : half_life_(half_life) {}
 
-  /// `amount` (GPU-seconds, say) used up to `now`. A time before the last one counts as the last one.
+  /// Adds `amount` (for example GPU-seconds), used up to `now`. A time before the last one counts as the last one.
   void Add(double amount, Time now);
   double At(Time now) const;
 
@@ -55,21 +56,21 @@ struct ShareNode {
   std::string name;
   bool is_user = false;
   std::uint64_t shares = 1;
-  double usage = 0;  // Of a user; an account's is the sum of what is below it.
+  double usage = 0;  // Set for users only; an account's usage is the sum over its subtree.
   std::vector<ShareNode> children;
 };
 
 struct ShareRank {
-  std::string account;  // The account that the user is in, as a path: "root/physics".
+  std::string account;  // Path of the account that the user belongs to: "root/physics".
   std::string user;
-  double factor = 0;  // rank / users: 1 is served first.
-  double level = 0;   // Shares by usage among siblings; infinity without usage.
+  double factor = 0;  // rank / users; 1 is served first.
+  double level = 0;   // Ratio of shares to usage among siblings; infinity without usage.
 };
 
-/// Fair Tree: users in the order in which they are served. Users of one rank are in the order of the tree.
+/// Fair Tree: returns users in the order in which they are served. Users of equal rank are in tree order.
 std::vector<ShareRank> FairTree(const ShareNode& root);
 
-/// The largest of used[i] / total[i]; a resource that the cluster does not have counts only if it is used (infinity).
+/// Returns the largest used[i] / total[i]. A resource with total 0 counts only if it is used (infinity).
 double DominantShare(std::span<const double> used, std::span<const double> total);
 
 }  // namespace divvy

@@ -90,7 +90,7 @@ TEST(Divide, HoldsItsPromisesOnRandomClaims) {
     ASSERT_EQ(std::accumulate(shares.begin(), shares.end(), std::int64_t{0}), std::min(total, wanted));
     for (std::size_t i = 0; i < claims.size() && rights <= total; ++i)
       ASSERT_GE(shares[i], std::min({claims[i].demand, claims[i].limit, claims[i].quota}));
-    // A larger demand of one never gives it less.
+    // A larger demand never reduces a claim's share.
     if (claims.empty()) continue;
     std::vector<Claim> more = claims;
     more[0].demand += 5;
@@ -105,7 +105,7 @@ TEST(DecayedUsage, HalvesEveryHalfLife) {
   EXPECT_DOUBLE_EQ(usage.At(start + 24h), 40);
   usage.Add(10, start + 48h);
   EXPECT_DOUBLE_EQ(usage.At(start + 48h), 30);
-  EXPECT_DOUBLE_EQ(usage.At(start), 30);  // A clock that was late changes nothing.
+  EXPECT_DOUBLE_EQ(usage.At(start), 30);  // An earlier time changes nothing.
 }
 
 ShareNode User(std::string name, std::uint64_t shares, double usage) {
@@ -135,7 +135,7 @@ TEST(FairTree, SharesWeighAgainstUsage) {
   const auto ranks = FairTree(root);
   EXPECT_EQ(ranks[0].user, "a1");
   EXPECT_EQ(ranks[0].account, "root/a");
-  // Of the account: 0.8 / 0.6 against 0.2 / 0.4. Of a user alone in its account: 1 / 1.
+  // Account: 0.8 / 0.6 against 0.2 / 0.4. A user alone in its account: 1 / 1.
   EXPECT_DOUBLE_EQ(ranks[0].level, 1);
 }
 

@@ -1,4 +1,5 @@
-// Processes of a tenant that use its GPU past the library: who they are the node says, and no environment hides them.
+// Processes of a tenant that use its GPU without the library. The node reports which processes belong to the job, so
+// clearing the environment does not hide them.
 #include "keeper/drivers/slices_test_world.h"
 #include "platform/os/process_tree.h"
 
@@ -16,7 +17,7 @@ struct Escape : KeptSlices {
 
 TEST_F(Escape, IsNoticedByTheTreeOfProcessesWhateverTheEnvironmentSays) {
   world_->Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
-  // Not below a process that has said hello, and without a word of a tenant in its environment.
+  // Not a descendant of a process that has said hello, and without tenant variables in its environment.
   const pid_t pid = ::getpid();
   ASSERT_TRUE(gpu_->AddProcess(0, pid, Bytes(10 * kGiB)));
   const std::uint64_t start = IdentifyProcess(pid).start_ticks;
@@ -25,7 +26,7 @@ TEST_F(Escape, IsNoticedByTheTreeOfProcessesWhateverTheEnvironmentSays) {
   const wire::KeptTenant shown = world_->node->StateOf(1);
   EXPECT_EQ(shown.mechanism, "advisory");
   EXPECT_EQ(shown.unmovable, "process " + std::to_string(pid) + " uses the GPU past the library");
-  // Another process by now, and another run of the job.
+  // Now the pid belongs to another process; then to another attempt of the job.
   EXPECT_EQ(world_->node->Ask(Seen({{pid, start + 1, JobId(1), 1}})), "");
   EXPECT_TRUE(Eventually([&] { return Escaped().empty(); }));
   EXPECT_EQ(world_->node->Ask(Seen({{pid, start, JobId(1), 1}})), "");

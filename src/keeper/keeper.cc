@@ -7,9 +7,9 @@
 namespace divvy::keeper {
 namespace {
 
-/// How often the tenants' counters are looked at.
+/// Interval between checks of the tenants' counters.
 constexpr Duration kTick = 250ms;
-/// For a call that pins its process, to where it may stay.
+/// How long a call that binds its process waits for the tenant to be settled.
 constexpr Duration kPinPatience = 30s;
 
 }  // namespace
@@ -86,14 +86,14 @@ void Keeper::AfterEach() {
 void Keeper::SettleLedger() {
   for (auto& [id, kept] : kept_) {
     RefreshUse(*kept);
-    // What is lent depends on what its page says now, not at the last tick.
+    // Lending depends on what the page says now, not at the last tick.
     if (!kept->wants.empty()) SetCannot(*kept);
   }
-  // Orders that end at once are facts of their own.
+  // Orders that end immediately are new facts.
   for (int round = 0; is_ledger_changed_ && round < 64; ++round) {
     is_ledger_changed_ = false;
     std::vector<sharing::Order> orders = ledger_.Decide(loop_->Now());
-    // What is there first: a tenant has its page before it is given a ceiling.
+    // Place orders first: a tenant needs its page before it gets a ceiling.
     std::stable_partition(orders.begin(), orders.end(), [](const sharing::Order& order) {
       return std::holds_alternative<sharing::Place>(order.deed);
     });
@@ -104,7 +104,7 @@ void Keeper::SettleLedger() {
   ledger_alarm_.reset();
   const Time next = ledger_.next_decision();
   if (next != kNever) {
-    // Never at once again: a rule that asks for the same moment is asked a little later.
+    // Never immediately again: a rule that asks for the present moment runs slightly later.
     ledger_alarm_ = loop_->At(std::max(next, loop_->Now() + 1ms), [this] { is_ledger_changed_ = true; });
   }
   ShowState();
@@ -125,7 +125,8 @@ void Keeper::OnCame(TenantId id, Slot slot) {
                                     return recorded.pid == process.pid && recorded.start_ticks == process.start_ticks;
                                   });
   const bool is_away = kept->record.is_parked || kept->record.passage != Passage::kNone || !kept->returning.empty();
-  // One that was there when its tenant left has left with it. As deep as it can be; the driver is asked before a step.
+  // A recorded process left the GPU together with its tenant. Assume the deepest state; the driver is queried before
+  // each step.
   const bool is_known = known != kept->record.processes.end();
   const bool is_leaving = kept->relocation != nullptr && kept->relocation->plan().leaves;
   const bool has_left = is_known && is_away && !is_leaving;
@@ -202,11 +203,11 @@ void Keeper::OnSaid(TenantId id, Slot slot, const share::Message& message) {
       return;
     }
     default:
-      return kept->tenant->Drop(slot);  // No word of a process.
+      return kept->tenant->Drop(slot);  // Not a message that a process may send.
   }
 }
 
-// A process has few threads that wait for an answer; what more asks is denied, so that no ask is forgotten.
+// A process has few threads that wait for an answer. Requests beyond the limit are denied, so that none is forgotten.
 std::optional<std::uint64_t> Keeper::NumberFor(Kept& kept, Slot slot, const share::Message& message) {
   constexpr std::size_t kMostWants = 512;
   if (kept.wants.size() >= kMostWants) {
@@ -236,7 +237,7 @@ void Keeper::OnPin(Kept& kept, Slot slot, const share::Message& message) {
   const auto number = NumberFor(kept, slot, message);
   if (!number) return;
   ledger_.Pin(id, *number);
-  // However long others take to make way: the program does not wait for ever.
+  // The program must not wait indefinitely, however long others take to make way.
   loop_->After(kPinPatience, [this, id, pin = *number] {
     const Kept* still = Find(id);
     if (still == nullptr || !still->wants.contains(pin)) return;
@@ -249,7 +250,7 @@ void Keeper::RefreshUse(Kept& kept) {
   if (kept.tenant == nullptr || kept.is_away()) return;
   for (unsigned device = 0; device < kept.tenant->devices().size(); ++device) {
     Bytes used(static_cast<std::int64_t>(kept.tenant->Used(device)));
-    // What MPS lets it have is its own, used or not: nobody could take it back.
+    // MPS guarantees this memory to the client, used or not, and it cannot be reclaimed.
     if (kept.record.terms.uses_mps) used = std::max(used, kept.record.terms.share.memory_request);
     const sharing::Tenant* known = ledger_.Find(kept.tenant->id());
     if (known == nullptr || known->devices[device].used == used) continue;
@@ -273,7 +274,8 @@ void Keeper::OnTick() {
           is_active || launches != before || kept->tenant->Waiting(slot) != 0 || kept->tenant->Entered(slot) != 0;
       before = launches;
     }
-    // One long piece of work is no launch; where nobody else can be the reason the driver tells.
+    // One long kernel is not a new launch. With an open gate the tenant is alone, so the driver's utilisation is its
+    // own.
     for (const TenantDevice& device : kept->tenant->devices()) {
       const auto seen = utilisation_.find(static_cast<GpuIndex>(device.gpu));
       is_active = is_active || (device.gate == share::kOpen && seen != utilisation_.end() && seen->second > 0);
@@ -297,12 +299,12 @@ void Keeper::OnTick() {
   if (LookWhetherReachable()) LookWhetherNeeded();
 }
 
-// False: nobody finds it any more, and it ends as soon as nobody has to wait for it.
+// Returns false if the keeper's socket is gone. The keeper then ends once no tenant depends on it.
 bool Keeper::LookWhetherReachable() {
   const NodeDoor::Place place = door_->Look();
   if (place == NodeDoor::Place::kThere && !is_abandoned_) return true;
   if (place == NodeDoor::Place::kTaken) {
-    // The next keeper of the directory takes the tenants on as if this one had been killed.
+    // The directory's next keeper takes over the tenants as if this one had been killed.
     loop_->Stop();
     return false;
   }
@@ -311,7 +313,7 @@ bool Keeper::LookWhetherReachable() {
   for (auto& [id, kept] : kept_) {
     if (kept->tenant == nullptr || kept->tenant->processes().empty()) continue;
     is_awaited = is_awaited || kept->is_away();
-    // Nobody could bring it back later.
+    // No keeper could wake it later.
     if (kept->record.is_parked && kept->relocation == nullptr && ledger_.WakeByUser(id)) is_ledger_changed_ = true;
   }
   const bool are_slices_awaited = LeaveSlices();

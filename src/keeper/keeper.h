@@ -1,6 +1,6 @@
-// The keeper of a node's shared GPUs: joins the rules (src/sharing) with the tenants' pages and links, the driver, and
-// the node that says who comes and goes. One loop and one thread; calls of the driver, looks at the GPUs and what users
-// left in their folders are for helpers and other threads, which report back.
+// The keeper manages the shared GPUs of a node. It connects the sharing rules (src/sharing), the tenants' pages and
+// links, the driver, and the node agent, which adds and removes tenants. It has one loop in one thread. Driver calls,
+// GPU sampling and removal of users' folders run in helpers and other threads, which report back.
 #pragma once
 
 #include <functional>
@@ -34,100 +34,102 @@ inline constexpr std::string_view kWhyLost =
     "its memory was damaged, and its CUDA calls fail until its processes have ended";
 
 struct KeeperOptions {
-  /// Expected of the first process on a GPU, in bytes, until the driver has shown one: a context on a data-centre GPU
-  /// is 300 to 500 MiB.
+  /// Bytes assumed for the first process on a GPU until the driver has reported one. A context on a data-centre GPU
+  /// takes 300 to 500 MiB.
   std::uint64_t first_residual = std::uint64_t{512} << 20;
-  std::string directory;            // Of the tenants' folders, the records and the socket.
-  std::int64_t node_uid = -1;       // Whose node, other than ours and root's, may connect; -1: none.
-  std::string interposer;           // libdivvy_cuda.so, to be preloaded into jobs; empty: there is none.
+  std::string directory;            // Holds the tenants' folders, the records and the socket.
+  std::int64_t node_uid = -1;       // This user may connect, besides root and our own user; -1: none.
+  std::string interposer;           // Path of libdivvy_cuda.so, which jobs preload. Empty: not available.
   std::string nvml;                 // A stand-in for libnvidia-ml.so.1; empty: the driver's own.
   std::string cuda;                 // A stand-in for libcuda.so.1; empty: the driver's own.
-  std::string mps_program;          // nvidia-cuda-mps-control; empty: there is none.
-  std::vector<std::string> helper;  // Starts a helper (CheckpointHelperCommand).
-  Duration lingers = 30s;           // Without tenants and node.
+  std::string mps_program;          // Path of nvidia-cuda-mps-control. Empty: not installed.
+  std::vector<std::string> helper;  // Starts a helper (see CheckpointHelperCommand).
+  Duration lingers = 30s;           // The keeper exits after this time without tenants and node.
   HostMemory host;
   sharing::Settings rules;
 };
 
 class Keeper {
  public:
-  /// Fails where another keeper serves the directory.
+  /// Fails if another keeper serves the directory.
   static Result<std::unique_ptr<Keeper>> Make(KeeperOptions options);
   ~Keeper();
 
-  /// Until nobody needs it any more, or Stop.
+  /// Runs until the keeper is no longer needed, or Stop.
   void Run();
-  /// From any thread.
+  /// Thread-safe.
   void Stop();
 
  private:
   using TenantId = sharing::TenantId;
-  /// What a request of the node waits for.
+  /// The state that a pending request of the node waits for.
   enum class Goal { kPlaced, kParked, kHere, kThere };
   struct Pending {
     std::uint64_t id = 0;
     Goal goal = Goal::kPlaced;
     std::vector<GpuIndex> to;
-    Time until = kNever;  // Then it is answered by why it waits.
+    Time until = kNever;  // Afterwards the request fails with the reason of the wait.
   };
   struct Wanted {
     Slot slot = 0;
     std::uint64_t id = 0;
     unsigned device = 0;
   };
-  /// Into the MPS servers of its GPUs.
+  /// Progress of a tenant's start as an MPS client on its GPUs.
   struct MpsEntry {
-    std::size_t awaited = 0;               // Servers that have not answered.
-    std::string why_not;                   // Of one that said no.
+    std::size_t awaited = 0;               // Number of servers that have not answered.
+    std::string why_not;                   // Error of a server that refused.
     std::vector<std::string> environment;  // NAME=value.
   };
   struct Kept {
     RecordedTenant record;
-    std::unique_ptr<Tenant> tenant;  // Null before it has its place.
+    std::unique_ptr<Tenant> tenant;  // Null until the tenant has been placed.
     std::unique_ptr<Relocation> relocation;
-    std::uint64_t relocation_order = 0;   // 0: a recovery.
-    std::vector<sharing::Order> held_up;  // Orders that wait for the relocation's end.
+    std::uint64_t relocation_order = 0;   // 0: a recovery, without an order.
+    std::vector<sharing::Order> held_up;  // Orders that wait until the relocation ends.
     std::map<std::uint64_t, Wanted> wants;
     std::vector<Pending> pending;
     std::set<std::int64_t> escaped;
-    std::map<std::int64_t, Time> strangers;  // Not escaped yet, or escaped: since when each has been seen so.
-    std::set<std::int64_t> returning;        // Processes whose keeper died while they were away; they are brought back.
-    bool awaits_dialling = false;            // On the host until a process of it has dialled that was to come back.
+    // When each unknown process on the GPU was first seen, whether or not it counts as escaped yet.
+    std::map<std::int64_t, Time> strangers;
+    std::set<std::int64_t> returning;  // Processes that were away when the previous keeper ended, to be brought back.
+    bool awaits_dialling = false;      // On the host; wakes once its missing processes have dialled.
     bool is_recorded = true;
-    std::string why_no_room;  // On the host, for what it has.
+    std::string why_no_room;  // The host has no room for its memory.
     std::string trouble;
     std::optional<MpsEntry> mps;
-    std::map<Slot, std::uint64_t> launches;  // As of the last look.
+    std::map<Slot, std::uint64_t> launches;  // Launch counters at the last tick.
     Time relocated = kNoTime;                // When its last relocation ended.
     std::vector<wire::KeptPassage> passages;
-    std::vector<Duration> had;        // By device, a second ago.
-    std::vector<GpuShare> had_share;  // Of the last second.
-    /// On the host, on its way, or to be brought back: its gates are shut, and nothing it says of its use is whole.
+    std::vector<Duration> had;        // GPU time per device at the last sample, a second ago.
+    std::vector<GpuShare> had_share;  // Share of GPU time per device in the last second.
+    /// True while parked, moving or being brought back. Its gates are shut then, and its reported use is incomplete.
     bool is_away() const { return record.is_parked || relocation != nullptr || !returning.empty(); }
   };
-  /// A tenant with a MIG instance. It is not in the ledger.
+  /// A tenant with a MIG instance, which the ledger does not know.
   struct Sliced {
-    enum class State { kWaiting, kMaking, kThere, kUnmaking };  // Waits for its GPU to be empty.
+    // kWaiting: until its GPU is empty.
+    enum class State { kWaiting, kMaking, kThere, kUnmaking };
     RecordedTenant record;
     State state = State::kWaiting;
-    Slices::Made made;                   // Without a UUID: it was not found yet.
-    std::vector<std::uint64_t> pending;  // Requests.
+    Slices::Made made;                   // Without a UUID: not found yet.
+    std::vector<std::uint64_t> pending;  // Ids of requests that wait for the instance.
     Bytes used;
     std::string trouble;
-    bool is_adopted = false;   // Of a keeper before this one: its job may be at work in it.
-    bool is_lost = false;      // What it had is not there any more.
-    bool is_sought = false;    // Whether it is: the driver has been asked.
-    bool is_gone = false;      // Being unmade: nothing is left but the GPU's mode.
-    bool comes_again = false;  // Being unmade, and asked for anew meanwhile.
-    Time used_at = kNoTime;    // When a program was seen in it last.
+    bool is_adopted = false;   // From an earlier keeper, so its job may be running in it.
+    bool is_lost = false;      // Its instance has disappeared.
+    bool is_sought = false;    // The driver has been asked whether the instance exists.
+    bool is_gone = false;      // Being destroyed: the instance is gone, only the GPU's MIG mode is left.
+    bool comes_again = false;  // Requested again while it is being destroyed.
+    Time used_at = kNoTime;    // When a program was last seen in it.
     GpuIndex gpu() const { return static_cast<GpuIndex>(record.gpus.front()); }
   };
-  /// A request for whole GPUs that waits until its tenants have left.
+  /// A request for whole GPUs that waits until the tenants have left.
   struct Take {
     std::uint64_t request = 0;
     GpuSet gpus;
     Time since = kNoTime;
-    Duration bound{0};  // 0: none can be said.
+    Duration bound{0};  // 0: no bound is known.
   };
   struct Shrinking {
     TenantId tenant;
@@ -149,7 +151,7 @@ class Keeper {
   void OnCame(TenantId id, Slot slot);
   void OnSaid(TenantId id, Slot slot, const share::Message& message);
   void OnGone(TenantId id, Slot slot);
-  /// All that were to come back with it are there now.
+  /// Wakes the tenant if all its missing processes have dialled.
   void WakeIfWhole(Kept& kept);
   std::optional<std::uint64_t> NumberFor(Kept& kept, Slot slot, const share::Message& message);
   void OnWant(Kept& kept, Slot slot, const share::Message& message);
@@ -175,12 +177,12 @@ class Keeper {
   // keeper_moves.cc
   void Relocate(Kept& kept, std::uint64_t order, Passage passage, const std::vector<GpuIndex>& to);
   void StartRelocation(Kept& kept, Passage passage, RelocationPlan plan, const std::vector<int>& to);
-  /// The pages of its processes name the GPUs of its record.
+  /// Writes the GPUs of the tenant's record to its page.
   void SetPlaces(Kept& kept);
   void WatchLeaving(TenantId id);
   std::string WhyNoHostRoom(const Kept& kept) const;
   void EndRelocation(TenantId id, Passage passage, const std::vector<int>& to, sharing::Done done);
-  /// For the histories.
+  /// Records the move, park or wake for the histories.
   void NotePassage(Kept& kept) const;
   void JoinGates(Kept& kept);
   void LeaveGates(Kept& kept);
@@ -190,7 +192,7 @@ class Keeper {
   void FailPending(Kept& kept, std::optional<Goal> goal, const std::string& why);
   void GiveUpPending(Kept& kept);
   std::vector<std::string> UuidsOf(const std::vector<int>& gpus) const;
-  /// What a successor needs. Where it cannot be written it is tried again with each tick.
+  /// Writes the record that a successor needs. A failed write is repeated at each tick.
   Status TryToRecord(Kept& kept);
   void Record(Kept& kept) { [[maybe_unused]] const Status written = TryToRecord(kept); }
 
@@ -219,7 +221,7 @@ class Keeper {
   TenantId LatestOf(JobId job) const;
   std::vector<std::string> EnvironmentOf(const Kept& kept) const;
 
-  // keeper_slices.cc, and what is shown and left of them: keeper_slices_left.cc
+  // keeper_slices.cc; the parts about status and leftover instances are in keeper_slices_left.cc
   static bool IsOfSlices(std::uint64_t job);
   Slices::Events SliceEvents();
   void AddSlice(std::uint64_t id, const wire::KeeperAdd& add);
@@ -231,7 +233,7 @@ class Keeper {
   void AddSliceAgain(std::uint64_t id, const wire::KeeperAdd& add, Sliced& known);
   void OnSliceMade(TenantId id, const Result<Slices::Made>& made);
   void OnAdoptedNotMade(Sliced& sliced, const Error& why);
-  /// Now and then: somebody may have unmade what a job has.
+  /// Checks periodically whether the instances still exist; another program may have destroyed them.
   void LookForSlices();
   void OnSliceLooked(TenantId id, const Status& is_there);
   void AnswerSlice(std::uint64_t id, const Sliced& sliced);
@@ -239,21 +241,22 @@ class Keeper {
   void UnmakeSlice(TenantId id, Sliced& sliced);
   void OnSliceUnmade(const Slices::Unmade& unmade);
   bool HasSlices(GpuIndex gpu) const;
-  /// Without a driver what is to be unmade waits for the next keeper, which reads of it.
+  /// Instances that wait to be destroyed do not count without a driver: the next keeper finds them in the record.
   bool HasSlicesToKeep() const;
-  /// What an earlier keeper has not unmade: its GPU is nobody's until it is.
+  /// Finds instances that an earlier keeper has not destroyed. Their GPUs stay reserved until they are gone.
   void FindLeftSlices();
   void HoldLeft(TenantId id, GpuIndex gpu);
   TenantId EntryOf(const Slices::Unmade& unmade);
   std::string WhyNotUnmade(const Slices::Unmade& unmade) const;
   std::optional<GpuIndex> IndexOf(const std::string& uuid) const;
-  /// In a directory that is gone. False: they are gone as well, or stay for good.
+  /// Handles the instances after the directory was deleted. Returns false once none has to be waited for: all are gone,
+  /// or cannot be destroyed.
   bool LeaveSlices();
-  /// From the ledger: OnSliceReady follows.
+  /// Takes the GPU from the ledger; OnSliceReady follows.
   void TakeForSlices(GpuIndex gpu);
-  /// To the ledger, where no slices are on it any more.
+  /// Returns the GPU to the ledger if it has no instances left.
   void GiveBack(GpuIndex gpu);
-  /// Until the slices on its GPUs are gone. False: there are none.
+  /// Postpones a request for whole GPUs until the instances on them are gone. Returns false if there are none.
   bool PostponeTake(std::uint64_t id, const wire::KeeperTakeWhole& take);
   wire::KeptTenant StateOf(const Sliced& sliced) const;
   void ShowSlices(wire::KeeperState& state) const;
@@ -268,7 +271,7 @@ class Keeper {
   void ExpectResiduals(const Kept& kept) const;
   void SetCannot(Kept& kept);
   void SampleShares(Duration since);
-  /// Of a device's time, `since` the last sample, in which it had turns of so long.
+  /// Returns the share of the device's time since the last sample. `turns`: the length of its turns in that period.
   GpuShare ShareOfTime(const Kept& kept, unsigned device, Duration turns, Duration since) const;
   wire::KeeperState State() const;
   void ShowTakes(wire::KeeperState& state) const;
@@ -279,7 +282,7 @@ class Keeper {
   std::unique_ptr<EventLoop> loop_;
   Records records_;
   FolderRemover remover_;
-  std::map<TenantId, std::string> troubles_;  // Of those that could not be taken up when this keeper began.
+  std::map<TenantId, std::string> troubles_;  // Tenants that this keeper could not recover at startup, with the reason.
   Mechanisms mechanisms_;
   DriverHelpers driver_;
   MpsServers mps_;
@@ -290,23 +293,23 @@ class Keeper {
   std::unique_ptr<Slices> slices_;
   std::map<TenantId, Sliced> sliced_;
   std::vector<std::pair<std::uint64_t, wire::KeeperTakeWhole>> postponed_takes_;
-  /// Of slices on GPUs that the node does not name, by tenant and UUID: why they are still there.
+  /// Remaining instances on GPUs that the node does not list, by tenant and UUID, with the reason.
   std::map<std::pair<TenantId, std::string>, std::string> left_;
   bool may_switch_mig_ = false;
   int node_version_ = wire::kFirstKeeperVersion;
-  std::vector<std::string> misfortunes_;  // Of no tenant, to be told: what could not be read.
-  bool has_taken_up_ = false;             // What the keeper before this one left.
+  std::vector<std::string> misfortunes_;  // General problems to report, such as unreadable files.
+  bool has_taken_up_ = false;             // The state left by the previous keeper was recovered.
   Time abandoned_at_ = kNoTime;
   RecordedNode node_;
   std::map<GpuIndex, wire::KeeperGpu> gpus_;
   std::map<GpuIndex, int> utilisation_;
-  std::map<std::int64_t, wire::KeeperProcess> processes_;  // Of tenants on GPUs, by pid: what the node sees of them.
-  std::map<GpuIndex, std::uint64_t> expected_residual_;    // The largest of any process so far, in bytes.
+  std::map<std::int64_t, wire::KeeperProcess> processes_;  // Tenants' processes on GPUs as the node sees them, by pid.
+  std::map<GpuIndex, std::uint64_t> expected_residual_;    // Largest residual of any process so far, in bytes.
   std::map<TenantId, std::unique_ptr<Kept>> kept_;
   std::map<std::uint64_t, TenantId> wanted_by_;
-  std::map<std::uint64_t, Shrinking> shrinking_;  // By the id that kShrink had.
+  std::map<std::uint64_t, Shrinking> shrinking_;  // Keyed by the id of kShrink.
   std::vector<CeilingOrder> refused_ceilings_;
-  std::map<std::uint64_t, Take> takes_;  // By the job with whole GPUs.
+  std::map<std::uint64_t, Take> takes_;  // Keyed by the job that takes the GPUs.
   std::uint64_t next_number_ = 1;
   std::optional<EventLoop::TimerId> ledger_alarm_;
   std::string shown_;
@@ -319,10 +322,10 @@ class Keeper {
   bool is_ledger_changed_ = true;
   bool has_probed_ = false;
   bool may_end_ = false;
-  bool is_abandoned_ = false;  // Its directory is gone: nobody can find it any more.
+  bool is_abandoned_ = false;  // Its directory is gone, so no process can reach it any more.
 };
 
-/// `divvy keeper ...`, without the first two words.
+/// Entry point of `divvy keeper ...`; `words` are the arguments after these two words.
 int KeeperMain(const std::vector<std::string>& words);
 
 }  // namespace divvy::keeper

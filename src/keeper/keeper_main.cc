@@ -55,20 +55,19 @@ int KeeperMain(const std::vector<std::string>& words) {
   if (!read) return Refuse(read.error());
   if (read->is_helper) return CheckpointHelperMain(STDIN_FILENO, read->options.cuda);
   std::signal(SIGPIPE, SIG_IGN);
-  // A link and a handle for each process of each tenant.
+  // Needs one link and one pidfd for each process of each tenant.
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;
     [[maybe_unused]] const int allowed = ::setrlimit(RLIMIT_NOFILE, &files);
   }
-  // Turns wait for it. Where that is not permitted it does without.
+  // Turns depend on the keeper's latency. Without permission it runs at normal priority.
   [[maybe_unused]] const int raised = ::setpriority(PRIO_PROCESS, 0, -10);
-  ::umask(0);  // Every file is made with the mode that it is to have.
+  ::umask(0);  // Files are created with exactly the mode that they shall have.
   KeeperOptions options = std::move(read->options);
   if (::mkdir(options.directory.c_str(), 0711) != 0 && errno != EEXIST)
     return Refuse(Internal("making " + options.directory));
-  // Jobs of other users pass through it to folders of their own.
-  // The node's group may see which tenants there are.
+  // Jobs of other users reach their own folders through it. The node's group may list the tenants.
   if (::chmod(options.directory.c_str(), options.node_uid < 0 ? 0711 : 02751) != 0)
     return Refuse(Internal("opening " + options.directory));
   auto library = WriteShareLibrary(options.directory);

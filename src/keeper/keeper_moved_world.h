@@ -1,5 +1,5 @@
-// A tenant with a process that has memory, and a driver that can move it; for the tests of moves and of what is left
-// when a keeper ends.
+// A tenant whose process has memory, with a driver that can move it. For tests of moves and of recovery after a
+// keeper's end.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Tenants that leave their GPUs, come back and change them.
+// Parking, waking and moving of tenants.
 #include <algorithm>
 #include <utility>
 
@@ -10,9 +10,9 @@
 namespace divvy::keeper {
 namespace {
 
-/// At what has left of a tenant that is being parked.
+/// Interval between checks of how much a parking tenant has moved.
 constexpr Duration kBetweenLooks = 20ms;
-/// More do not pass between two looks of a node at who is where.
+/// No more of these happen between two state reports to the node.
 constexpr std::size_t kMostPassages = 8;
 
 Bytes BytesUsed(const Tenant& tenant, unsigned device) { return Bytes(static_cast<std::int64_t>(tenant.Used(device))); }
@@ -29,8 +29,8 @@ std::vector<std::string> Keeper::UuidsOf(const std::vector<int>& gpus) const {
 }
 
 Status Keeper::TryToRecord(Kept& kept) {
-  if (is_abandoned_) return {};  // There is no place for it, nor anybody who would read it.
-  // Who left with the tenant stays known until it is back, also while it has not dialled a new keeper yet.
+  if (is_abandoned_) return {};  // There is no directory to write to and no successor to read it.
+  // Processes that left with the tenant stay recorded until it is back, even before they have dialled a new keeper.
   for (RecordedProcess& recorded : kept.record.processes) {
     if (kept.tenant == nullptr) break;
     for (const auto& [slot, process] : kept.tenant->processes()) {
@@ -48,7 +48,7 @@ Status Keeper::TryToRecord(Kept& kept) {
 }
 
 void Keeper::JoinGates(Kept& kept) {
-  // Of one that is away they open when it is back.
+  // If the tenant is away, its gates open when it is back.
   if (kept.tenant == nullptr || kept.is_away()) return;
   const sharing::Tenant* known = ledger_.Find(kept.tenant->id());
   if (known == nullptr || kept.record.is_lost) return;
@@ -65,16 +65,16 @@ void Keeper::LeaveGates(Kept& kept) {
   for (unsigned device = 0; device < kept.tenant->devices().size(); ++device) gates_.Leave(*kept.tenant, device);
 }
 
-// What it has on its GPUs goes through the host's memory, also where it only changes them.
+// Even a move between GPUs passes through host memory.
 std::string Keeper::WhyNoHostRoom(const Kept& kept) const {
   const bool is_off = kept.tenant == nullptr || kept.record.is_parked || kept.relocation != nullptr;
-  if (is_off || mechanisms_.is_emulated) return "";  // What stands in for a GPU's memory is no host's.
+  if (is_off || mechanisms_.is_emulated) return "";  // The stand-in's GPU memory does not use tenants' host memory.
   const sharing::Tenant* known = ledger_.Find(kept.tenant->id());
   if (known == nullptr) return "";
   Bytes needs;
   for (const sharing::Device& device : known->devices) needs += std::max(device.used, Bytes(0));
   if (needs == Bytes(0)) return "";
-  Bytes coming;  // What others are bringing there now.
+  Bytes coming;  // Memory that other tenants are moving to the host now.
   for (const auto& [id, other] : kept_) {
     if (other->relocation != nullptr && other->relocation->plan().leaves)
       coming += Bytes(static_cast<std::int64_t>(other->relocation->plan().bytes));
@@ -89,7 +89,7 @@ std::string Keeper::WhyNoHostRoom(const Kept& kept) const {
 }
 
 void Keeper::Relocate(Kept& kept, std::uint64_t order, Passage passage, const std::vector<GpuIndex>& to) {
-  // It may have changed since the ledger was told.
+  // This may have changed since the ledger was updated.
   kept.why_no_room = passage == Passage::kWaking ? "" : WhyNoHostRoom(kept);
   SetCannot(kept);
   std::string why = kept.why_no_room;
@@ -107,7 +107,7 @@ void Keeper::Relocate(Kept& kept, std::uint64_t order, Passage passage, const st
   plan.returns = passage != Passage::kParking;
   plan.from = UuidsOf(kept.record.gpus);
   plan.to = plan.returns ? UuidsOf(gpus) : plan.from;
-  // A tenant that is parked comes back the way it went.
+  // A parked tenant wakes by the same method that parked it.
   plan.uses_driver = passage == Passage::kWaking ? kept.record.uses_driver : mechanisms_.uses_driver();
   if (const sharing::Tenant* known = ledger_.Find(kept.tenant->id())) {
     for (const sharing::Device& device : known->devices)
@@ -133,7 +133,7 @@ void Keeper::StartRelocation(Kept& kept, Passage passage, RelocationPlan plan, c
       plan.left.insert(one.pid);
   }
   for (const auto& [slot, process] : kept.tenant->processes()) {
-    // One that has come since goes along, and a successor has to know.
+    // A process that connected later takes part too, and a successor must know it.
     if (!plan.leaves && process.depth == kAtWork)
       record.processes.push_back({process.pid, process.start_ticks, plan.from, {}});
   }
@@ -141,7 +141,7 @@ void Keeper::StartRelocation(Kept& kept, Passage passage, RelocationPlan plan, c
   record.to = to;
   record.uses_driver = plan.uses_driver;
   record.has_restored = false;
-  // Of what left under an earlier keeper this one may not know all.
+  // This keeper may not know everything that left under an earlier one.
   if (plan.leaves) record.parked_bytes.clear();
   record.parked_bytes.resize(kept.tenant->devices().size());
   for (unsigned device = 0; device < kept.tenant->devices().size(); ++device)
@@ -155,14 +155,14 @@ void Keeper::StartRelocation(Kept& kept, Passage passage, RelocationPlan plan, c
             std::find_if(gpus_.begin(), gpus_.end(), [&](const auto& one) { return one.second.uuid == onto[device]; });
         if (gpu == gpus_.end()) continue;
         kept.tenant->SetPlace(device, onto[device], gpu->first);
-        // Where it comes back to is what a successor goes on with, also where this is the way back.
+        // A successor continues with this target, even if the relocation is being undone.
         kept.record.to[device] = gpu->first;
       }
     }
     return TryToRecord(kept);
   };
   hooks.ended = [this, id, passage, to](const sharing::Done& done) {
-    // From the loop itself, so that the relocation is not destroyed while it runs.
+    // Deferred to the loop, so that the relocation is not destroyed while it runs.
     loop_->At(loop_->Now(), [this, id, passage, to, done] { EndRelocation(id, passage, to, done); });
   };
   kept.relocation = std::make_unique<Relocation>(*loop_, *kept.tenant, driver_, std::move(plan), std::move(hooks));
@@ -197,7 +197,7 @@ void Keeper::EndRelocation(TenantId id, Passage passage, const std::vector<int>&
   record.is_parked =
       done.outcome == Outcome::kParked || (done.outcome == Outcome::kDone && passage == Passage::kParking);
   if (arrives) record.gpus = to;
-  // One without a process has passed no step that would have told its page.
+  // A tenant without processes has passed no step that would have updated its page.
   if (!record.is_parked) SetPlaces(*kept);
   kept->awaits_dialling = record.is_parked && passage == Passage::kWaking && kept->tenant->missing() != 0;
   record.passage = Passage::kNone;
@@ -205,7 +205,7 @@ void Keeper::EndRelocation(TenantId id, Passage passage, const std::vector<int>&
   if (arrives && passage == Passage::kMoving) ++moves_;
   if (record.is_parked && passage == Passage::kParking) ++parks_;
   if (done.outcome == Outcome::kDone) kept->trouble.clear();
-  // What was taken while the gates were being shut has left as well, and comes back.
+  // Memory taken while the gates were closing has left too, and comes back.
   for (unsigned device = 0; device < kept->tenant->devices().size(); ++device) {
     const Bytes needed = record.is_parked ? record.parked_bytes[device] : Bytes(0);
     ledger_.SetUse(id, device, std::max(needed, BytesUsed(*kept->tenant, device)));
@@ -213,7 +213,7 @@ void Keeper::EndRelocation(TenantId id, Passage passage, const std::vector<int>&
   if (kept->relocation_order != 0) {
     ledger_.OnDone(kept->relocation_order, done, loop_->Now());
   } else if (record.is_parked) {
-    // A recovery that did not get it back: the ledger took it as here.
+    // A recovery failed to bring it back, but the ledger assumed that it is on its GPU.
     const sharing::Tenant* known = ledger_.Find(id);
     if (known != nullptr) {
       sharing::Tenant parked = *known;
@@ -235,8 +235,8 @@ void Keeper::EndRelocation(TenantId id, Passage passage, const std::vector<int>&
   }
   Record(*kept);
   if (record.is_lost) {
-    // Whatever it would do on a GPU now is not what it believes to do: its calls fail, and with them, as a rule, its
-    // processes, so that the GPU is others'.
+    // Its GPU memory is damaged, so further GPU work would be wrong. Its calls fail, which usually ends its processes
+    // and frees the GPU.
     kept->tenant->SetAllGates(share::kLost);
     FailPending(*kept, std::nullopt, kept->trouble);
     EndLoss(*kept);
@@ -267,7 +267,7 @@ void Keeper::NotePassage(Kept& kept) const {
   kept.passages.push_back(std::move(passage));
 }
 
-// What was damaged has gone with the processes: those that the job begins now find a place like any other's.
+// The damaged memory ended with the processes. Processes that the job starts now are placed like any others.
 void Keeper::EndLoss(Kept& kept) {
   if (!kept.record.is_lost || kept.relocation != nullptr) return;
   if (!kept.tenant->processes().empty() || kept.tenant->missing() != 0) return;
@@ -284,7 +284,7 @@ void Keeper::EndLoss(Kept& kept) {
   is_ledger_changed_ = true;
 }
 
-// Nobody makes room for it now, and when there is some nobody can say.
+// No room is being made for it now, and it is unknown when there will be some.
 std::string Keeper::WhyNotBack(const sharing::Tenant& tenant) const {
   if (tenant.state != sharing::State::kParked || !tenant.wants_to_wake || ledger_.IsAtWork()) return "";
   const std::string why = ledger_.WhyWaits(tenant.id);

@@ -24,8 +24,8 @@ TEST(KeeperMoves, ATenantIsMovedWithItsData) {
   EXPECT_EQ(world.node->State().moves, 1u);
 }
 
-// A program that reads its data for minutes before it begins with CUDA is moved before anything of it is known here: it
-// has to find the GPU that it was moved to, which its page names.
+// A program may read its data for minutes before it uses CUDA. If its tenant moves before any process connects, it must
+// find its new GPU in the page.
 TEST(KeeperMoves, ATenantWithoutProcessesBeginsWhereItWasMovedTo) {
   KeeperWorld world(2, true);
   const wire::KeeperAdded added = world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
@@ -36,7 +36,7 @@ TEST(KeeperMoves, ATenantWithoutProcessesBeginsWhereItWasMovedTo) {
   ASSERT_TRUE(Eventually([&] { return process.is_up(); }));
   EXPECT_EQ(process.page->devices[0].uuid, UuidOf(1 - at));
   EXPECT_EQ(process.page->devices[0].gpu, static_cast<std::uint32_t>(1 - at));
-  // And back, with a process.
+  // Then back, with a process.
   ASSERT_EQ(world.Command(1, "move", {at}), "");
   EXPECT_EQ(process.page->devices[0].uuid, UuidOf(at));
 }
@@ -64,12 +64,12 @@ TEST(KeeperMoves, WhatDoesNotGetThereIsKeptOnTheHostWholeAndComesBack) {
   Moved world;
   world.FailDriver("restore", 1);
   EXPECT_NE(world.Command(1, "move", {1 - world.at}), "");
-  // The ledger brings it back by itself, wherever there is room.
+  // The ledger wakes it by itself, wherever there is room.
   EXPECT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen && !world.process->is_emptied; }));
   EXPECT_EQ(world.driver_state(), 0);
 }
 
-/// A record that cannot be written, until it goes.
+/// Makes the record unwritable until this object is destroyed.
 struct BrokenRecord {
   explicit BrokenRecord(const KeeperWorld& world) : path(world.directory + "/1.1.tenant") {
     std::filesystem::remove(path);
@@ -88,7 +88,7 @@ TEST(KeeperMoves, WithoutARecordNothingIsBegun) {
     EXPECT_EQ(world.driver_state(), 0);
     EXPECT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen; }));
   }
-  // And what could not be written then is written later.
+  // The failed write is repeated later.
   EXPECT_TRUE(Eventually([&] { return !world.FileText("1.1.tenant").empty(); }));
 }
 
@@ -118,7 +118,7 @@ TEST(KeeperMoves, AParkedTenantComesBackWithItsNextCall) {
   EXPECT_EQ(world.driver_state(), 0);
 }
 
-// Who has more than its request waits for what others leave idle, and its caller is not held up by it.
+// A tenant above its request waits for idle memory; the command does not wait with it.
 TEST(KeeperMoves, WhoCannotComeBackNowIsToldWhatItWaitsFor) {
   KeeperWorld world(1, true);
   FakeProcess borrower(world.Add(KeeperWorld::Terms(1, 0, 0.25, 4 * kGiB, 12 * kGiB)).folder);
@@ -140,8 +140,8 @@ TEST(KeeperMoves, WhoCannotComeBackNowIsToldWhatItWaitsFor) {
   EXPECT_TRUE(Eventually([&] { return !borrower.is_emptied && borrower.Gate() == share::kOpen; }));
 }
 
-/// One that borrows 8 GiB of a GPU of 16, of which it gives up 4 and then stops until it is told to go on; and one that
-/// has a right to 8 and asks for all of them.
+/// One tenant borrows 8 GiB of a 16 GiB GPU, evacuates 4 GiB of it and then pauses until told to continue. The other
+/// has a request of 8 GiB and asks for all of it.
 class Repaid : public KeeperWorld {
  public:
   Repaid() : KeeperWorld(1, true), borrower(Add(Terms(1, 0, 0.25, 4 * kGiB, 12 * kGiB)).folder) {
@@ -190,7 +190,7 @@ TEST(KeeperMoves, AKeeperThatDiesWhileSomeHasLeftGivesNothingTwice) {
   EXPECT_TRUE(Eventually([&] { return world.borrower.away[0] == 0 && world.borrower.Gate() == share::kOpen; }));
 }
 
-// Two states that are shown may lie further apart.
+// Several operations may happen between two state reports.
 TEST(KeeperMoves, WhereATenantWasMeanwhileIsTold) {
   Moved world;
   ASSERT_EQ(world.Command(1, "move", {1 - world.at}), "");
@@ -205,7 +205,7 @@ TEST(KeeperMoves, WhereATenantWasMeanwhileIsTold) {
   EXPECT_EQ(passages[2].words.front(), "parked on the host: as asked");
 }
 
-// It could not dial before, and is at work on the GPU that its tenant has left.
+// It could not connect before, and works on the GPU that its tenant has left.
 TEST(KeeperMoves, AProcessThatSaysHelloWhileItsTenantIsAwayComesToWhereThatGoes) {
   Moved world;
   EXPECT_EQ(world.Command(1, "park"), "");
@@ -276,7 +276,7 @@ TEST(KeeperMoves, AWholeJobIsToldWhoLeavesForItAndHowLongThatTakesAtMost) {
   EXPECT_GT(answer->room->bound, world.rules.slack);
   EXPECT_LT(answer->room->took, answer->room->bound);
   EXPECT_TRUE(world.node->State().waits.empty());
-  // And one that does nothing of what it is told.
+  // Next, a process that ignores all orders.
   request.take_whole.reset();
   request.give_whole.emplace().job = JobId(51);
   EXPECT_EQ(world.node->Ask(request), "");
@@ -325,14 +325,14 @@ TEST(KeeperMoves, NobodyGoesToAHostWithoutRoom) {
   world.SetHostMemory(9);
   EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).is_movable; }));
   EXPECT_EQ(world.Command(1, "park"), "");
-  // Back it comes also when that room is gone.
+  // It wakes even if that room is gone.
   world.SetHostMemory(0);
   EXPECT_EQ(world.Command(1, "wake"), "");
 }
 
 TEST(KeeperMoves, WhoIsAboutToBeBoundIsBroughtHomeFirst) {
   Moved world;
-  // Away from where the plan has it.
+  // Move it away from its planned GPU.
   const int paper = 0;
   ASSERT_EQ(world.Command(1, "move", {1 - paper}), "");
   ASSERT_TRUE(Eventually([&] { return world.process->Gate() == share::kOpen; }));
@@ -352,9 +352,9 @@ TEST(KeeperMoves, AWholeJobIsToldWhoStays) {
   EXPECT_EQ(world.node->StateOf(1).shares.at(0).gpu, world.at);
 }
 
-// --- GPUs that are not for tenants now ------------------------------------------------------------------------------
+// --- GPUs that are withheld from tenants -----------------------------------------------------------------------------
 
-/// Says of a GPU that it is withheld.
+/// Reports a GPU as withheld.
 std::string Withhold(KeeperWorld& world, int gpu, const std::string& why) {
   wire::KeeperRequest request;
   request.gpus.emplace();

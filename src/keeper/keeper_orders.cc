@@ -1,4 +1,4 @@
-// What the ledger orders, made so.
+// Carries out the ledger's orders.
 #include <algorithm>
 #include <type_traits>
 #include <utility>
@@ -9,7 +9,7 @@
 namespace divvy::keeper {
 namespace {
 
-/// A library gives back what is free in its pools at once or not at all.
+/// A library frees unused pool memory at once or not at all.
 constexpr Duration kShrinkPatience = 2s;
 constexpr Duration kLockRetry = 1ms;
 
@@ -42,7 +42,7 @@ void Keeper::CarryOut(const sharing::Order& order) {
         } else {
           Kept* kept = Find(deed.tenant);
           if (kept == nullptr || kept->tenant == nullptr) return;
-          // Before it is known what the driver can do nobody leaves: it might have to be by the library alone.
+          // No tenant leaves before the driver's capabilities are known: otherwise only the library could be used.
           if (kept->relocation != nullptr || !kept->returning.empty() || !has_probed_) {
             kept->held_up.push_back(order);
             return;
@@ -60,7 +60,7 @@ void Keeper::OnPlace(const sharing::Place& place) {
   if (kept == nullptr || kept->tenant != nullptr) return;
   RecordedTenant& record = kept->record;
   record.gpus.assign(place.to.begin(), place.to.end());
-  // What follows is given to this user, and a number that is too large would become another's.
+  // The folder is given to this user; an id out of range would wrap to another user's.
   constexpr std::int64_t kLastId = 0xFFFF'FFFE;
   for (const std::int64_t id : {record.terms.uid, record.terms.gid}) {
     if (id < 0 || id > kLastId) return FailPending(*kept, Goal::kPlaced, std::to_string(id) + " is no user's number");
@@ -124,7 +124,7 @@ void Keeper::OnAnswer(const sharing::Answer& answer) {
 void Keeper::OnShrink(std::uint64_t id, const sharing::Shrink& shrink) {
   Kept* kept = Find(shrink.tenant);
   if (kept == nullptr || kept->tenant == nullptr) return;
-  // Far from the numbers that relocations give their orders.
+  // Disjoint from the ids of relocation orders.
   const std::uint64_t number = next_number_++ | std::uint64_t{1} << 63;
   Shrinking& shrinking = shrinking_[number];
   shrinking.tenant = shrink.tenant;
@@ -159,7 +159,7 @@ void Keeper::OnFailed(const sharing::Failed& failed) {
     if (take == takes_.end()) return;
     const std::uint64_t request = take->second.request;
     takes_.erase(take);
-    // Then all is as it was.
+    // Restores the state before the request.
     ledger_.GiveWhole(failed.job);
     std::erase_if(node_.whole_jobs, [&](const RecordedWhole& whole) { return whole.job.value() == failed.job; });
     RecordNode();

@@ -1,4 +1,4 @@
-// What a keeper before this one left: its tenants go on, and what it was in the middle of is brought to an end.
+// Recovery after an earlier keeper: tenants continue, and interrupted operations are completed.
 #include <algorithm>
 #include <cstdio>
 #include <utility>
@@ -8,7 +8,7 @@
 namespace divvy::keeper {
 
 void Keeper::RecordNode() {
-  // Where it cannot be written there is no successor without the node's hello, which says it all again.
+  // If this cannot be written, a successor waits for the node's hello, which has all the information.
   [[maybe_unused]] const Status written = records_.Write(node_);
 }
 
@@ -41,7 +41,7 @@ void Keeper::SetNode(const std::vector<wire::KeeperGpu>& gpus) {
 Status Keeper::Recover() {
   const auto node = records_.ReadNode();
   if (!node) {
-    // The node says it all in its hello; what is unreadable would keep every keeper from beginning.
+    // The node's hello has all the information. An unreadable file left in place would stop every keeper from starting.
     const std::string aside = records_.PutNodeAside();
     misfortunes_.push_back(node.error().message + "; " + aside);
     std::fprintf(stderr, "divvy keeper: %s\n", misfortunes_.back().c_str());
@@ -54,7 +54,7 @@ Status Keeper::Recover() {
   return {};
 }
 
-// Of jobs that the keeper before this one left no word of: where they are, before anybody is spread.
+// Takes GPUs of whole jobs that the earlier keeper did not record, before any tenant is spread onto them.
 void Keeper::TakeUpWholes(const wire::KeeperHello& hello) {
   for (std::size_t i = 0; i < std::min(hello.whole_jobs.size(), hello.whole_gpus.size()); ++i) {
     node_.whole_jobs.push_back({hello.whole_jobs[i], hello.whole_gpus[i]});
@@ -75,7 +75,7 @@ void Keeper::TakeUpTenants() {
     const Status adopted = AdoptTenant(record);
     if (adopted) continue;
     kept_.erase(id);
-    // A folder that is gone was on its way out with its tenant.
+    // A folder that is gone was being removed with its tenant.
     if (adopted.error().code == ErrorCode::kNotFound) {
       records_.Forget(id);
     } else {
@@ -105,7 +105,7 @@ Status Keeper::AdoptTenant(const RecordedTenant& record) {
   const TenantId id{record.terms.job.value(), record.terms.attempt};
   auto kept = std::make_unique<Kept>();
   kept->record = record;
-  // What was on its way up goes on there; what was on its way down, and not yet up, comes back to where it was.
+  // A tenant that was returning continues to its target; one that was still leaving goes back to its old GPUs.
   if (record.has_restored) kept->record.gpus = record.to;
   const bool is_placed = !record.gpus.empty();
   sharing::Tenant known;
@@ -176,7 +176,7 @@ Status Keeper::AdoptTenant(const RecordedTenant& record) {
   return {};
 }
 
-// Processes that were on their way when the keeper before this one ended: as soon as they have dialled, or are gone.
+// Brings back processes that were away when the earlier keeper ended, once they have dialled or ended.
 void Keeper::BringBack(Kept& kept) {
   if (kept.relocation != nullptr || !has_probed_) return;
   std::set<std::int64_t> there;

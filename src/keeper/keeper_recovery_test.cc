@@ -10,9 +10,9 @@
 namespace divvy::keeper {
 namespace keeper_recovery_test {
 
-// --- A tenant that is damaged ----------------------------------------------------------------------------------------
+// --- A damaged tenant ------------------------------------------------------------------------------------------------
 
-/// Neither back nor to the host: what its process has nobody knows.
+/// A failed move whose process reached neither the GPU nor the host, so its memory is undefined.
 struct Damaged : Moved {
   Damaged() {
     process->fails_returns = 1;
@@ -86,7 +86,7 @@ TEST(KeeperLoss, TheNextKeeperKnowsOfIt) {
   EXPECT_NE(world.TakeWhole(world.at).find("it was damaged"), std::string::npos);
 }
 
-// --- A keeper that nobody finds any more -----------------------------------------------------------------------------
+// --- A keeper whose directory is gone --------------------------------------------------------------------------------
 
 TEST(KeeperAbandoned, WhereItsDirectoryIsGoneItLetsItsTenantsGoOnAndEnds) {
   KeeperWorld world(1, true);
@@ -136,7 +136,7 @@ TEST(KeeperRecovery, TenantsGoOnWithWhatTheyHave) {
   ASSERT_TRUE(process.Allocate(3 * kGiB));
   const std::uint32_t slot = process.slot;
   world.Kill();
-  // Its gate stays as it was; nothing holds it up.
+  // Its gate stays as it was, so it continues to run.
   EXPECT_EQ(process.Gate(), share::kOpen);
   world.Start();
   EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).processes == 1; }));
@@ -145,7 +145,7 @@ TEST(KeeperRecovery, TenantsGoOnWithWhatTheyHave) {
   EXPECT_TRUE(Eventually([&] { return process.Gate() == share::kOpen; }));
   EXPECT_TRUE(process.Allocate(kGiB));
   EXPECT_FALSE(process.Allocate(kGiB));
-  // The node says again what there is; nothing changes by it.
+  // The node repeats its request, which changes nothing.
   const wire::KeeperAdded again = world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
   EXPECT_EQ(again.folder, folder);
   EXPECT_EQ(process.slot, slot);
@@ -158,7 +158,7 @@ TEST(KeeperRecovery, AParkedTenantStaysParkedAndComesBack) {
   world.process->stays_away = true;
   world.Kill();
   world.Start();
-  // The node says again what there is before its processes have dialled.
+  // The node repeats its request before the tenant's processes have dialled.
   world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
   world.process->stays_away = false;
   EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).processes == 1; }));
@@ -171,7 +171,7 @@ TEST(KeeperRecovery, AParkedTenantStaysParkedAndComesBack) {
 }
 
 TEST(KeeperRecovery, AMoveThatWasCutOffIsBroughtToAnEnd) {
-  // A process that does not answer holds the move where it is: on its way down, before or after the driver's part.
+  // A process that does not answer stops the move on its way down, before or after the driver's part.
   for (const bool is_way_up : {false, true}) {
     Moved world;
     wire::KeeperRequest request;
@@ -196,7 +196,7 @@ TEST(KeeperRecovery, AMoveThatWasCutOffIsBroughtToAnEnd) {
   }
 }
 
-/// Moved to the other GPU by the driver, and its library has not brought the memory back yet.
+/// The driver has moved the process to the other GPU, but its library has not restored the memory yet.
 struct OnItsWayUp : Moved {
   OnItsWayUp() {
     process->mutes_when_emptied = true;
@@ -220,11 +220,11 @@ TEST(KeeperRecovery, WhatTheNodeSaysAgainOpensNoGateBeforeTheMemoryIsBack) {
   EXPECT_FALSE(world.process->is_emptied);
 }
 
-// Each keeper knows of what is away only what those before it wrote down.
+// A keeper knows about parked memory only from its predecessors' records.
 TEST(KeeperRecovery, WhatIsOnTheHostCountsForEveryKeeperThatComesAfter) {
   Moved world;
   ASSERT_EQ(world.Command(1, "park"), "");
-  world.process->is_mute = true;  // It does not answer that it is to come back.
+  world.process->is_mute = true;  // It does not answer the order to return.
   world.Kill();
   world.Start();
   ASSERT_TRUE(Eventually([&] { return world.node->StateOf(1).processes == 1; }));
@@ -272,7 +272,7 @@ TEST(KeeperRecovery, AProcessThatHasNotDialledIsNotLeftOnTheHost) {
   EXPECT_FALSE(world.process->is_emptied);
 }
 
-// What a process took in the moment in which its gate was shut may be in no record.
+// Memory taken while the gate was closing may be missing in the record.
 TEST(KeeperRecovery, AProcessThatNeedsMoreThanIsKnownSaysSoAndComesBack) {
   Moved world;
   ASSERT_EQ(world.Command(1, "park"), "");

@@ -1,4 +1,4 @@
-// What the node asks for.
+// Requests of the node.
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace divvy::keeper {
 namespace {
 
-/// A command of a person is answered by then, if only by why it waits.
+/// A user's command is answered by then, if necessary with the reason why it waits.
 constexpr Duration kCommandPatience = 60s;
 
 sharing::Share ShareOf(const wire::KeeperAdd& terms) {
@@ -37,7 +37,7 @@ void Keeper::OnRequest(const wire::KeeperRequest& request) {
   if (request.move) return OnCommand(id, request.move->job, Goal::kThere, request.move->to);
   if (request.resize) {
     const Status resized = Resize(request.resize->job, request.resize->share, request.resize->paper);
-    SettleLedger();  // It holds when it is answered.
+    SettleLedger();  // The resize is in effect when it is answered.
     return door_->Answer(id, resized);
   }
   if (request.remove) {
@@ -81,10 +81,10 @@ void Keeper::GiveWhole(JobId job) {
 
 void Keeper::OnHello(std::uint64_t id, const wire::KeeperHello& hello) {
   may_end_ = false;
-  // Those that wait were of a connection before this one.
+  // Waiting requests belong to an earlier connection.
   for (auto& [key, kept] : kept_) kept->pending.clear();
   takes_.clear();
-  // Whoever ended while nobody was there to say so.
+  // Whole jobs that ended while no node was connected.
   std::vector<JobId> over;
   for (const RecordedWhole& whole : node_.whole_jobs) {
     if (std::ranges::find(hello.whole_jobs, whole.job) == hello.whole_jobs.end()) over.push_back(whole.job);
@@ -173,7 +173,7 @@ void Keeper::AnswerAdded(std::uint64_t id, Kept& kept) {
   door_->Say(line);
 }
 
-// True once all of its servers have answered. Those of the first call are asked.
+// Returns true once all MPS servers of the tenant have answered. The first call starts them.
 bool Keeper::HasEnteredMps(Kept& kept) {
   if (!kept.record.terms.uses_mps) return true;
   if (kept.mps) return kept.mps->awaited == 0;
@@ -199,7 +199,7 @@ bool Keeper::HasEnteredMps(Kept& kept) {
 
 std::vector<std::string> Keeper::EnvironmentOf(const Kept& kept) const {
   std::vector<std::string> environment = ShareEnvironment(options_.interposer, kept.tenant->folder(), "");
-  if (kept.record.terms.uses_mps) environment.clear();  // MPS bounds it, and its clients run side by side.
+  if (kept.record.terms.uses_mps) environment.clear();  // MPS enforces the limits, and its clients run concurrently.
   std::string visible;
   for (const std::string& uuid : UuidsOf(kept.record.gpus)) visible += (visible.empty() ? "" : ",") + uuid;
   environment.push_back("CUDA_VISIBLE_DEVICES=" + visible);
@@ -228,7 +228,7 @@ void Keeper::OnRemove(const wire::KeeperRemove& remove) {
   kept_.erase(found);
 }
 
-/// 0: nobody is there, or somebody cannot leave.
+/// Returns 0 if no tenant is there, or if one cannot leave.
 Duration Keeper::BoundOf(GpuSet gpus) {
   for (auto& [id, kept] : kept_) RefreshUse(*kept);
   const bool is_used = std::ranges::any_of(ledger_.tenants(), [&](const auto& entry) {

@@ -1,5 +1,5 @@
-// Tenants that have a GPU's MIG instance: the GPU is emptied of all others first, as for a job with whole GPUs, then
-// divided, and given back when the last of them has gone.
+// Tenants with a MIG instance. The GPU is first emptied of all other tenants, as for a job with whole GPUs, then
+// divided. After the last instance it is given back.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,7 @@
 namespace divvy::keeper {
 namespace {
 
-// In the ledger, where a job has whole GPUs: no job has such a number.
+// Used instead of a job id in the ledger for such a GPU; no job has such an id.
 constexpr std::uint64_t kFirstKey = sharing::kFirstCut;
 std::uint64_t KeyOf(GpuIndex gpu) { return kFirstKey + gpu; }
 
@@ -58,7 +58,7 @@ void Keeper::AddSlice(std::uint64_t id, const wire::KeeperAdd& add) {
 void Keeper::AddSliceAgain(std::uint64_t id, const wire::KeeperAdd& add, Sliced& known) {
   if (known.state == Sliced::State::kThere) return AnswerSlice(id, known);
   if (known.state == Sliced::State::kUnmaking) {
-    // As soon as the rest of it is gone.
+    // It can start once the remainder is gone.
     if (add.paper != known.record.gpus)
       return door_->Answer(
           id, FailedPrecondition("its MIG instance on GPU " + std::to_string(known.gpu()) + " is still being unmade"));
@@ -76,7 +76,7 @@ void Keeper::AdoptSlice(const RecordedTenant& record) {
   TakeForSlices(there.gpu());
 }
 
-// One that is being unmade may lie where the next is to be.
+// An instance that is being destroyed may occupy the place of the next one.
 void Keeper::MakeSlices(GpuIndex gpu) {
   const auto known = ledger_.gpus().find(gpu);
   if (known == ledger_.gpus().end() || known->second.whole_job != KeyOf(gpu) || !known->second.is_ready) return;
@@ -125,7 +125,7 @@ void Keeper::OnSliceMade(TenantId id, const Result<Slices::Made>& made) {
   if (!made && sliced.is_adopted) return OnAdoptedNotMade(sliced, made.error());
   if (!made) {
     FailSlice(id, sliced, made.error());
-    // What there is of it, and the mode, go first.
+    // First remove its remainder and the MIG mode.
     return UnmakeSlice(id, sliced);
   }
   sliced.state = Sliced::State::kThere;
@@ -135,7 +135,8 @@ void Keeper::OnSliceMade(TenantId id, const Result<Slices::Made>& made) {
   for (const std::uint64_t request : std::exchange(sliced.pending, {})) AnswerSlice(request, sliced);
 }
 
-// Its job may be at work in it: nothing is unmade. It is told, and taken up as soon as the driver has it again.
+// Its job may be using the instance, so nothing is destroyed. The problem is reported, and the instance is adopted once
+// the driver shows it again.
 void Keeper::OnAdoptedNotMade(Sliced& sliced, const Error& why) {
   const bool is_lost = why.code == ErrorCode::kNotFound;
   sliced.is_lost = is_lost;

@@ -1,4 +1,4 @@
-// MIG instances that are no longer wanted, or nobody's: what is left of them, why, and what is shown of it.
+// MIG instances that are no longer wanted or belong to no tenant: what remains, why, and how it is reported.
 #include <algorithm>
 #include <cstdio>
 #include <utility>
@@ -10,10 +10,10 @@
 namespace divvy::keeper {
 namespace {
 
-/// After its directory has gone: for what the driver does not unmake though no program is in it.
+/// After the directory is gone: for instances that the driver does not destroy although no program uses them.
 constexpr Duration kLeavesWithin = 30s;
 
-/// What stands for a GPU's mode among the tenants: no job has the number 0.
+/// Represents a GPU's mode among the tenants: no job has the number 0.
 sharing::TenantId IdOfMode(GpuIndex gpu) { return {0, gpu}; }
 
 std::string SliceText(sharing::TenantId id) {
@@ -43,7 +43,7 @@ bool Keeper::HasSlicesToKeep() const {
 
 void Keeper::FindLeftSlices() {
   const auto record = ReadSliceRecord(options_.directory);
-  if (!record) return;  // Slices says why.
+  if (!record) return;  // Slices reports the reason.
   const auto hold = [this](TenantId id, const std::string& gpu) {
     if (const auto index = IndexOf(gpu)) HoldLeft(id.job == 0 ? IdOfMode(*index) : id, *index);
   };
@@ -54,7 +54,7 @@ void Keeper::FindLeftSlices() {
   }
 }
 
-// Slices is at it already.
+// Slices is already destroying it.
 void Keeper::HoldLeft(TenantId id, GpuIndex gpu) {
   if (sliced_.contains(id)) return;
   Sliced& left = sliced_[id];
@@ -66,7 +66,7 @@ void Keeper::HoldLeft(TenantId id, GpuIndex gpu) {
   TakeForSlices(gpu);
 }
 
-/// In sliced_, or only told of where nobody knows which GPU it is.
+/// Adds or finds an entry in sliced_. If the GPU is unknown, the problem is only reported.
 Keeper::TenantId Keeper::EntryOf(const Slices::Unmade& unmade) {
   constexpr GpuIndex kNone = GpuSet::kCapacity;
   const std::optional<GpuIndex> gpu = IndexOf(unmade.gpu);
@@ -89,7 +89,7 @@ std::string Keeper::WhyNotUnmade(const Slices::Unmade& unmade) const {
          (is_in_use ? "; end the programs that are in it (nvidia-smi names them)" : "") + "; it is tried again";
 }
 
-/// For whoever waits for the GPU.
+/// Returns the reason for jobs that wait for the GPU.
 std::string Keeper::WhySlicesStay(GpuIndex gpu) const {
   std::string why;
   for (const auto& [id, sliced] : sliced_) {
@@ -133,7 +133,8 @@ void Keeper::ShowSlices(wire::KeeperState& state) const {
   for (const auto& [which, why] : left_) state.troubles.push_back(why);
 }
 
-// Whoever is in one is left there; then nobody would ever unmake it, so that is waited for.
+// Programs in an instance are not interrupted. Afterwards no keeper would destroy the instance, so this one waits until
+// it is unused.
 bool Keeper::LeaveSlices() {
   const Time now = loop_->Now();
   if (abandoned_at_ == kNoTime) {
@@ -161,7 +162,7 @@ wire::KeptTenant Keeper::StateOf(const Sliced& sliced) const {
   share.paper = share.gpu = sliced.gpu();
   share.request = share.limit = share.ceiling = sliced.made.instance.memory;
   share.used = sliced.used;
-  share.is_compute_unknown = true;  // The driver tells of the GPU alone.
+  share.is_compute_unknown = true;  // The driver reports utilisation of whole GPUs only.
   share.compute_request = share.compute_limit = GpuShare(TenThousandthsOf(sliced.record.terms.slice.size));
   return shown;
 }

@@ -1,4 +1,4 @@
-// What is seen of the GPUs, and what is shown of the tenants.
+// Evaluates GPU samples and reports the tenants' state.
 #include <algorithm>
 
 #include "base/duration_text.h"
@@ -10,17 +10,17 @@ namespace divvy::keeper {
 namespace {
 
 constexpr Duration kBetweenShows = 200ms;
-/// What the driver needs for a process beyond what the process asked for: contexts and code. Above, it has taken memory
-/// past the library.
+/// Upper bound for what the driver adds to a process's allocations, such as contexts and code. A process above it has
+/// allocated memory without the library.
 constexpr std::uint64_t kMostResidual = std::uint64_t{2} << 30;
 
-/// More than the last one that was seen had: it may load more code.
+/// Added to the largest measured residual, because a process may load more code.
 constexpr std::uint64_t kResidualToSpare = std::uint64_t{16} << 20;
 
-/// A process of a tenant that uses its GPU does so by then, or past the library.
+/// By then a tenant's process on its GPU has said hello, or it uses the GPU without the library.
 constexpr Duration kSaysHelloWithin = 3s;
 
-/// A look at the GPUs takes less, unless the driver is sick.
+/// A sample takes less time, unless the driver is faulty.
 constexpr Duration kOldestSight = 3s;
 
 std::uint64_t CountOf(Bytes bytes) { return static_cast<std::uint64_t>(std::max<std::int64_t>(0, bytes.count())); }
@@ -47,7 +47,7 @@ void Keeper::ExpectResiduals(const Kept& kept) const {
   }
 }
 
-// A process that has just begun, or lost the keeper before this one, is about to say hello.
+// A process that has just started, or lost its keeper, is about to say hello.
 void Keeper::BearWithNewcomers(Kept& kept) const {
   const auto before = std::exchange(kept.strangers, {});
   for (const std::int64_t pid : kept.escaped) {
@@ -58,7 +58,7 @@ void Keeper::BearWithNewcomers(Kept& kept) const {
                 [&](std::int64_t pid) { return loop_->Now() - kept.strangers.at(pid) < kSaysHelloWithin; });
 }
 
-// One that has not said hello is the tenant's by what it descends from, or by what it has in its environment.
+// A process that has not said hello is attributed to a tenant by its ancestors or its environment.
 bool Keeper::IsOf(const GpuSight::Process& seen, const Kept& kept) const {
   const Tenant& tenant = *kept.tenant;
   const auto known = processes_.find(seen.pid);
@@ -68,7 +68,7 @@ bool Keeper::IsOf(const GpuSight::Process& seen, const Kept& kept) const {
     return std::any_of(tenant.processes().begin(), tenant.processes().end(),
                        [pid](const auto& one) { return one.second.pid == pid; });
   });
-  // Anybody may name a folder: only the tenant's own user says by that whose process it is.
+  // Any user can name a folder. It counts only for processes of the tenant's own user.
   return is_below || (seen.folder == tenant.folder() && seen.uid == kept.record.terms.uid);
 }
 
@@ -85,7 +85,7 @@ void Keeper::OnSight(const GpuSight& sight) {
         if (IsOf(seen, *kept)) kept->escaped.insert(seen.pid);
         continue;
       }
-      // What was seen may be from before it moved.
+      // The sample may date from before the move.
       const bool is_settled = loop_->Now() - kept->relocated > kOldestSight;
       if (kept->is_away() || !is_settled) continue;
       const bool is_its_own = std::any_of(tenant.devices().begin(), tenant.devices().end(),
@@ -96,7 +96,7 @@ void Keeper::OnSight(const GpuSight& sight) {
         const std::uint64_t residual = tenant.SeeMemory(slot->first, device, CountOf(seen.memory));
         if (residual > kMostResidual) kept->escaped.insert(seen.pid);
         if (residual == 0 || residual > kMostResidual) continue;
-        // The largest: a process that is thought to need more than it does has that for two sights, no longer.
+        // Uses the largest: an overestimate is corrected for each process after two samples.
         std::uint64_t& expected = expected_residual_[sight.gpu];
         expected = std::max(expected, residual + kResidualToSpare);
       }
@@ -122,8 +122,8 @@ void Keeper::SetCannot(Kept& kept) {
   is_ledger_changed_ = true;
 }
 
-// A turn is no work yet: who was idle all the time had nothing of it. And while a gate stands open nobody takes turns
-// that could be measured, and its tenant is the only one at work: it had what the driver saw.
+// Holding a turn is not work: a tenant that was idle throughout gets 0. While a gate is open there are no turns to
+// measure, and its tenant is the only active one, so it gets the driver's utilisation.
 GpuShare Keeper::ShareOfTime(const Kept& kept, unsigned device, Duration turns, Duration since) const {
   const sharing::Tenant* known = ledger_.Find(kept.tenant->id());
   const bool was_idle = known != nullptr && !known->is_active && loop_->Now() - known->last_active >= since;
@@ -182,10 +182,10 @@ wire::KeptTenant Keeper::StateOf(const Kept& kept) const {
   const std::string waits = ledger_.WhyWaits(known->id);
   if (shown.trouble.empty()) shown.trouble = waits;
   if (!known->is_active && known->last_active != kNoTime) {
-    // To the second, so that a listing does not change by itself all the time.
+    // Rounded to seconds, so that a listing does not change all the time.
     shown.idle = std::chrono::floor<std::chrono::seconds>(loop_->Now() - known->last_active);
   }
-  // To the second as well.
+  // Rounded to seconds as well.
   const Duration idle = known->last_active == kNoTime ? Duration(0) : loop_->Now() - known->last_active;
   shown.words = sharing::Remarks(*known, loop_->Now() - (idle - std::chrono::floor<std::chrono::seconds>(idle)));
   for (unsigned i = 0; kept.tenant != nullptr && i < kept.tenant->devices().size(); ++i) {
@@ -203,7 +203,7 @@ wire::KeptTenant Keeper::StateOf(const Kept& kept) const {
     share.request = known->share.memory_request;
     share.limit = known->share.memory_limit;
     share.ceiling = device.ceiling;
-    // Of one on the host there is nothing on the GPU.
+    // A parked tenant has nothing on the GPU.
     const bool is_away = shown.state == wire::ShareState::kParked;
     share.used = is_away ? Bytes() : device.used;
     share.borrowed = is_away ? Bytes() : sharing::Ledger::Borrowed(*known, i);
@@ -226,7 +226,7 @@ wire::KeeperState Keeper::State() const {
   return state;
 }
 
-// Who waits for GPUs that are being emptied for it: of whom, and for how long at most.
+// Reports jobs that wait until their GPUs are empty: which tenants they wait for, and the maximum time.
 void Keeper::ShowTakes(wire::KeeperState& state) const {
   for (const auto& [job, take] : takes_) {
     std::string who;
@@ -244,7 +244,7 @@ void Keeper::ShowTakes(wire::KeeperState& state) const {
 
 void Keeper::ShowState() {
   const Time now = loop_->Now();
-  if (!door_->has_node() || now - shown_at_ < kBetweenShows) return;  // OnTick comes by again.
+  if (!door_->has_node() || now - shown_at_ < kBetweenShows) return;  // OnTick calls it again.
   shown_at_ = now;
   wire::KeeperLine line;
   line.state = State();

@@ -47,7 +47,7 @@ TEST(Keeper, WhatIsBorrowedIsRepaidWithoutHarm) {
   EXPECT_LE(borrower.page->devices[0].ceiling + owner.page->devices[0].ceiling, static_cast<std::uint64_t>(16 * kGiB));
 }
 
-// What the page says of it is younger than the last look at it.
+// The page is more recent than the last tick.
 TEST(Keeper, NothingIsLentToAProcessThatCannotBeMovedAnyMore) {
   KeeperWorld world(1);
   FakeProcess process(world.Add(KeeperWorld::Terms(1, 0, 0.5, 4 * kGiB, 16 * kGiB)).folder);
@@ -67,7 +67,7 @@ TEST(Keeper, AProcessThatEndsGivesItsBytesBack) {
               auto* first = new FakeProcess(folder);
               if (!Eventually([&] { return first->is_up(); }) || first->slot == other.slot) return 1;
               if (!first->Allocate(4 * kGiB)) return 2;
-              // And it dies in the middle of what it does.
+              // Then it dies while it holds the lock.
               return share::LockPage(*first->page, share::LockedBySlot(first->slot));
             }),
             0);
@@ -83,9 +83,9 @@ TEST(Keeper, AProcessThatLosesItsLinkKeepsWhatItHas) {
   ASSERT_TRUE(process.Allocate(3 * kGiB));
   const std::uint32_t slot = process.slot;
   process.stays_away = true;
-  process.Say(static_cast<share::Word>(99));  // Is hung up on.
+  process.Say(static_cast<share::Word>(99));  // Disconnects it.
   ASSERT_TRUE(Eventually([&] { return world.node->StateOf(1).processes == 0; }));
-  // It lives, and so does its memory.
+  // It lives, and its memory still counts.
   EXPECT_EQ(world.node->StateOf(1).shares.at(0).used, Bytes(3 * kGiB));
   process.stays_away = false;
   ASSERT_TRUE(Eventually([&] { return world.node->StateOf(1).processes == 1; }));
@@ -135,7 +135,7 @@ TEST(Keeper, WhoIsAloneIsNotHeldUp) {
   ASSERT_TRUE(Eventually([&] { return idle.is_up() && busy.is_up(); }));
   std::atomic<bool> is_over{false};
   std::thread worker([&] { busy.Work(1ms, is_over); });
-  // The idle one says so in its turn, if it has one.
+  // The idle tenant yields whenever it has a turn.
   EXPECT_TRUE(Eventually([&] {
     if (idle.Gate() == share::kTurn || idle.Gate() == share::kOpen) idle.Say(share::Word::kYield);
     return busy.Gate() == share::kOpen;
@@ -208,7 +208,7 @@ TEST(Keeper, WhoHasNoPageAnyMoreIsToldSo) {
   ASSERT_EQ(::stat((world.directory + "/1.1/page").c_str(), &page), 0);
   EXPECT_EQ(process.welcome.bytes, page.st_ino);
   process.page->magic = 0;
-  process.Say(static_cast<share::Word>(99));  // Is hung up on, and dials again.
+  process.Say(static_cast<share::Word>(99));  // Disconnects it; it dials again.
   ASSERT_TRUE(Eventually([&] { return process.is_refused.load(); }));
   EXPECT_EQ(process.refusal.result, share::kPageBroken);
   EXPECT_EQ(std::string(process.refusal.text), "the job's page was overwritten; start the job again");
@@ -223,7 +223,7 @@ TEST(Keeper, WhatADriverWillNeedOfAProcessIsCountedFromItsHello) {
   EXPECT_FALSE(process.Allocate(3 * kGiB + 1));
   EXPECT_TRUE(process.Allocate(3 * kGiB));
   EXPECT_EQ(world.node->StateOf(1).shares.at(0).used, Bytes(4 * kGiB));
-  // And a keeper that comes after has it counted as well.
+  // The next keeper counts it, too.
   world.Kill();
   world.Start();
   ASSERT_TRUE(Eventually([&] { return world.node->StateOf(1).processes == 1; }));
@@ -249,7 +249,7 @@ TEST(Keeper, ResizesALiveTenant) {
   EXPECT_FALSE(process.Allocate(1));
 }
 
-// While the neighbour wants its turns as well, the gate has turns and never stands open.
+// While the neighbour wants turns too, the gate takes turns and is never open.
 TEST(Keeper, TheGateStandsOpenOnceItsNeighbourYields) {
   KeeperWorld world(1);
   FakeProcess one(world.Add(KeeperWorld::Terms(1, 0, 0.5, kGiB, kGiB)).folder);
@@ -270,7 +270,7 @@ TEST(Keeper, TheGateStandsOpenOnceItsNeighbourYields) {
   }
 }
 
-// Neither gives its turn away: what is shown is what they had, not what they might have had.
+// Neither gives its turn away. Reported is the time that they used, not the time of their turns.
 TEST(Keeper, WhoIsIdleIsShownWithNothingOfTheTime) {
   KeeperWorld world(1);
   std::vector<std::unique_ptr<FakeProcess>> processes;

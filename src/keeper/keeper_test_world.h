@@ -1,5 +1,5 @@
-// A keeper in a thread, a node that asks it, and processes of tenants that speak its words as the library does, without
-// a GPU.
+// A keeper in a thread, a client in the role of the node, and fake tenant processes that speak the library's protocol
+// without a GPU.
 #pragma once
 
 #include <fcntl.h>
@@ -32,7 +32,7 @@ namespace divvy::keeper {
 
 inline constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
-// Of a busy machine.
+// Long enough for a busy machine.
 inline constexpr Duration kPatience = 20s;
 
 inline bool Eventually(const std::function<bool()>& is_so, Duration patience = kPatience) {
@@ -45,7 +45,7 @@ inline bool Eventually(const std::function<bool()>& is_so, Duration patience = k
   return true;
 }
 
-/// Does it in a process of its own; its exit code.
+/// Runs `what` in a child process and returns its exit code; -1 if it did not exit normally.
 inline int InChild(const std::function<int()>& what) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(what());
@@ -64,7 +64,7 @@ inline int Dial(const std::string& path, int type) {
   return -1;
 }
 
-/// The node's side of the keeper's socket.
+/// The node's end of the keeper's socket.
 class NodeClient {
  public:
   explicit NodeClient(const std::string& directory) {
@@ -80,11 +80,11 @@ class NodeClient {
     EXPECT_EQ(::send(link_.get(), line.data(), line.size(), MSG_NOSIGNAL), static_cast<ssize_t>(line.size()));
     return request.id;
   }
-  /// A line that no request of this release is.
+  /// Sends a line that is not a valid request of this version.
   void SendText(const std::string& line) {
     EXPECT_EQ(::send(link_.get(), line.data(), line.size(), MSG_NOSIGNAL), static_cast<ssize_t>(line.size()));
   }
-  /// The answer, or none within the patience.
+  /// Returns the answer, or std::nullopt after the timeout.
   std::optional<wire::KeeperAnswer> AnswerTo(std::uint64_t id, Duration patience = kPatience) {
     std::optional<wire::KeeperAnswer> answer;
     Eventually(
@@ -98,7 +98,7 @@ class NodeClient {
         patience);
     return answer;
   }
-  /// What it answered: an error's text, or "".
+  /// Sends the request and returns the error text, or "" for success.
   std::string Ask(const wire::KeeperRequest& request) {
     const auto answer = AnswerTo(Send(request));
     return answer ? answer->error : "no answer";
@@ -136,7 +136,7 @@ class NodeClient {
   std::map<std::uint64_t, wire::KeeperAnswer> answers_;
 };
 
-/// A process of a tenant: what it "allocates" is counted in the page, and its "GPU" is time that passes.
+/// A fake tenant process. Its allocations are counted in the page; its GPU work is elapsed time.
 class FakeProcess {
  public:
   explicit FakeProcess(std::string folder) : folder_(std::move(folder)) {
@@ -152,7 +152,7 @@ class FakeProcess {
     ::munmap(page, sizeof(share::Page));
   }
   bool is_up() const { return slot != share::kNoSlot; }
-  /// True: has it, false: denied.
+  /// Returns false if the request was denied.
   bool Allocate(std::int64_t bytes, unsigned device = 0) {
     for (;;) {
       share::LockPage(*page, share::LockedBySlot(slot));
@@ -164,7 +164,7 @@ class FakeProcess {
       if (!Eventually([&] { return answer_ != 0; }) || answer_ < 0) return false;
     }
   }
-  /// True: granted.
+  /// Returns true if granted.
   bool Ask(share::Word word, std::uint64_t bytes) {
     answer_ = 0;
     Say(word, 0, bytes, 8);
@@ -185,7 +185,7 @@ class FakeProcess {
     message.id = id;
     ::send(link_.get(), &message, sizeof message, MSG_NOSIGNAL);
   }
-  /// Launches pieces of work of that length until told to stop; counts the time that it was let.
+  /// Launches work of length `piece` until `is_over`, and sums up the time it was allowed to run in `worked`.
   void Work(Duration piece, std::atomic<bool>& is_over) {
     while (!is_over) {
       const std::uint32_t gate = Gate();
@@ -199,7 +199,7 @@ class FakeProcess {
       }
       is_busy_ = true;
       __atomic_fetch_add(&page->processes[slot].launches, 1, __ATOMIC_ACQ_REL);
-      // As long as it took: that is what the GPU was busy for, and a busy machine takes longer than a piece.
+      // Count the elapsed time: it models GPU use, and on a busy machine it exceeds `piece`.
       const auto began = std::chrono::steady_clock::now();
       while (std::chrono::steady_clock::now() < began + piece) ::usleep(100);
       worked += (std::chrono::steady_clock::now() - began).count();
@@ -215,16 +215,16 @@ class FakeProcess {
   std::atomic<int> returns{0};
   std::atomic<int> fails_evacuations{0};
   std::atomic<int> fails_returns{0};
-  std::atomic<bool> breaks{false};          // Where it fails to return it cannot leave again either.
-  std::atomic<std::int64_t> first_part{0};  // Of what leaves, and the rest not before it is 0 again.
+  std::atomic<bool> breaks{false};          // After a failed return, the next evacuation fails too.
+  std::atomic<std::int64_t> first_part{0};  // Bytes that leave first; the rest follows once this is 0 again.
   std::atomic<bool> has_begun_to_leave{false};
-  std::atomic<bool> fails_half_way{false};  // The rest stays then, this once.
+  std::atomic<bool> fails_half_way{false};  // Fails once after the first part has left; the rest stays.
   std::atomic<bool> is_mute{false};
   std::atomic<bool> mutes_when_emptied{false};
   std::atomic<bool> stays_away{false};
   std::array<std::atomic<std::uint64_t>, share::kMaxDevices> away{};
   share::Message welcome{};
-  share::Message refusal{};  // Once is_refused.
+  share::Message refusal{};  // Valid once is_refused is set.
   std::atomic<bool> is_refused{false};
 
  private:
@@ -308,7 +308,7 @@ class FakeProcess {
     }
   }
 
-  /// What it has goes to the host, and is not counted on the GPU. Told so, a part goes first and the rest waits.
+  /// Evacuates: moves the memory to the host and out of the GPU's count. With `first_part` set, that part leaves first.
   void GiveUp(share::Message& done) {
     if (first_part > 0) {
       Free(first_part, done.device);
@@ -326,7 +326,7 @@ class FakeProcess {
     share::UnlockPage(*page, share::LockedBySlot(slot));
     done.bytes = away[done.device];
   }
-  /// It comes back where the ceiling lets it.
+  /// Returns from the host if the ceiling allows it.
   void TakeBack(share::Message& done) {
     done.bytes = away[done.device];
     share::LockPage(*page, share::LockedBySlot(slot));
@@ -384,7 +384,7 @@ class KeeperWorld {
     node = std::make_unique<NodeClient>(directory);
     ASSERT_EQ(Hello(), "");
   }
-  /// As its end by SIGKILL: nothing is said or put in order.
+  /// Ends the keeper without any clean-up, like SIGKILL.
   void Kill() {
     if (keeper_ == nullptr) return;
     node.reset();
@@ -392,9 +392,9 @@ class KeeperWorld {
     thread_.join();
     keeper_.reset();
   }
-  /// The stand-in's, of the next that starts.
+  /// Path of a stand-in NVML for the next keeper.
   void SetNvml(std::string path) { nvml_ = std::move(path); }
-  /// As the next hello says it.
+  /// Number of GPUs in the next hello.
   void SetGpus(int gpus) { gpus_ = gpus; }
   std::string Hello(std::vector<JobId> whole_jobs = {}) {
     wire::KeeperRequest request;
@@ -442,7 +442,7 @@ class KeeperWorld {
     std::ifstream file(directory + "/" + name);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  /// Of a host of 64 GiB, of which a tenth is not for tenants.
+  /// Fakes a host with 64 GiB, one tenth of which is reserved.
   void SetHostMemory(int available_gib) const {
     std::filesystem::create_directories(directory + "/host");
     std::ofstream(directory + "/host/meminfo.new")
@@ -460,7 +460,7 @@ class KeeperWorld {
   std::atomic<bool> has_ended{false};
 
  private:
-  // A driver that remembers where each process stands in a file of that name.
+  // A fake driver. It keeps the state of each process in a file driver.PID.
   std::string Script() const {
     return "cd " + directory +
            R"sh( && while read -r c p rest; do
@@ -480,7 +480,7 @@ class KeeperWorld {
   bool has_driver_;
   Duration lingers_;
   std::int64_t residual_;
-  std::string nvml_;  // A stand-in's.
+  std::string nvml_;  // Path of a stand-in.
   std::unique_ptr<Keeper> keeper_;
   std::thread thread_;
 };

@@ -1,4 +1,4 @@
-// Folders of tenants: what users put there, and what a keeper that was killed leaves.
+// Tenants' folders: what users put there, and what a killed keeper leaves.
 #include <gtest/gtest.h>
 
 #include "keeper/keeper_test_world.h"
@@ -21,7 +21,7 @@ bool IsAnyOf(const std::string& directory, const std::string& prefix) {
 TEST(LeftBehind, ATreeOfAnyDepthGoes) {
   KeeperWorld world(1);
   const std::string folder = world.Add(KeeperWorld::Terms(7, 0, 0.5, kGiB, kGiB)).folder;
-  // Deeper than a process may have descriptors, and than a path may be long.
+  // Deeper than the descriptor limit, and longer than the maximum path.
   rlimit files{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
   const rlimit few{64, files.rlim_max};

@@ -13,7 +13,7 @@
 
 namespace divvy::keeper {
 
-/// Of a request: what is the same in every release.
+/// The part of a request that is the same in every version.
 struct Numbered {
   std::uint64_t id = 0;
 };
@@ -30,7 +30,7 @@ Result<std::unique_ptr<NodeDoor>> NodeDoor::Open(EventLoop& loop, const std::str
   std::unique_ptr<NodeDoor> door(new NodeDoor(loop, node_uid, std::move(asked)));
   const std::string path = directory + "/" + std::string(wire::kKeeperSocket);
   DIVVY_TRY(door->listener_, ListenUnix(path, 0600));
-  // Nobody else's: what a stranger sends with a connection can keep its close(2) waiting. Root connects to any.
+  // Only the node may connect: a stranger could send descriptors whose close(2) blocks. Root can always connect.
   if (node_uid >= 0 && ::chown(path.c_str(), static_cast<uid_t>(node_uid), static_cast<gid_t>(-1)) != 0)
     return Internal("giving " + path + " to the node: " + std::strerror(errno));
   door->path_ = path;
@@ -59,7 +59,7 @@ void NodeDoor::Accept() {
 NodeDoor::Place NodeDoor::Look() const {
   struct stat about {};
   if (::stat(path_.c_str(), &about) == 0) return about.st_ino == inode_ ? Place::kThere : Place::kTaken;
-  if (errno != ENOENT && errno != ENOTDIR) return Place::kThere;  // Nobody can tell.
+  if (errno != ENOENT && errno != ENOTDIR) return Place::kThere;  // The path cannot be checked now.
   const std::string directory = path_.substr(0, path_.rfind('/'));
   return ::stat(directory.c_str(), &about) == 0 ? Place::kTaken : Place::kGone;
 }
@@ -86,7 +86,7 @@ void NodeDoor::Read() {
     if (request) {
       asked_(*request);
     } else {
-      // Of another release: whoever asked waits for an answer.
+      // A request of another version; the caller still needs an answer.
       const auto numbered = FromJson<Numbered>(line);
       Answer(numbered ? numbered->id : 0,
              InvalidArgument("the keeper of the shared GPUs is of another release, and cannot read what it is asked: " +
@@ -112,7 +112,7 @@ void NodeDoor::Write() {
       continue;
     }
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno != EAGAIN) return;  // Its end is read.
+    if (sent < 0 && errno != EAGAIN) return;  // The read side detects the end.
     if (is_retrying_) return;
     is_retrying_ = true;
     loop_.After(10ms, [this] {

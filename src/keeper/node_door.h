@@ -1,4 +1,4 @@
-// The keeper's socket for its node: one connection at a time counts, the newest; lines of JSON
+// The keeper's socket for its node. It serves one connection at a time, the newest. Messages are lines of JSON
 // (wire/messages/share_messages.h).
 #pragma once
 
@@ -15,18 +15,20 @@ namespace divvy::keeper {
 
 class NodeDoor {
  public:
-  /// `asked` is called with each request, in their order. `node_uid`: who may connect besides us and root; -1: nobody.
-  /// Another keeper serves there already: kAlreadyExists.
+  /// Calls `asked` with each request, in order. `node_uid`: the user that may connect besides root and our own user;
+  /// -1: none. Errors: kAlreadyExists if another keeper serves the directory.
   static Result<std::unique_ptr<NodeDoor>> Open(EventLoop& loop, const std::string& directory, std::int64_t node_uid,
                                                 std::function<void(const wire::KeeperRequest&)> asked);
   ~NodeDoor();
 
-  /// What is where its socket was: that, nothing in a directory that is there or another's socket, no directory.
+  /// State of the socket's path. kTaken: another socket, or none in an existing directory. kGone: the directory does
+  /// not exist.
   enum class Place { kThere, kTaken, kGone };
   Place Look() const;
 
   bool has_node() const { return link_.is_open(); }
-  /// Lost where nobody is there, or the one who is does not read (kMostUnread): it asks again when it has dialled.
+  /// Sends a line. It is dropped if no node is connected. A node that does not read (kMostUnread bytes) is
+  /// disconnected; after reconnecting it repeats its requests.
   void Say(const wire::KeeperLine& line);
   void Answer(std::uint64_t id, const Status& status);
 

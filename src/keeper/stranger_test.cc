@@ -1,4 +1,4 @@
-// Who may speak for a tenant: its own live processes, and no others.
+// Only a tenant's own live processes may speak for it.
 #include <gtest/gtest.h>
 
 #include "keeper/keeper_test_world.h"
@@ -13,7 +13,7 @@ share::Message Hello() {
   return hello;
 }
 
-/// 1: welcome, 0: hung up, -1: neither in time.
+/// Returns 1 for welcome, 0 for hung up, -1 for neither in time.
 int AnswerOn(int link, int patience_ms = 4000) {
   pollfd watched{link, POLLIN, 0};
   if (::poll(&watched, 1, patience_ms) <= 0) return -1;
@@ -36,7 +36,7 @@ TEST(Stranger, WhatAProcessThatHasEndedConnectedSpeaksForNobody) {
   OneTenant world;
   const Descriptor link(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   const sockaddr_un address = world.Address();
-  // The number of the process that connected may be anybody's by the time that it says hello.
+  // By the time of the hello, the pid of the process that connected may have been reused.
   ASSERT_EQ(InChild([&] {
               return ::connect(link.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : 1;
             }),
@@ -50,7 +50,7 @@ TEST(Stranger, WhatAProcessThatHasEndedConnectedSpeaksForNobody) {
 TEST(Stranger, AnotherUserIsNotWelcome) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs to become another user";
   OneTenant world;
-  // As far as its own user can open it.
+  // Open the paths as far as the owner could.
   ASSERT_EQ(::chmod(world.directory.c_str(), 0711), 0);
   ASSERT_EQ(::chmod(world.folder.c_str(), 0777), 0);
   ASSERT_EQ(::chmod((world.folder + "/link").c_str(), 0777), 0);

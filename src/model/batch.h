@@ -1,4 +1,4 @@
-// What a step of the controller wants kept: rows, with the lines of history that explain them.
+// The changes that a step of the controller stores: rows, and the history lines that explain them.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,23 @@
 
 namespace divvy {
 
-/// A change of one step, in the order in which it happened. See docs/store.md for the tables.
+/// The changes of one step, in the order in which they happened. See docs/store.md for the tables.
 struct Batch {
   struct NewJob {
     JobRecord record;
-    std::shared_ptr<const JobSpec> spec;  // Null: `record.spec_of`'s (elements of an array share their array's).
+    std::shared_ptr<const JobSpec> spec;  // Null: the spec of `record.spec_of` (array elements share the spec of their
+                                          // array).
   };
   std::vector<NewJob> inserts;
-  std::vector<JobRecord> updates;  // The whole record; the spec is not touched.
+  std::vector<JobRecord> updates;  // Whole records; the specs stay unchanged.
   std::vector<std::pair<JobId, std::shared_ptr<const JobSpec>>> spec_updates;
   struct HistoryLine {
-    JobId job;  // Not set: of the machines and their GPUs.
+    JobId job;  // Not set: the line is about nodes and their GPUs.
     Time at;
     std::string text;
   };
   std::vector<HistoryLine> history;
-  /// Of jobs that run again, the run that is over: as the job would be, had it ended with it.
+  /// The ended runs of jobs that run again: each record is as it would be if the job had ended with that run.
   std::vector<JobRecord> past_runs;
   std::vector<std::pair<std::string, std::string>> settings;  // Key -> JSON text; "" removes it.
   std::optional<std::uint64_t> next_id;                       // The id counter after this batch.

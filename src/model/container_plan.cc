@@ -42,7 +42,7 @@ void ForEachLine(std::string_view text, Take take) {
   }
 }
 
-/// Names that divvy gives: "divvy-17-1-4711".
+/// Whether divvy generated this name: "divvy-17-1-4711".
 bool IsContainerName(std::string_view name) {
   return name.starts_with("divvy-") && name.size() < 200 &&
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string_view::npos;
@@ -55,7 +55,7 @@ void AddMounts(std::string& out, const std::vector<ContainerMount>& mounts) {
   }
 }
 
-/// False: the line is of something else.
+/// Returns false if the line is not part of a mount.
 bool ReadMount(std::string_view key, std::string& value, std::vector<ContainerMount>& mounts) {
   if (key == "mount" || key == "mount-ro") mounts.push_back({std::move(value), "", key == "mount-ro"});
   else if (key == "at" && !mounts.empty()) mounts.back().target = std::move(value);

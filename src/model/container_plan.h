@@ -1,6 +1,5 @@
-// What a job wants of its container, as it travels in one environment variable from the node, or from a step process,
-// to the process that starts the container. Whoever starts it looks for the engine; the plan is the same for all of
-// them.
+// The container that a job requests. It travels in one environment variable from the node, or from a step process, to
+// the process that starts the container. That process chooses the engine; the plan does not depend on it.
 #pragma once
 
 #include <array>
@@ -21,22 +20,22 @@ struct ContainerMount {
 };
 
 struct ContainerPlan {
-  std::string image;  // As podman and docker name it; or the path of a .sif file. Never empty.
+  std::string image;  // A name for podman and docker, or the path of a .sif file. Never empty.
   std::vector<ContainerMount> mounts;
-  std::string directory;               // Where the program starts, inside; empty: where the process outside stands.
-  std::vector<std::string> variables;  // Names that go in besides those of divvy, Slurm, CUDA, ...
-  /// Of a script: its "#!" line without those two letters, for that line is divvy's now. Empty: a command.
+  std::string directory;               // Working directory inside. Empty: the same path as outside.
+  std::vector<std::string> variables;  // Names of variables to pass in, in addition to those of divvy, Slurm, CUDA, ...
+  /// For a script: its original interpreter line without "#!", because divvy replaced that line. Empty: a command.
   std::string interpreter;
 
   friend bool operator==(const ContainerPlan&, const ContainerPlan&) = default;
 };
 
-/// What a container needs of its machine besides what the job asked for: what the keeper of shared GPUs gives the job's
-/// processes, and, where the GPUs are stand-ins, these. The node says it, once for all containers inside the job.
+/// Requirements of a container beyond the job's request: what the keeper of shared GPUs gives the job's processes, and,
+/// for emulated GPUs, the stand-ins. The node sets them once for all containers of a job.
 struct ContainerNeeds {
   std::vector<ContainerMount> mounts;
-  std::vector<std::string> environment;  // NAME=value, inside; of a variable that the job names its own value counts.
-  /// GPUs that are to be open inside, where they are more than the job's own; in the same order.
+  std::vector<std::string> environment;  // NAME=value, inside. If the job sets a variable itself, its own value wins.
+  /// GPUs that must be accessible inside, if they are more than the job's own. Both lists have the same order.
   std::vector<std::string> gpu_indices;
   std::vector<std::string> gpu_uuids;
 
@@ -46,23 +45,23 @@ struct ContainerNeeds {
 
 /// [container] of divvy.toml.
 struct ContainerSettings {
-  // "podman", "docker", "apptainer", "singularity", the path of one of them, or the first that is there.
+  // "podman", "docker", "apptainer", "singularity", or the path of one of them. "auto": the first one found.
   std::string engine = "auto";
-  std::vector<std::string> options;  // Further words for the engine, before the image.
-  bool runs_valohai_images = false;  // Steps of valohai.yaml run in their image.
+  std::vector<std::string> options;  // Additional arguments for the engine, before the image.
+  bool runs_valohai_images = false;  // Whether steps of valohai.yaml run in their image.
 
   friend bool operator==(const ContainerSettings&, const ContainerSettings&) = default;
 };
 
 /// The variable that carries FormatContainerPlan()'s text.
 inline constexpr std::string_view kContainerVariable = "DIVVY_CONTAINER";
-/// What divvy.toml says of containers, for those that start inside a job: the engine's name; further words for it, one
-/// a line. Not set: "auto", and none.
+/// The container settings of divvy.toml, for containers that are started inside a job: the engine's name, and its
+/// additional arguments, one per line. Not set: "auto", and none.
 inline constexpr std::string_view kContainerEngineVariable = "DIVVY_CONTAINER_ENGINE";
 inline constexpr std::string_view kContainerOptionsVariable = "DIVVY_CONTAINER_OPTIONS";
-/// FormatContainerNeeds()'s text; not set: nothing.
+/// The variable that carries FormatContainerNeeds()'s text. Not set: no needs.
 inline constexpr std::string_view kContainerNeedsVariable = "DIVVY_CONTAINER_NEEDS";
-/// "own": CUDA_VISIBLE_DEVICES counts the job's GPUs alone, from 0. Not set: it has the server's indices.
+/// "own": CUDA_VISIBLE_DEVICES counts only the job's GPUs, from 0. Not set: it has the node's indices.
 inline constexpr std::string_view kContainerGpusVariable = "DIVVY_CONTAINER_GPUS";
 
 std::string FormatContainerPlan(const ContainerPlan& plan);
@@ -73,8 +72,8 @@ std::string FormatContainerNeeds(const ContainerNeeds& needs);
 /// Refuses what FormatContainerNeeds() cannot have written.
 Result<ContainerNeeds> ParseContainerNeeds(std::string_view text);
 
-/// The script with a first line that has divvy start the container. It takes the place of the script's own "#!" line,
-/// so that line numbers stay as they are; a script without one gets a line more.
+/// The script with a first line that makes divvy start the container. This line replaces the script's own "#!" line, so
+/// line numbers stay the same. A script without a "#!" line gets one more line.
 struct ContainerScript {
   std::string text;
   std::string interpreter;  // For ContainerPlan::interpreter.
@@ -93,24 +92,25 @@ inline constexpr std::array<std::string_view, 10> kContainerEngineEnvironment = 
                                                                                  "DOCKER_HOST",
                                                                                  "DOCKER_CONFIG"};
 
-/// Beside the list of a job's steps: which containers it has begun and ended. A line a fact, appended by whoever starts
-/// them; what is begun and not ended when the job is over is removed by the node.
+/// The log of the containers that a job has started and ended, next to its step list. The process that starts a
+/// container appends one line per fact. When the job is over, the node removes the containers that were started and not
+/// ended.
 struct ContainerLog {
-  std::vector<std::string> left;  // Names of those begun and not ended.
-  std::string engine;             // The path of the program that began the last one.
-  std::string failure;            // Why the last one that did not start did not; empty: all started.
-  /// NAME=value of kContainerEngineEnvironment.
+  std::vector<std::string> left;  // Names of the containers that were started and not ended.
+  std::string engine;             // The path of the engine that started the last one.
+  std::string failure;            // Why the last failed start failed. Empty: all starts succeeded.
+  /// NAME=value, for names in kContainerEngineEnvironment.
   std::vector<std::string> environment;
 };
 std::string ContainerBegunText(std::string_view engine, std::string_view name,
                                const std::vector<std::string>& environment);
 std::string ContainerEndedText(std::string_view name);
 std::string ContainerFailedText(std::string_view why);
-/// The most that is read of such a file, in bytes, and of names in it. The daemon's loop reads it at the end of a job.
+/// Limits for reading such a file: its bytes, and the names in it. The daemon's event loop reads it when a job ends.
 inline constexpr std::size_t kContainerLogMost = 256 << 10;
 inline constexpr std::size_t kContainersMost = 256;
-/// The file is the user's own: lines that are none of these are passed over, and what is beyond the two bounds above is
-/// not read. Cost: some milliseconds at most.
+/// The user can write this file. Invalid lines are skipped, and nothing beyond the two limits above is read. Cost: a
+/// few milliseconds at most.
 ContainerLog ReadContainerLog(std::string_view text);
 
 }  // namespace divvy

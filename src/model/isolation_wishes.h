@@ -1,4 +1,4 @@
-// [isolation] of divvy.toml: how jobs on one machine are to be kept apart (platform/isolation/isolation.h does it).
+// [isolation] of divvy.toml: how the jobs of a node are isolated (implemented in platform/isolation/isolation.h).
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,16 @@ namespace divvy {
 
 struct IsolationWishes {
   std::string devices = "auto";  // "auto" | "cgroup" | "mounts" | "off"
-  std::string device_files;      // "/dev/nvidia*": the GPUs', * is the number. Empty: the driver's; none of stand-ins.
-  bool is_required = false;      // What cannot be enforced is refused: the start, or a job whose GPUs change.
-  bool keeps_near_gpus = false;  // Jobs with GPUs stay on the cores of the NUMA nodes of these.
-  std::int64_t processes = 0;    // And threads, at once, of one job; 0: any number.
-  bool has_own_tmp = false;      // Each job has a /tmp and a /dev/shm of its own, unless it says otherwise.
-  bool has_own_shm = false;      // A /dev/shm, also where it has no such /tmp.
-  bool limits_cpus = false;      // A job that asked for CPUs gets no more time than so many have.
-  bool keeps_privileges = true;  // False: no set-uid program gives a job any (no_new_privs).
+  std::string device_files;      // GPU device files, * is the number: "/dev/nvidia*". Empty: the driver's files; none
+                                 // for emulated GPUs.
+  bool is_required = false;      // If isolation cannot be enforced, the start, or the change of a job's GPUs, is
+                                 // refused.
+  bool keeps_near_gpus = false;  // Jobs with GPUs run only on the cores of the NUMA nodes of their GPUs.
+  std::int64_t processes = 0;    // Maximal number of processes and threads of one job. 0: unlimited.
+  bool has_own_tmp = false;      // Each job gets a private /tmp and /dev/shm, unless it opts out.
+  bool has_own_shm = false;      // Each job gets a private /dev/shm, even without a private /tmp.
+  bool limits_cpus = false;      // A job that requests CPUs gets at most the time of that many CPUs.
+  bool keeps_privileges = true;  // False: set-uid programs give a job no privileges (no_new_privs).
 
   friend bool operator==(const IsolationWishes&, const IsolationWishes&) = default;
 };

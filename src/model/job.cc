@@ -21,7 +21,8 @@ Request ComponentOf(const Request& request, std::size_t component) {
   one.constraint = its.constraint;
   one.node_list = its.node_list;
   one.excluded_nodes = its.excluded_nodes;
-  // Said once: of the way between GPUs for all that have some, of that between machines for the first.
+  // The request has one topology. GPU topologies apply to all components with GPUs, node topologies only to the first
+  // component.
   if (its.gpus == 0 || IsOfMachines(one.topology)) {
     one.topology = TopologyNeed::kAny;
     one.requires_topology = false;

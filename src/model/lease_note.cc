@@ -7,11 +7,11 @@
 namespace divvy {
 namespace {
 
-// Far beyond any time since boot, and two of them can be added.
+// Far above any time since boot, but two of them can still be added.
 constexpr std::int64_t kMost = std::int64_t{1} << 61;
 constexpr std::size_t kWords = 6;
 
-// FNV-1a: tells a whole line from one that was written over in between.
+// FNV-1a: detects a line that was partly overwritten.
 std::string CheckOf(std::string_view text) {
   std::uint32_t hash = 2166136261U;
   for (const char byte : text) hash = (hash ^ static_cast<unsigned char>(byte)) * 16777619U;

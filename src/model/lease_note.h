@@ -1,5 +1,5 @@
-// What an agent notes of its lease, in one line: for the next agent on the same boot, and for the supervisors of its
-// jobs, which see to the end of the lease when no agent does (platform/os/lease_file.h).
+// An agent's note about its lease, in one line. The next agent on the same boot reads it, and so do the supervisors of
+// its jobs. They enforce the end of the lease if no agent does (platform/os/lease_file.h).
 #pragma once
 
 #include <optional>
@@ -12,19 +12,19 @@
 namespace divvy {
 
 struct LeaseNote {
-  std::string boot_id;  // One word.
-  Duration renewed{0};  // Since boot, suspension included: a time of that boot alone.
+  std::string boot_id;  // A single word.
+  Duration renewed{0};  // Time since boot, including suspension. Only valid for that boot.
   LeaseTerms terms;
 
-  /// From when on no job may run; Duration::max(): they may for ever.
+  /// The time after which no job may run. Duration::max(): no limit.
   Duration jobs_end() const { return terms.stops_jobs ? renewed + terms.lease : Duration::max(); }
 
   friend bool operator==(const LeaseNote&, const LeaseNote&) = default;
 };
 
 std::string LeaseNoteText(const LeaseNote& note);
-/// The first line of `text`; nothing if it is no such note, or not a whole one: half an old and half a new one, as who
-/// reads while it is written over may see it.
+/// Parses the first line of `text`. Returns nothing if it is not a complete note. A reader may see half an old and half
+/// a new note while the file is being overwritten.
 std::optional<LeaseNote> ParseLeaseNote(std::string_view text);
 
 }  // namespace divvy

@@ -16,11 +16,11 @@ TEST(LeaseNote, IsReadAsItWasWritten) {
   stays.terms.stops_jobs = false;
   EXPECT_EQ(ParseLeaseNote(LeaseNoteText(stays)), stays);
   EXPECT_EQ(stays.jobs_end(), Duration::max());
-  // A longer line was there before.
+  // A longer line was in the file before.
   EXPECT_EQ(ParseLeaseNote(LeaseNoteText(kNote) + "78 stops 12\n"), kNote);
 }
 
-// At whatever byte a reader overtakes the writer.
+// Wherever in the line a reader overtakes the writer.
 TEST(LeaseNote, HalfOldAndHalfNewIsNone) {
   LeaseNote later = kNote;
   later.renewed = 98'765s;
@@ -41,22 +41,23 @@ TEST(LeaseNote, HalfOldAndHalfNewIsNone) {
 TEST(LeaseTerms, TimeToCleanUpCountsFromTheEndOfTheLease) {
   EXPECT_EQ(FenceGraceLeft(100s, 100s, 30s), kFenceGrace);
   EXPECT_EQ(FenceGraceLeft(100s, 101s, 30s), kFenceGrace - 1s);
-  EXPECT_EQ(FenceGraceLeft(100s, 101s, 2s), 2s);  // A job that wants less has less.
+  EXPECT_EQ(FenceGraceLeft(100s, 101s, 2s), 2s);  // A job that requests less gets less.
   EXPECT_EQ(FenceGraceLeft(100s, 101s, 0s), 0s);
   EXPECT_EQ(FenceGraceLeft(100s, 100s + kFenceGrace, 30s), 0s);
-  EXPECT_EQ(FenceGraceLeft(100s, 1h, 30s), 0s);  // The machine slept through it.
+  EXPECT_EQ(FenceGraceLeft(100s, 1h, 30s), 0s);  // The machine was suspended during that time.
 }
 
-// Whenever a supervisor notices, SIGKILL comes while the controller still waits, with the rest of the margin for the
-// last process to go.
+// Whenever a supervisor notices the end, it sends SIGKILL while the controller still waits. The rest of the margin is
+// for the last process to exit.
 TEST(LeaseTerms, SupervisorHasKilledBeforeTheControllerCountsOnIt) {
   for (const Duration requeue_after : {Duration(30s), Duration(2min), Duration(1h)}) {
     const LeaseTerms terms = TermsFor(30s, requeue_after);
-    const Duration sent = 1000s, ended = sent + terms.lease;  // The controller heard of it no sooner than it was sent.
+    const Duration sent = 1000s, ended = sent + terms.lease;  // The controller heard of the node at the earliest when
+                                                              // the heartbeat was sent.
     for (Duration late{0}; late <= 20s; late += 500ms) {
       const Duration noticed = ended + late;
       const Duration killed = noticed + FenceGraceLeft(ended, noticed, 1h);
-      // A clock that runs 1 % slow here.
+      // The clock here runs 1 % slow.
       if (late > kFenceGrace + kLeaseLook) continue;
       EXPECT_LE((killed - sent - kFenceGrace - kLeaseLook) * 101 / 100 + kFenceGrace + kLeaseLook,
                 FencedAfter(terms) - 2 * kLeaseLook);

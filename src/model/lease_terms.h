@@ -1,6 +1,6 @@
-// What a controller and a node agree on about silence. Each side counts on its own monotonic clock, from its own
-// moments, so that clocks are never compared: the agent from when it *sent* the sign of life that was answered last,
-// the controller from when one *came* last, which is later. So the agent's lease ends first.
+// The agreement between a controller and a node about silence. Each side counts on its own monotonic clock, so the
+// clocks are never compared. The agent counts from when it *sent* the last heartbeat that was answered. The controller
+// counts from when the last heartbeat *arrived*, which is later. So the agent's lease ends first.
 #pragma once
 
 #include <algorithm>
@@ -9,38 +9,38 @@
 
 namespace divvy {
 
-/// From the end of a lease to SIGKILL for the jobs of a node that stops them.
+/// Time from the end of a lease to SIGKILL, for the jobs of a node that stops them.
 inline constexpr Duration kFenceGrace = std::chrono::seconds(10);
-/// What it may take until the last of them has gone, and to notice that a lease has ended.
+/// Time for the last job to be gone, and to notice that a lease has ended.
 inline constexpr Duration kFenceMargin = std::chrono::seconds(5);
-/// How often a supervisor looks at its agent's lease: so late it may notice that it became shorter, or that the machine
-/// slept, and no later than at its end what it knew. A part of the margin.
+/// How often a supervisor checks its agent's lease. It may notice this late that the lease became shorter, or that the
+/// machine slept. It notices the end of the lease that it already knew without delay. This is part of kFenceMargin.
 inline constexpr Duration kLeaseLook = std::chrono::seconds(1);
 static_assert(2 * kLeaseLook < kFenceMargin);
 
-/// How long the jobs still have until SIGKILL, at `now`, when their lease has ended at `ended`. It counts from that
-/// end, whenever it was noticed: who slept through it has no time left. `wanted`: what the job asked for, which may be
-/// less.
+/// How long the jobs still have until SIGKILL, at `now`, if their lease ended at `ended`. The time counts from that
+/// end, no matter when it was noticed: after a long suspend nothing is left. `wanted`: the grace period that the job
+/// requested, which may be shorter.
 constexpr Duration FenceGraceLeft(Duration ended, Duration now, Duration wanted) {
   return std::clamp<Duration>(ended + kFenceGrace - now, Duration(0), std::max(wanted, Duration(0)));
 }
 
 struct LeaseTerms {
-  Duration heartbeat = std::chrono::seconds(5);  // Between two signs of life.
-  Duration lease = std::chrono::seconds(30);     // From the last sign of life that was answered.
-  /// Whether the node's jobs are stopped when it ends, so that they may run elsewhere; else they go on.
+  Duration heartbeat = std::chrono::seconds(5);  // Interval of the agent's heartbeats.
+  Duration lease = std::chrono::seconds(30);     // Time since the last answered heartbeat.
+  /// Whether the node's jobs are stopped when the lease ends, so that they can run elsewhere. False: they continue.
   bool stops_jobs = false;
 
   friend bool operator==(const LeaseTerms&, const LeaseTerms&) = default;
 };
 
-/// So long after the controller heard of a node last no job of it runs any more, if it stops its jobs. Clocks are taken
-/// to differ by 1 % in speed at most (quartz: 0.01 %).
+/// Time after the controller's last message from a node when none of its jobs runs any more, if it stops its jobs.
+/// Assumes that the clock speeds differ by at most 1 % (quartz: 0.01 %).
 constexpr Duration FencedAfter(const LeaseTerms& terms) {
   return terms.lease + terms.lease / 100 + kFenceGrace + kFenceMargin;
 }
 
-/// `lost_after`: when a silent node counts as lost. `requeue_after`: when its jobs are to run elsewhere; 0: never.
+/// `lost_after`: when a silent node counts as lost. `requeue_after`: when its jobs are requeued elsewhere; 0: never.
 constexpr LeaseTerms TermsFor(Duration lost_after, Duration requeue_after) {
   LeaseTerms terms;
   terms.lease = lost_after;

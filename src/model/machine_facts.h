@@ -1,5 +1,5 @@
-// What a machine is, as its own agent (or daemon) found it: learned, never configured, and told anew at each
-// connection.
+// The properties of a node, as its agent (or the daemon) discovered them. They are never configured, and are sent at
+// each connection.
 #pragma once
 
 #include <map>
@@ -13,16 +13,17 @@ namespace divvy {
 
 struct MachineFacts {
   std::string hostname;
-  std::string boot_id;        // Another one after every boot.
+  std::string boot_id;        // Different after every boot.
   std::string agent_version;  // "0.1.0"
   std::string gpu_source;     // "NVML (driver 565.57.01)", "emulated: 4xH100-80GB", "none: ...".
   std::vector<GpuFacts> gpus;
   int cpus = 0;
   Bytes memory;
-  /// "arch" -> "x86_64", "os" -> "debian-12", "kernel" -> "6.1.0", and what the agent was started with. "rack" and
-  /// "block" say where in the network it stands.
+  /// "arch" -> "x86_64", "os" -> "debian-12", "kernel" -> "6.1.0", and the labels that the agent was started with.
+  /// "rack" and "block" give its position in the network.
   std::map<std::string, std::string> labels;
-  std::string logs;  // Where its agent keeps what jobs print, absolute; empty: the controller's own, or not told.
+  std::string logs;  // Absolute path where its agent stores job output. Empty: the controller's own node, or not
+                     // reported.
 
   friend bool operator==(const MachineFacts&, const MachineFacts&) = default;
 };

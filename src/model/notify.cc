@@ -82,7 +82,7 @@ std::string ToText(const NotifyEvents& events) {
   for (const NotifyEvent event : kNotifyEvents) {
     NotifyEvents one;
     one.Insert(event);
-    // As it was said: a failure is an end, but "end" is no "fail".
+    // Prints what was configured: kEnd implies kFail, but "fail" is not printed for it.
     const bool is_said = events.Contains(event) && !(event == NotifyEvent::kFail && events.Contains(NotifyEvent::kEnd));
     if (is_said) text += (text.empty() ? "" : ",") + std::string(Name(event));
   }
@@ -136,7 +136,7 @@ Status CheckReceiver(const Receiver& receiver) {
 
 std::string ShownTarget(NotifyChannel channel, std::string_view target) {
   if (channel == NotifyChannel::kCommand) {
-    // Its words after the first may hold a token.
+    // Arguments after the first word may contain a token.
     const auto blank = target.find_first_of(" \t\n");
     return std::string(target.substr(0, blank)) + (blank == std::string_view::npos ? "" : " ...");
   }

@@ -1,4 +1,4 @@
-// Who is told of what happens to jobs and GPUs, and how: what is set in divvy.toml ([notify]) and by users.
+// Notification settings: which receivers get which events, from divvy.toml ([notify]) and from users.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace divvy {
 
 enum class NotifyEvent : std::uint8_t {
   kStart,
-  kEnd,          // However; a failure is an end too.
-  kFail,         // Failed, out of time, or lost.
-  kRequeue,      // Ended, and waits again.
-  kWaste,        // It wastes its GPUs, or something is done about that.
-  kGpuFenced,    // A GPU does not work and takes no jobs; for administrators.
-  kGpuUnmanaged  // Somebody uses a GPU past divvy; for administrators.
+  kEnd,          // Any end, including failures.
+  kFail,         // Failed, timed out or lost.
+  kRequeue,      // The run ended, and the job waits again.
+  kWaste,        // The job wastes GPUs, or an action was taken because of that.
+  kGpuFenced,    // A GPU is broken and accepts no jobs. For administrators.
+  kGpuUnmanaged  // A GPU is used without divvy. For administrators.
 };
 inline constexpr NotifyEvent kNotifyEvents[] = {NotifyEvent::kStart,       NotifyEvent::kEnd,   NotifyEvent::kFail,
                                                 NotifyEvent::kRequeue,     NotifyEvent::kWaste, NotifyEvent::kGpuFenced,
@@ -31,7 +31,7 @@ constexpr bool IsOfJobs(NotifyEvent event) { return event < NotifyEvent::kGpuFen
 class NotifyEvents {
  public:
   constexpr void Insert(NotifyEvent event) { bits_ |= Bit(event); }
-  /// Who hears of ends hears of failures.
+  /// A receiver of kEnd also gets kFail.
   constexpr bool Contains(NotifyEvent event) const {
     return (bits_ & Bit(event)) != 0 || (event == NotifyEvent::kFail && (bits_ & Bit(NotifyEvent::kEnd)) != 0);
   }
@@ -42,71 +42,73 @@ class NotifyEvents {
   static constexpr std::uint32_t Bit(NotifyEvent event) { return std::uint32_t{1} << static_cast<unsigned>(event); }
   std::uint32_t bits_ = 0;
 };
-/// "end,fail"; "all" is all that there are of jobs; "none" is none. `has_gpus`: those of GPUs are known too, and part
+/// Parses "end,fail". "all": all events of jobs; "none": no event. `has_gpus`: GPU events are allowed too, and are part
 /// of "all".
 Result<NotifyEvents> ParseNotifyEvents(std::string_view text, bool has_gpus);
-/// What ParseNotifyEvents reads back.
+/// The text that ParseNotifyEvents reads back.
 std::string ToText(const NotifyEvents& events);
 
 enum class NotifyChannel { kWebhook, kCommand, kMail };
 std::string_view Name(NotifyChannel channel);  // "webhook", "command", "mail"
 
-/// Somebody, or something, that is told.
+/// A destination for notifications.
 struct Receiver {
   std::string name;
   NotifyEvents events;
   NotifyChannel channel = NotifyChannel::kWebhook;
-  std::string target;  // A URL, a command of the shell, or an address for mail.
-  std::string secret;  // Of a webhook, what its requests are signed with; empty: they are not.
-  std::string run_as;  // Of an administrator's command: the user's name; empty: the daemon's.
-  // Of an administrator's: whose jobs it hears of. Both empty: everybody's.
+  std::string target;  // A URL, a shell command or a mail address.
+  std::string secret;  // For webhooks: the key that signs requests. Empty: requests are not signed.
+  std::string run_as;  // For an administrator's command: the user that runs it. Empty: the daemon's user.
+  // For an administrator's receiver: only jobs of these. Both empty: all jobs.
   std::vector<std::string> users;
   std::vector<std::string> teams;
 
   friend bool operator==(const Receiver&, const Receiver&) = default;
 };
-/// Fails where it is no such target: one line that says what is wrong.
+/// Fails if a field is invalid, with a one-line message.
 Status CheckReceiver(const Receiver& receiver);
 Status CheckReceiverName(std::string_view name);
-/// One address: no blanks, no control characters, one '@' or a user's bare name, nothing that sendmail takes for an
-/// option.
+/// Whether `text` is a single mail address: no blanks, no control characters, one '@' or only a user name, and not
+/// something that sendmail takes for an option.
 bool IsMailAddress(std::string_view text);
-/// What may be shown of a target: of a URL no more than its host, for the rest may be as good as a password.
+/// The part of a target that may be shown: for a URL only its host, because the rest may contain a secret.
 std::string ShownTarget(NotifyChannel channel, std::string_view target);
 
 /// [notify]
 struct NotifySettings {
-  /// Where users' webhooks may go.
+  /// Where users' webhooks may connect to.
   enum class Webhooks {
-    kAsDaemon,  // On a daemon of one's own anywhere, else to public addresses.
-    kPublic,    // Nowhere inside: no loopback, no private network.
+    kAsDaemon,  // Anywhere for a user's own daemon, otherwise only public addresses.
+    kPublic,    // Only public addresses: no loopback, no private network.
     kAny,
     kOff
   };
 
   bool is_on = true;
-  std::vector<Receiver> receivers;  // Of administrators.
+  std::vector<Receiver> receivers;  // Receivers configured by administrators.
   Webhooks user_webhooks = Webhooks::kAsDaemon;
-  std::vector<std::string> webhook_hosts;  // Users' webhooks may go there, whatever address that is; "*.lab" ends so.
-  std::optional<bool> user_commands;       // Nothing: where the daemon serves no other machines.
+  std::vector<std::string> webhook_hosts;  // Users' webhooks may go to these hosts, whatever their address. "*.lab":
+                                           // every host with that suffix.
+  std::optional<bool> user_commands;       // Default: allowed on a user's own daemon, and on a daemon that serves no
+                                           // other machines.
   bool user_mail = true;
-  std::vector<std::string> mail_domains;  // Users' mail goes to these alone; empty: to any.
+  std::vector<std::string> mail_domains;  // Users' mail may go only to these domains. Empty: to any.
   std::string sendmail = "/usr/sbin/sendmail";
-  std::string from;     // Of mail; empty: as sendmail has it.
-  std::string ca_file;  // Further authorities for webhooks' certificates.
+  std::string from;     // The sender address of mail. Empty: sendmail's default.
+  std::string ca_file;  // Additional certificate authorities for webhooks.
   int most_per_minute = 20;
-  Duration retry_after = std::chrono::seconds(5);  // Doubles, up to an hour.
+  Duration retry_after = std::chrono::seconds(5);  // The first delay. It doubles with each retry, up to one hour.
   Duration give_up_after = std::chrono::hours(24);
-  Duration time_limit = std::chrono::seconds(30);  // Of one delivery.
+  Duration time_limit = std::chrono::seconds(30);  // For one delivery.
 
   friend bool operator==(const NotifySettings&, const NotifySettings&) = default;
 };
 
-/// What a job says of its own notifications, in labels that came with it (--notify, Slurm's --mail-type).
+/// The notification settings of a job, from labels that were submitted with it (--notify, Slurm's --mail-type).
 struct NotifyWish {
   NotifyEvents events;
-  bool of_elements = false;  // Of an array: of each element; else of the array as a whole.
-  bool is_mail = false;      // `to` are addresses for mail; empty: that of the user. Else they are names of the user's
+  bool of_elements = false;  // For an array: one notification per element. False: one for the whole array.
+  bool is_mail = false;      // `to` has mail addresses; empty: the user's address. False: `to` has names of the user's
                              // receivers, or addresses; empty: all receivers of the user.
   std::vector<std::string> to;
 

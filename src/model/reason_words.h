@@ -1,17 +1,17 @@
-// Words in reasons and histories that are written in one place and looked for in another.
+// Phrases in reasons and histories that one component writes and another one searches for.
 #pragma once
 
 #include <string_view>
 
 namespace divvy {
 
-/// How the reason begins of a job that the limit of its memory ended.
+/// Start of the reason of a job that was killed by its memory limit.
 inline constexpr std::string_view kOutOfMemory = "out of memory";
-/// Of a run that had to be over by a time, and was ended.
+/// The reason of a run that reached its deadline and was ended.
 inline constexpr std::string_view kReachedDeadline = "reached its deadline";
-/// Of a job that left the queue for it.
+/// The reason of a job that left the queue because of its deadline.
 inline constexpr std::string_view kTooLateForDeadline = "could not start in time to be over by its deadline";
-/// How what is said of a job ends whose machine is lost.
+/// End of the reason of a job whose node is lost.
 inline constexpr std::string_view kMayGoOn = "the job may go on there";
 
 }  // namespace divvy

@@ -1,5 +1,5 @@
-// A run as its run record, the agent of its node and the controller's run journal describe it: all that is needed to
-// take the run over where the store does not know it.
+// The description of a run in its run record, in messages of the agent and in the controller's run journal. It has all
+// that is needed to adopt the run if its job is not in the store.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,14 @@
 namespace divvy {
 
 struct RunDescription {
-  JobRecord record;  // Without what only the controller has a use for. Final in the journal once the job has ended.
+  JobRecord record;  // Without fields that only the controller needs. In the journal its state is final once the job
+                     // has ended.
   JobSpec spec;      // For display only: it has no environment, script or parameters.
-  std::int64_t gpu_parts = GpuShare::kWhole;  // The share of each of its GPUs, in ten-thousandths.
+  std::int64_t gpu_parts = GpuShare::kWhole;  // The fraction of each of its GPUs, in ten-thousandths.
   std::optional<Exit> exit;                   // Set once the run has ended.
-  Time ended = kNoTime;                       // Only with `exit`.
-  std::string reason;                         // In the journal: of the job's state.
-  bool runs_again = false;                    // In the journal: this run is over and the job was queued again.
+  Time ended = kNoTime;                       // Set only with `exit`.
+  std::string reason;                         // In the journal: the reason of the job's state.
+  bool runs_again = false;                    // In the journal: this run has ended, and the job was requeued.
 };
 
 }  // namespace divvy

@@ -10,7 +10,7 @@ namespace divvy {
 namespace {
 
 constexpr std::string_view kOwnMachine = "the controller's machine";
-constexpr std::size_t kMostNamed = 16;  // Of the machines of a gang.
+constexpr std::size_t kMostNamed = 16;  // Nodes of a gang that are listed by name.
 
 /// "GPU 1", "GPUs 0-3"; empty for none.
 std::string GpusText(GpuSet gpus) {
@@ -31,7 +31,7 @@ std::string NumberedText(const JobRecord& record) {
          (record.start_reason.empty() ? "" : ": " + record.start_reason);
 }
 
-/// "GPU 1", "GPUs 0-3": no machine, whose GPUs stand in brackets.
+/// "GPU 1", "GPUs 0-3". False for a node name, whose GPUs follow in parentheses.
 bool AreGpus(std::string_view text) {
   for (const std::string_view word : {"GPU ", "GPUs "}) {
     if (text.starts_with(word) && text.size() > word.size() && text[word.size()] >= '0' && text[word.size()] <= '9')

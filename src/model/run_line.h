@@ -1,5 +1,5 @@
-// The start of a run as a line of its job's history: for people, and, of runs that are over, to be read again by who
-// looks for what they left on their machines.
+// The start of a run as a line in its job's history. It is for people. For ended runs it is also parsed again to find
+// what they left on their nodes.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,28 @@
 
 namespace divvy {
 
-/// Where it runs, or ran last: "GPUs 0-3", "n1 (GPUs 0-3)", "n1 (GPU 1), n2 (GPU 1)". Empty: without GPUs on the
-/// controller's own machine.
+/// The node and GPUs of the current or last run: "GPUs 0-3", "n1 (GPUs 0-3)", "n1 (GPU 1), n2 (GPU 1)". Empty: a job
+/// without GPUs on the controller's own node.
 std::string PlaceText(const JobRecord& record);
-/// "started on n1 (GPUs 0-3): first in line"; from the second run on "run 2 started on ...".
+/// "started on n1 (GPUs 0-3): first in line"; from the second run on, "run 2 started on ...".
 std::string StartedText(const JobRecord& record);
-/// Of one that has ended: "failed: exit code 1".
+/// For an ended job: "failed: exit code 1".
 std::string EndText(const JobRecord& record);
-/// The run was over at `ended` and the job is to run once more: where this one was stays in its history, and what it
-/// had of GPUs in reports. `outcome`: final. Not of one that never began.
+/// Adds the run that ended at `ended` to the job's history and to the past runs, which reports need. Call it when the
+/// job will run again. `outcome`: a final state. Does nothing if the run never started.
 void KeepRun(const JobRecord& record, JobState outcome, Time ended, Batch& batch);
 
-/// Of an array, whose own start is that of its last element.
+/// For an array, whose own start is that of its first started element.
 inline constexpr std::string_view kFirstElementStarted = "its first element started";
 
-/// A run of before.
+/// A previous run.
 struct EarlierRun {
-  std::uint32_t run = 0;  // As DIVVY_ATTEMPT has it.
-  std::string node;       // Where its first process was; as JobRecord::node.
+  std::uint32_t run = 0;  // The number in DIVVY_ATTEMPT.
+  std::string node;       // The node of its first process; same as JobRecord::node.
 
   friend bool operator==(const EarlierRun&, const EarlierRun&) = default;
 };
-/// What KeepRun wrote; nothing where it is another line.
+/// Parses a line that KeepRun wrote. Returns nothing for other lines.
 std::optional<EarlierRun> ReadRunLine(std::string_view text);
 
 }  // namespace divvy

@@ -16,7 +16,7 @@ JobRecord Ran(const std::string& node, GpuSet gpus, std::uint32_t attempt = 1) {
   return record;
 }
 
-/// What KeepRun writes; empty for nothing.
+/// The line that KeepRun writes. Empty if it writes none.
 std::string LineOf(const JobRecord& record) {
   Batch batch;
   KeepRun(record, JobState::kFailed, record.started + std::chrono::seconds(5), batch);
@@ -29,11 +29,11 @@ TEST(RunLine, SaysWhereARunWasAndIsReadAgain) {
   EXPECT_EQ(LineOf(far), "run 1 started on n2 (GPUs 0-3): first in line");
   EXPECT_EQ(ReadRunLine(LineOf(far)), (EarlierRun{1, "n2"}));
   EXPECT_EQ(ReadRunLine(LineOf(Ran("n2", GpuSet()))), (EarlierRun{1, "n2"}));
-  // On the controller's own machine.
+  // On the controller's own node.
   EXPECT_EQ(StartedText(Ran("", GpuSet::FirstN(1), 3)), "run 3 started on GPU 0: first in line");
   EXPECT_EQ(ReadRunLine(LineOf(Ran("", GpuSet::FirstN(2), 3))), (EarlierRun{3, ""}));
   EXPECT_EQ(ReadRunLine(LineOf(Ran("", GpuSet()))), (EarlierRun{1, ""}));
-  // A machine may be called anything.
+  // A node may have any name.
   EXPECT_EQ(ReadRunLine(LineOf(Ran("GPUs", GpuSet::FirstN(1)))), (EarlierRun{1, "GPUs"}));
 }
 

@@ -1,5 +1,5 @@
-// What a job has on one of its machines. Those of a gang start together or not at all: each prepares its part and
-// waits, and all go when the last is ready.
+// The resources of a job on one of its nodes. The seats of a gang start together or not at all: each node prepares its
+// part and waits, and all start when the last one is ready.
 #pragma once
 
 #include <cstdint>
@@ -12,32 +12,32 @@
 
 namespace divvy {
 
-/// Of a heterogeneous job: what one of its components has on a machine.
+/// For heterogeneous jobs: the resources of one component on a node.
 struct SeatPart {
   int component = 0;
   GpuSet gpus;
-  int tasks = 1;  // Of the component's.
+  int tasks = 1;  // Tasks of this component.
 
   friend bool operator==(const SeatPart&, const SeatPart&) = default;
 };
 
 struct Seat {
-  std::string node;  // By name; empty: the controller's own machine.
+  std::string node;  // The node's name. Empty: the controller's own node.
   GpuSet gpus;
-  int tasks = 1;             // Of the job's tasks, those that run here; ranks count on from seat to seat.
-  std::uint16_t port = 0;    // Where its step process hears those of the other machines; 0: not prepared.
-  std::optional<Exit> exit;  // How its part ended; nothing: it has not.
-  /// Of a heterogeneous job: which of its components are here, ascending; `gpus` and `tasks` are theirs together. Ranks
-  /// count through the first component on all machines, then through the next.
+  int tasks = 1;             // Number of the job's tasks that run here. Ranks continue from seat to seat.
+  std::uint16_t port = 0;    // The port where its step process listens for those of the other nodes. 0: not prepared.
+  std::optional<Exit> exit;  // How its part ended. Not set: it has not ended.
+  /// For heterogeneous jobs: the components on this node, ascending. `gpus` and `tasks` are their totals. Ranks go
+  /// through the first component on all nodes, then through the next one.
   std::vector<SeatPart> parts;
 
   friend bool operator==(const Seat&, const Seat&) = default;
 };
 
-/// Where a prepared part waits for the others: its step process hears the other machines' there.
+/// The address where a prepared part waits for the step processes of the other nodes.
 struct SeatAddress {
-  std::string host;        // A name or address that the other machines reach it by.
-  std::uint16_t port = 0;  // TCP; 0: it hears none.
+  std::string host;        // A name or address that the other nodes can reach.
+  std::uint16_t port = 0;  // TCP; 0: it does not listen.
 
   friend bool operator==(const SeatAddress&, const SeatAddress&) = default;
 };

@@ -1,5 +1,5 @@
-// Teams and users as administrators describe them: who belongs where, what is theirs, and what they may use up.
-// Plain values; control/books/team_book.h knows the rules.
+// Teams and users as administrators configure them: membership, quotas and limits. Plain values;
+// control/books/team_book.h implements the rules.
 //
 // Amounts (GPUs, GPU-hours, money) are kept in thousandths, so that sums are exact.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace divvy {
 
-/// When a budget begins anew: at midnight, on Monday, on the first of the month; UTC.
+/// When a budget is reset: daily at midnight, on Mondays, or on the first of the month; UTC.
 enum class BudgetPeriod { kDay, kWeek, kMonth };
 
 /// "day"
@@ -19,10 +19,10 @@ constexpr const char* Name(BudgetPeriod period) {
   return period == BudgetPeriod::kDay ? "day" : period == BudgetPeriod::kWeek ? "week" : "month";
 }
 
-/// What a team, or a user, may have or use up. Nothing: as much as they like. 0: none at all.
+/// Limits of a team or a user. Not set: unlimited. 0: nothing is allowed.
 struct Caps {
-  std::optional<std::int64_t> running;  // Jobs at once.
-  std::optional<std::int64_t> queued;   // Jobs, elements of arrays counted one by one.
+  std::optional<std::int64_t> running;  // Running jobs.
+  std::optional<std::int64_t> queued;   // Queued jobs; array elements count one by one.
   std::optional<std::int64_t> gpu_hours_milli;
   std::optional<std::int64_t> cost_milli;
   BudgetPeriod period = BudgetPeriod::kMonth;
@@ -33,31 +33,32 @@ struct Caps {
 
 struct TeamRow {
   std::string name;
-  std::string parent;                       // Empty: at the top.
-  std::optional<std::int64_t> quota_milli;  // GPUs that are its own by right.
-  std::optional<std::int64_t> limit_milli;  // GPUs that it never runs more of.
-  std::int64_t weight = 1;                  // Of what nobody's quota covers.
-  std::int64_t priority = 0;                // Of that, the highest is served first.
-  std::vector<std::string> users;           // "*": everybody.
-  std::vector<std::string> groups;          // Of the operating system.
-  std::vector<std::string> leads;           // Users who may act on its jobs, and on those of the teams below it.
+  std::string parent;                       // Empty: a top-level team.
+  std::optional<std::int64_t> quota_milli;  // Guaranteed GPUs.
+  std::optional<std::int64_t> limit_milli;  // Maximal number of GPUs in use.
+  std::int64_t weight = 1;                  // Its weight in the distribution of GPUs that no quota covers.
+  std::int64_t priority = 0;                // In that distribution, the highest priority is served first.
+  std::vector<std::string> users;           // "*": every user.
+  std::vector<std::string> groups;          // Groups of the operating system.
+  std::vector<std::string> leads;           // Users who may act on the jobs of this team and of the teams below it.
   Caps caps;
-  bool is_from_file = false;  // Of divvy.toml: commands do not change it.
+  bool is_from_file = false;  // Defined in divvy.toml, so commands cannot change it.
 
   friend bool operator==(const TeamRow&, const TeamRow&) = default;
 };
 
 struct UserRow {
-  std::string user;  // "*": everybody who has no row.
-  std::string team;  // Whose share their jobs run on unless they say so; empty: the only one that they are in.
-  Caps caps;         // Over all teams,
-  std::optional<std::int64_t> gpus;  // as are these GPUs, that their jobs hold together; 0: none. A team has a limit.
+  std::string user;                  // "*": every user without a row.
+  std::string team;                  // Default team of their jobs. Empty: the only team that they belong to.
+  Caps caps;                         // Limits over all teams.
+  std::optional<std::int64_t> gpus;  // Maximal number of GPUs that their jobs hold together. 0: none. Teams have
+                                     // `limit` instead.
   bool is_from_file = false;
 
   friend bool operator==(const UserRow&, const UserRow&) = default;
 };
 
-/// What an hour on a GPU costs whose model's name contains `model`, in any case; empty: any other.
+/// Cost of one GPU-hour for models whose name contains `model` (case-insensitive). Empty: all other models.
 struct GpuPrice {
   std::string model;
   std::int64_t hour_milli = 0;
@@ -65,9 +66,9 @@ struct GpuPrice {
   friend bool operator==(const GpuPrice&, const GpuPrice&) = default;
 };
 
-/// What divvy.toml says of teams.
+/// The team settings of divvy.toml.
 struct TeamsFile {
-  std::optional<bool> are_quotas_on;  // Nothing: as was last said by a command.
+  std::optional<bool> are_quotas_on;  // Not set: the last command decides.
   std::vector<TeamRow> teams;
   std::vector<UserRow> users;
   std::vector<GpuPrice> prices;
@@ -75,7 +76,7 @@ struct TeamsFile {
   friend bool operator==(const TeamsFile&, const TeamsFile&) = default;
 };
 
-/// What is to change of a row; nothing: it stays. Amounts as people write them: 2.5 GPUs.
+/// Changes to a row. Not set: unchanged. Amounts are in units for people: 2.5 GPUs.
 struct CapsChange {
   std::optional<std::int64_t> running;
   std::optional<std::int64_t> queued;
@@ -86,7 +87,7 @@ struct CapsChange {
 
 struct TeamChange {
   std::string name;
-  bool is_new = false;  // It must not exist yet; else it must.
+  bool is_new = false;  // The team must not exist yet. False: it must exist.
   std::optional<std::string> parent;
   std::optional<double> quota;
   std::optional<double> limit;
@@ -99,7 +100,7 @@ struct TeamChange {
   std::vector<std::string> add_leads;
   std::vector<std::string> remove_leads;
   CapsChange caps;
-  /// What is to be nothing again: "parent", "quota", "limit", "running", "queued", "gpu_hours", "cost".
+  /// Fields to unset: "parent", "quota", "limit", "running", "queued", "gpu_hours", "cost".
   std::vector<std::string> clear;
 };
 
@@ -108,7 +109,7 @@ struct UserChange {
   std::optional<std::string> team;
   std::optional<std::int64_t> gpus;
   CapsChange caps;
-  std::vector<std::string> clear;  // "team", "gpus" and those of caps; "all": the row goes.
+  std::vector<std::string> clear;  // "team", "gpus" and the names of CapsChange; "all": removes the row.
 };
 
 }  // namespace divvy

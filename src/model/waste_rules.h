@@ -1,4 +1,4 @@
-// When a job is said to waste its GPUs, and whose jobs are left alone ([waste] in divvy.toml).
+// When a job counts as wasting its GPUs, and which jobs are exempt ([waste] in divvy.toml).
 #pragma once
 
 #include <optional>
@@ -10,12 +10,12 @@
 
 namespace divvy {
 
-/// What is done about a job that goes on to waste its GPUs, after it was warned. In the order of what it costs the job.
+/// The action against a job that still wastes its GPUs after the warnings. Ordered by how much it costs the job.
 enum class WasteAction {
   kNone,
-  kPark,     // Its parts of GPUs: their memory goes to the host until it uses them again. Whole GPUs: nothing.
-  kPause,    // Parts of GPUs: paused until it is resumed. Whole GPUs: back to the queue, and held there.
-  kRequeue,  // Back to the queue.
+  kPark,     // GPU fractions: their memory moves to the host until the job uses them again. Whole GPUs: no effect.
+  kPause,    // GPU fractions: paused until resumed. Whole GPUs: requeued and held.
+  kRequeue,  // Requeued.
   kStop,
 };
 constexpr std::string_view Name(WasteAction action) {
@@ -28,23 +28,25 @@ constexpr std::optional<WasteAction> WasteActionOf(std::string_view name) {
   }
   return std::nullopt;
 }
-/// A label of a job that wants it for itself (--on-waste).
+/// The label with which a job sets its own action (--on-waste).
 inline constexpr std::string_view kOnWasteLabel = "on-waste";
 
 struct WasteRules {
   bool is_on = true;
-  Duration grace = std::chrono::minutes(10);       // After a start: data and models are loaded.
-  Duration idle_after = std::chrono::minutes(30);  // Of a GPU at 0%.
-  Duration window = std::chrono::hours(1);         // Over which a mean is taken; a minute at least.
-  double underused = 0.25;                         // Below this mean; 0: never.
-  double small_memory = 0.25;                      // Below this peak, of what it has; 0: never.
-  WasteAction action = WasteAction::kNone;         // Of all jobs; a job may want more (--on-waste).
-  std::vector<std::string> action_on = {"idle"};   // For these findings: "idle", "some_idle", "cpu_bound", ...
-  Duration warn_every = std::chrono::minutes(15);  // From a warning to the next, and from the last to the action.
+  Duration grace = std::chrono::minutes(10);       // Time after a start in which data and models are loaded.
+  Duration idle_after = std::chrono::minutes(30);  // Time of a GPU at 0%.
+  Duration window = std::chrono::hours(1);         // Window for means; at least one minute.
+  double underused = 0.25;                         // Threshold for the mean utilization. 0: never.
+  double small_memory = 0.25;                      // Threshold for the peak memory, relative to what the job has. 0:
+                                                   // never.
+  WasteAction action = WasteAction::kNone;         // For all jobs. A job may choose a stronger one (--on-waste).
+  std::vector<std::string> action_on = {"idle"};   // The findings that lead to the action: "idle", "some_idle",
+                                                   // "cpu_bound", ...
+  Duration warn_every = std::chrono::minutes(15);  // Time between warnings, and from the last warning to the action.
   int warnings = 2;
   std::vector<std::string> exempt_users;
   std::vector<std::string> exempt_teams;
-  std::vector<std::string> exempt_names;  // Of jobs; "notebook*" begins so.
+  std::vector<std::string> exempt_names;  // Names of jobs; "notebook*" matches a prefix.
 
   friend bool operator==(const WasteRules&, const WasteRules&) = default;
 };

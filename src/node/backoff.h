@@ -1,5 +1,5 @@
-// How long an agent waits before it dials again: longer with each failure, and never as long as another agent does, so
-// that a controller that comes back is not met by all at once.
+// Delay before an agent reconnects. It grows with each failure and is random, so that agents do not all reach a
+// restarted controller at once.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +14,10 @@ class Backoff {
   static constexpr Duration kFirst = std::chrono::milliseconds(250);
   static constexpr Duration kMost = std::chrono::seconds(15);
 
-  /// `seed`: another one for each agent.
+  /// `seed`: different for each agent.
   explicit Backoff(std::uint64_t seed) : state_(seed | 1) {}
 
-  /// Between half and all of the present step, which then doubles.
+  /// Returns a delay between half of the present step and the whole step, which then doubles.
   Duration Next() {
     // xorshift64*, Vigna 2016.
     state_ ^= state_ >> 12;
@@ -31,7 +31,7 @@ class Backoff {
     step_ = std::min(step_ * 2, kMost);
     return wait;
   }
-  /// It was answered.
+  /// Resets the delay after a successful connection.
   void Reset() { step_ = kFirst; }
 
  private:

@@ -26,7 +26,7 @@ bool IsNamed(const ContainerPlan& plan, std::string_view name) {
   return std::ranges::find(plan.variables, name) != plan.variables.end();
 }
 
-/// The variables of the process that go in.
+/// Returns the variables of the process that are passed to the container.
 std::vector<std::string> Passed(const ContainerPlan& plan, const ContainerGround& ground) {
   std::vector<std::string> out;
   for (const std::string& entry : ground.environment) {
@@ -36,20 +36,20 @@ std::vector<std::string> Passed(const ContainerPlan& plan, const ContainerGround
   return out;
 }
 
-/// What the machine sets inside. Of a variable that the job names the job's own value goes in; it has the machine's
-/// part before its own.
+/// Returns the variables that the machine sets inside. For a variable that the job names, the job's own value is passed
+/// instead; it already starts with the machine's part.
 std::vector<std::string> SetInside(const ContainerPlan& plan, const ContainerGround& ground) {
   std::vector<std::string> out = ground.needs.environment;
   std::erase_if(out, [&](const std::string& entry) { return IsNamed(plan, NameOf(entry)); });
   return out;
 }
 
-/// What runs inside: the command; or the script, by its interpreter.
+/// Returns the command line inside: the command, or the interpreter with the script.
 std::vector<std::string> Program(const ContainerPlan& plan, const ContainerGround& ground) {
   std::vector<std::string> out;
   if (!ground.script.empty()) {
     const std::string_view line = plan.interpreter;
-    // As the kernel reads a "#!" line: the rest of it is one argument.
+    // Like the kernel's "#!" line: everything after the interpreter is one argument.
     const auto blank = line.find_first_of(" \t");
     out.emplace_back(line.substr(0, blank));
     if (blank != std::string_view::npos) out.emplace_back(Trim(line.substr(blank)));
@@ -59,7 +59,7 @@ std::vector<std::string> Program(const ContainerPlan& plan, const ContainerGroun
   return out;
 }
 
-/// All that is mounted, the plan's own last, so that they may lie over the working directory.
+/// Returns all mounts. The plan's mounts come after the working directory, so that they can overlay it.
 Result<std::vector<ContainerMount>> Mounts(const ContainerPlan& plan, const ContainerGround& ground) {
   std::vector<ContainerMount> mounts;
   const bool is_named =
@@ -87,12 +87,12 @@ Result<std::vector<ContainerMount>> Mounts(const ContainerPlan& plan, const Cont
 }
 
 void AddUser(const ContainerGround& ground, std::vector<std::string>& argv) {
-  if (ground.uid == 0) return;  // Root inside is the submitter.
+  if (ground.uid == 0) return;  // root in the container is the submitter.
   if (ground.kind == EngineKind::kPodman) {
     argv.push_back("--userns=keep-id");
     return;
   }
-  // docker's service is root: without this so would be what the job writes.
+  // docker's service runs as root, and so would the job without this option.
   argv.push_back("--user=" + std::to_string(ground.uid) + ":" + std::to_string(ground.gid));
   for (const std::int64_t group : ground.groups) {
     if (group != ground.gid) argv.push_back("--group-add=" + std::to_string(group));
@@ -105,7 +105,7 @@ void AddGpus(const ContainerGround& ground, std::vector<std::string>& argv) {
     for (const std::string& gpu : ground.gpus) argv.push_back("--device=nvidia.com/gpu=" + gpu);
     return;
   }
-  // The quotes are for docker: the value is a list, and the devices are one item of it.
+  // docker requires the quotes: the option's value is a list, and the devices form one item of it.
   argv.push_back("--gpus=\"device=" + Join(ground.gpus, ",") + "\"");
 }
 
@@ -115,7 +115,7 @@ Result<ContainerCommand> OciCommand(const ContainerPlan& plan, const ContainerGr
   ContainerCommand out;
   std::vector<std::string>& argv = out.argv;
   argv = {ground.engine, "run", "--name=" + ground.name, "--label=divvy=1", "--pull=never", "--interactive"};
-  // docker's own container stays until it has been asked whether it had started.
+  // A docker container is kept until divvy has asked whether it had started.
   if (is_podman) argv.insert(argv.end(), {"--rm"});
   if (is_podman && !ground.pid_file.empty()) argv.push_back("--pidfile=" + ground.pid_file);
   if (ground.has_terminal) argv.push_back("--tty");
@@ -123,7 +123,7 @@ Result<ContainerCommand> OciCommand(const ContainerPlan& plan, const ContainerGr
                            "--security-opt=label=disable", "--entrypoint="});
   AddUser(ground, argv);
   AddGpus(ground, argv);
-  // podman without root may have no say over cgroups; what it starts stays in the job's.
+  // Rootless podman may be unable to set cgroup limits; its processes stay in the job's cgroup.
   if (ground.memory_bytes > 0 && (!is_podman || ground.uid == 0))
     argv.push_back("--memory=" + std::to_string(ground.memory_bytes) + "b");
   for (const ContainerMount& mount : mounts) {
@@ -131,9 +131,9 @@ Result<ContainerCommand> OciCommand(const ContainerPlan& plan, const ContainerGr
                    (mount.is_read_only ? ",readonly" : ""));
   }
   argv.push_back("--workdir=" + (plan.directory.empty() ? ground.directory : plan.directory));
-  // By name alone: values stay out of what ps shows.
+  // Only the name is passed, so that ps does not show the values.
   for (const std::string& entry : Passed(plan, ground)) argv.push_back("--env=" + std::string(NameOf(entry)));
-  // The engine itself runs with values of its own.
+  // The engine's own process may have other values.
   for (const std::string& entry : SetInside(plan, ground)) argv.push_back("--env=" + entry);
   argv.insert(argv.end(), ground.options.begin(), ground.options.end());
   argv.push_back(plan.image);
@@ -190,7 +190,7 @@ bool GoesIntoContainers(std::string_view name) {
   static constexpr std::array<std::string_view, 15> kNames = {
       "RANK",       "WORLD_SIZE",  "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NNODES",      "NODE_RANK", "TERM",   "TZ",
       "http_proxy", "https_proxy", "no_proxy",   "HTTP_PROXY",       "HTTPS_PROXY", "NO_PROXY",  "COLUMNS"};
-  // Folders of the host are not the image's.
+  // Paths of the host do not apply to the image.
   if (name == "CUDA_HOME" || name == "CUDA_PATH" || name == "NCCL_ROOT") return false;
   if (name.starts_with(kContainerVariable)) return false;
   return std::ranges::find(kNames, name) != kNames.end() ||
@@ -211,8 +211,8 @@ std::string VisibleByUuid(std::string_view visible, std::string_view indices, st
 
 Result<std::vector<std::string>> FindCdiNames(const std::vector<std::string>& descriptions, std::string_view indices,
                                               std::string_view uuids) {
-  // Only whether a device of that name is described is asked, which `name: "0"`, `"name":"0"` and `- name: 0` say alike
-  // once quotes and blanks are gone.
+  // Only checks whether a device of that name is described. Without quotes and blanks, `name: "0"`, `"name":"0"` and `-
+  // name: 0` all look the same.
   std::vector<std::string> plain;
   for (const std::string& text : descriptions) {
     if (text.find("nvidia.com/gpu") == std::string::npos) continue;
@@ -253,7 +253,8 @@ std::string WhyNotStarted(EngineKind kind, int code, bool has_started, std::stri
   if (IsOci(kind) && code == 127) return "there is no program '" + std::string(program) + "'" + in;
   if (IsOci(kind) && code == 126)
     return "'" + std::string(program) + "'" + in + " could not be started; what " + engine + " says is in the output";
-  if (!IsOci(kind) && code != 255) return "";  // Their own failures end with 255; anything else may be the program's.
+  // The engine's own failures end with 255; any other code may be the program's.
+  if (!IsOci(kind) && code != 255) return "";
   return engine + " could not start a container of image '" + std::string(image) + "' (its exit code " +
          std::to_string(code) + "); what it says is in the output";
 }

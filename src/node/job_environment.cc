@@ -32,7 +32,7 @@ std::vector<std::string> DivvyEnvironment(const JobRecord& record, const JobSpec
     numa += std::to_string(is_known ? gpus[static_cast<std::size_t>(gpu)].numa_node : -1);
   }
   std::vector<std::string> out = {
-      // Without this CUDA counts the fastest card first and the indices mean other GPUs than NVML's.
+      // Without this, CUDA sorts the fastest card first, and its indices differ from NVML's.
       "CUDA_DEVICE_ORDER=PCI_BUS_ID",
       "CUDA_VISIBLE_DEVICES=" + indices,
       "DIVVY_JOB_ID=" + ToString(record.id),
@@ -111,7 +111,7 @@ std::string FillPattern(std::string_view pattern, const JobRecord& record, const
         out += record.array.is_set() ? std::to_string(record.array_index % 10) : "4";
         break;
       case 'x':
-        // A name is part of a file's name, never a folder.
+        // A name must not create folders.
         std::ranges::replace_copy(record.name, std::back_inserter(out), '/', '_');
         break;
       case 'u':

@@ -1,5 +1,5 @@
-// What a job finds in its environment and how the patterns in its file names are filled. The names here are an
-// interface: docs/environment.md lists them.
+// The environment of a job, and the placeholders in its file names. The names are a public interface;
+// docs/environment.md lists them.
 #pragma once
 
 #include <span>
@@ -12,23 +12,25 @@
 
 namespace divvy {
 
-/// What a node knows of itself.
+/// Facts that a node knows about itself.
 struct NodeNames {
   std::string hostname;
-  std::string home;  // DIVVY_HOME of a private daemon, so that divvy inside a job finds it; empty for the machine's.
-  std::string node;  // What the controller calls it; empty: as the host is called.
+  std::string
+      home;  // DIVVY_HOME of a private daemon, so that divvy inside a job finds it. Empty for the system-wide daemon.
+  // The controller's name for the node. Empty: the host name.
+  std::string node;
 
-  std::string door;  // Socket by which jobs speak with a controller that is elsewhere; empty: it is here.
+  std::string door;  // Socket through which jobs reach a controller on another node. Empty: it runs here.
 
   const std::string& name() const { return node.empty() ? hostname : node; }
 };
 
-/// CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER and DIVVY_* as NAME=value. `gpus` are the node's, by index. A job without
-/// GPUs sees none: CUDA_VISIBLE_DEVICES is set and empty. `parameters`: of this element of a sweep.
+/// Returns CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER and DIVVY_* variables as NAME=value. `gpus`: the node's GPUs, by
+/// index. For a job without GPUs, CUDA_VISIBLE_DEVICES is empty. `parameters`: values of this sweep element.
 std::vector<std::string> DivvyEnvironment(const JobRecord& record, const JobSpec& spec, std::span<const GpuFacts> gpus,
                                           const std::map<std::string, std::string>& parameters, const NodeNames& node);
 
-/// `layers` laid over each other, later ones winning; the order of first appearance is kept.
+/// Merges environments; later layers win. Keeps the order of first appearance.
 std::vector<std::string> MergeEnvironment(std::span<const std::vector<std::string>> layers);
 
 /// Fills %j (id), %A (array's id, or id), %a (array index), %x (name), %u (user), %N (node), %n (0), %t (0), %J (id),

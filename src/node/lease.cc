@@ -7,7 +7,7 @@
 namespace divvy {
 namespace {
 
-/// Beats without an answer that are remembered; an older one extends nothing.
+/// Limit of remembered unanswered heartbeats; an answer to an older one extends nothing.
 constexpr std::size_t kUnanswered = 64;
 
 }  // namespace

@@ -9,14 +9,14 @@ constexpr LeaseTerms kTerms = {5s, 60s, true};
 
 TEST(Lease, LastsFromWhenTheAnsweredSignOfLifeWasSent) {
   Lease lease;
-  EXPECT_FALSE(lease.has_ended(1h));  // Nobody has promised anything yet.
+  EXPECT_FALSE(lease.has_ended(1h));  // No lease has begun.
   lease.Begin(kTerms, 100s);
   EXPECT_FALSE(lease.IsBeatDue(104s));
   EXPECT_TRUE(lease.IsBeatDue(105s));
   const auto first = lease.Beat(105s);
   EXPECT_FALSE(lease.IsBeatDue(109s));
   EXPECT_EQ(lease.ends(), 160s);
-  lease.OnAnswer(first);  // However late it came.
+  lease.OnAnswer(first);  // It counts from the sending time, however late the answer arrives.
   EXPECT_EQ(lease.ends(), 165s);
   EXPECT_FALSE(lease.is_fenced(164s));
   EXPECT_TRUE(lease.is_fenced(165s));
@@ -52,8 +52,8 @@ TEST(Lease, GoesOnCountingInAnAgentThatWasStartedAgain) {
   EXPECT_FALSE(Lease::FromText("boot-1 x 1 1 stops", "boot-1"));
 }
 
-// The controller hears a sign of life later than it was sent, and both count the same length: so whatever the delays,
-// the node's jobs have gone when the controller takes them for gone.
+// The controller receives a heartbeat after it was sent, and both sides count the same duration. So whatever the
+// delays, the node's jobs have stopped when the controller considers them gone.
 TEST(Lease, TheNodeHasStoppedBeforeTheControllerCountsOnIt) {
   for (const Duration requeue_after : {Duration(30s), Duration(2min), Duration(1h)}) {
     const LeaseTerms terms = TermsFor(30s, requeue_after);
@@ -65,10 +65,10 @@ TEST(Lease, TheNodeHasStoppedBeforeTheControllerCountsOnIt) {
       for (int i = 0; i < 5; ++i) {
         now += terms.heartbeat;
         const auto beat = lease.Beat(now);
-        heard = now + delay;  // Then the line is cut: no answer comes any more, or it does.
+        heard = now + delay;  // Then the connection breaks, before or after the answer.
         if (i % 2 == 0) lease.OnAnswer(beat);
       }
-      // The node's clock runs 1 % slow.
+      // The node's clock runs 1% slow.
       const Duration stopped = (lease.ends() - now) * 101 / 100 + now + kFenceGrace;
       EXPECT_LE(stopped, heard + FencedAfter(terms));
     }

@@ -10,12 +10,12 @@ namespace divvy::samples {
 namespace {
 
 constexpr std::uint64_t kLayout = 1;
-constexpr std::uint64_t kOwn = 255;  // In place of a metric's number: a name follows.
+constexpr std::uint64_t kOwn = 255;  // Replaces a metric's number if a name follows.
 constexpr std::size_t kMostColumns = 256;
 constexpr std::size_t kMostName = 256;
-constexpr std::uint64_t kFlat = 1;  // A flag: least and greatest are the mean everywhere.
+constexpr std::uint64_t kFlat = 1;  // A flag: minimum and maximum equal the mean everywhere.
 
-// Beyond that a difference could overflow; no quantity comes near.
+// Limit against overflow of differences; no metric comes near it.
 constexpr double kMostQuanta = 4e18;
 
 std::int64_t Quanta(float value, double quantum) {
@@ -29,7 +29,7 @@ float FromQuanta(std::int64_t quanta, double quantum) {
 
 bool IsFlat(const Point& point) { return point.least == point.mean && point.greatest == point.mean; }
 
-// Lengths of stretches, in turn of points and of none.
+// Writes run lengths, alternating between present and missing points.
 void WritePresence(const std::vector<Point>& points, ByteWriter& out) {
   bool is_there = true;
   std::size_t run = 0;
@@ -47,7 +47,7 @@ void WritePresence(const std::vector<Point>& points, ByteWriter& out) {
   for (const std::uint64_t length : runs) out.Number(length);
 }
 
-// Where in `count` points there are some.
+// Returns the indices of the present points among `count`.
 std::vector<std::size_t> ReadPresence(ByteReader& in, std::size_t count) {
   std::vector<std::size_t> there;
   const std::size_t runs = in.Count(count + 2, 1);
@@ -81,7 +81,7 @@ std::string ValuesOf(const Column& column, bool is_flat) {
     const std::int64_t mean = Quanta(point.mean, quantum);
     means.push_back(ByteWriter::Zigzag(mean - before));
     before = mean;
-    // A mean's rounding in its few digits may pass the extremes.
+    // Because of rounding, the mean may lie outside the extremes.
     below.push_back(static_cast<std::uint64_t>(std::max<std::int64_t>(mean - Quanta(point.least, quantum), 0)));
     above.push_back(static_cast<std::uint64_t>(std::max<std::int64_t>(Quanta(point.greatest, quantum) - mean, 0)));
   }
@@ -108,7 +108,7 @@ void ReadValues(ByteReader& in, const std::vector<std::size_t>& there, bool is_f
   const auto means = in.Runs(there.size());
   const auto below = is_flat ? std::vector<std::uint64_t>(there.size()) : in.Runs(there.size());
   const auto above = is_flat ? std::vector<std::uint64_t>(there.size()) : in.Runs(there.size());
-  std::uint64_t mean = 0;  // Wraps instead of overflowing, whatever somebody wrote.
+  std::uint64_t mean = 0;  // Wraps instead of overflowing on invalid input.
   for (std::size_t i = 0; i < there.size(); ++i) {
     mean += static_cast<std::uint64_t>(ByteReader::Unzigzag(means[i]));
     points[there[i]] = {FromQuanta(static_cast<std::int64_t>(mean), quantum),
@@ -155,7 +155,7 @@ Result<Block> DecodeBlock(std::string_view bytes, const IsWanted& is_wanted) {
     const bool is_flat = (in.Number() & kFlat) != 0;
     ByteReader values(in.Text(bytes.size()));
     if (in.failed() || (number == kOwn && column.name.empty())) return Corrupt();
-    if (number != kOwn && number >= kMetrics) continue;  // Of a newer release.
+    if (number != kOwn && number >= kMetrics) continue;  // From a newer version.
     if (number != kOwn) column.metric = static_cast<Metric>(number);
     if (is_wanted && !is_wanted(column.metric, column.name)) continue;
     column.points.assign(block.count, NoPoint());

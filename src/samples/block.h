@@ -1,9 +1,9 @@
-// A stretch of time as points of equal length, and its bytes as they are kept and sent.
+// A period of time as equidistant points, and its encoding for storage and transport.
 //
-// Bytes (docs/samples.md, "The bytes of a block"): values are whole multiples of their metric's quantum; means are
-// differences from the one before, least and greatest are distances from the mean, zeros come in runs, and numbers take
-// as many bytes as they need (LEB128). So what stays the same costs nothing, and what moves a little one byte.
-// Source: differences and runs as in Facebook's Gorilla paper (VLDB 2015), by bytes for whole numbers.
+// Encoding (docs/samples.md, "The bytes of a block"): values are integer multiples of the metric's quantum. Means are
+// stored as differences from the previous mean, minima and maxima as distances from the mean. Zeros are run-length
+// coded, and numbers have variable length (LEB128). Constant values therefore cost almost nothing, small changes one
+// byte. Source: delta and run-length coding as in Facebook's Gorilla paper (VLDB 2015), with bytes for integers.
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,14 @@ namespace divvy::samples {
 /// Points of one metric.
 struct Column {
   Metric metric = Metric::kGpuUtilization;
-  std::string name;  // Set: a job's own, and `metric` means nothing.
+  std::string name;  // Set for a metric reported by the job itself; then `metric` is ignored.
   std::vector<Point> points;
 };
 
 struct Block {
   Second begin = 0;
   Second step = 1;
-  std::size_t count = 0;  // Of the points of each column.
+  std::size_t count = 0;  // Points per column.
   std::vector<Column> columns;
 
   Second end() const { return begin + step * static_cast<Second>(count); }
@@ -35,13 +35,13 @@ struct Block {
 
 inline constexpr std::size_t kMostBlockPoints = 4096;
 
-/// Requires: `count` is kMostBlockPoints at most.
+/// Requires: `count` is at most kMostBlockPoints.
 std::string EncodeBlock(const Block& block);
-/// `is_wanted`: which columns; null: all. kCorruptData for what EncodeBlock never writes.
+/// `is_wanted` selects columns; null: all. Returns kCorruptData for bytes that EncodeBlock never writes.
 using IsWanted = std::function<bool(Metric metric, std::string_view own_name)>;
 Result<Block> DecodeBlock(std::string_view bytes, const IsWanted& is_wanted = nullptr);
 
-/// Seconds that lie one after another, as bytes: what an agent sends. Readings are as exact as blocks keep them.
+/// Encodes consecutive seconds, as sent by an agent, with the same precision as blocks.
 std::string EncodeSnapshots(const std::vector<Snapshot>& snapshots);
 Result<std::vector<Snapshot>> DecodeSnapshots(std::string_view bytes);
 

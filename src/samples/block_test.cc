@@ -74,7 +74,7 @@ TEST(Block, RandomOnesComeBack) {
   }
 }
 
-// Whatever a disk makes of the bytes: an error or a block, and neither endless nor out of bounds.
+// Damaged bytes give an error or a block, but never an endless loop or an out-of-bounds access.
 TEST(Block, DamagedBytesAreAnErrorOrABlock) {
   Block block{1000, 10, 60, {}};
   Column column{Metric::kGpuPower, "", {}};
@@ -117,7 +117,7 @@ TEST(Snapshots, ComeBackWithTheirProcesses) {
   }
   snapshots.back().processes.push_back({4711, 17, 3, 1024, 0.5, 1.5, 4096, 0, 512});
   snapshots.back().processes.push_back({99, 0, 3, 2048, -1});
-  // A year at 700 W, to the last digit.
+  // A year at 700 W, exact to the last digit.
   snapshots.back().counters = {{3, 22'075'200'000'001, 2}, {4, std::nullopt, 0}};
   const auto back = DecodeSnapshots(EncodeSnapshots(snapshots));
   ASSERT_TRUE(back);

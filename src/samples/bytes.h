@@ -1,4 +1,4 @@
-// Numbers as bytes, for blocks: LEB128, signed ones by zigzag, zeros in runs.
+// Numbers as bytes for blocks: LEB128, signed numbers in zigzag coding, zeros in runs.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class ByteWriter {
     Number(text.size());
     bytes_ += text;
   }
-  /// Not the length of the list: the reader knows it.
+  /// Does not write the list's length; the reader must know it.
   void Runs(const std::vector<std::uint64_t>& values) {
     for (std::size_t i = 0; i < values.size();) {
       Number(values[i]);
@@ -51,7 +51,7 @@ class ByteWriter {
   std::string bytes_;
 };
 
-/// Reads what ByteWriter wrote. After anything that it never writes, failed() holds for ever and zeros come out.
+/// Reads the output of ByteWriter. After invalid input, failed() stays true and all results are zero.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}
@@ -66,7 +66,7 @@ class ByteReader {
     }
     return Fail();
   }
-  /// A count of things of which each takes `least_bytes` at least, `most` of them.
+  /// Reads a count of at most `most` items, each of at least `least_bytes` bytes.
   std::size_t Count(std::size_t most, std::size_t least_bytes = 0) {
     const std::uint64_t count = Number();
     if (count > most || (least_bytes > 0 && count > bytes_.size() / least_bytes)) return Fail();

@@ -52,7 +52,7 @@ Chart::Filling& Chart::FillingOf(const Column& column) {
 void Chart::Add(const Block& block, bool leaves_known) {
   for (const Column& column : block.columns) {
     Filling* filling = nullptr;
-    std::vector<float> known;  // As before this block.
+    std::vector<float> known;  // The weights before this block.
     const Fold fold = FoldOf(column);
     for (std::size_t i = 0; i < column.points.size(); ++i) {
       const Second at = block.begin + block.step * static_cast<Second>(i);
@@ -61,7 +61,7 @@ void Chart::Add(const Block& block, bool leaves_known) {
         filling = &FillingOf(column);
         if (leaves_known) known = filling->weights;
       }
-      // What is longer than a point of ours is in all that it covers.
+      // A point longer than the chart's step contributes to all points that it covers.
       const Second first = std::max<Second>(at - begin_, 0) / step_;
       const Second last = std::max(first, (at + block.step - 1 - begin_) / step_);
       for (Second k = first; k <= last && k < static_cast<Second>(count_); ++k) {
@@ -85,12 +85,12 @@ std::vector<Curve> Chart::TakeCurves() {
 
 namespace {
 
-// A job's own numbers are of whichever part says them: nobody else's silence is a gap in them.
+// Not applied to a job's own metrics: another part's silence is no gap in them.
 std::vector<Point> Carried(const Curve& curve, Second step) {
   std::vector<Point> points = curve.points;
   if (!curve.name.empty()) return points;
   const auto most = static_cast<std::size_t>((kPartsCarried + step - 1) / step);
-  std::size_t since = most;  // Points since it told last.
+  std::size_t since = most;  // Points since the last known one.
   for (std::size_t i = 0; i < points.size(); ++i) {
     since = IsPoint(points[i]) ? 0 : since + 1;
     if (since > 0 && since <= most && since <= i)

@@ -1,5 +1,5 @@
-// The answer to "how was that between then and then, in so many points": which level has it, and blocks of any level
-// put into points of one length.
+// Answers chart queries: selects the level for a time range and number of points, and resamples blocks of any level to
+// points of one length.
 #pragma once
 
 #include <cstddef>
@@ -13,38 +13,38 @@ namespace divvy::samples {
 
 struct Range {
   Second since = 0;
-  Second until = 0;  // Not included.
+  Second until = 0;  // Exclusive.
   std::size_t points = 400;
 };
 inline constexpr std::size_t kMostChartPoints = 4000;
 
-/// Seconds of one point: what `range` asks for, as a multiple of `step`, the length of what there is. At least one.
+/// Returns the seconds per point for `range`, rounded up to a multiple of `step`, the length of the available points.
+/// At least 1.
 Second StepOf(const Range& range, Second step);
-/// The level whose points are to be shown: the ring's seconds (1), or a step of kLevels. The thinnest that is no
-/// thinner than asked, and reaches back to `since`; where none does, the finest that reaches.
+/// Returns the level to show: 1 for the ring's seconds, or a step of kLevels. This is the coarsest level that is not
+/// coarser than requested and reaches back to `since`. If there is none, the finest level that reaches back.
 Second ChooseStep(const Range& range, Second now);
 
 /// One metric of one subject.
 struct Curve {
   Metric metric = Metric::kGpuUtilization;
-  std::string name;  // A job's own.
+  std::string name;  // Set for a metric reported by the job itself.
   std::vector<Point> points;
 };
 
 class Chart {
  public:
-  /// `step`: as StepOf gives it. Begins at a multiple of it.
+  /// `step` comes from StepOf. The chart starts at a multiple of it.
   Chart(const Range& range, Second step);
 
-  /// Blocks in order of time. Where two are of the same time, both count.
+  /// Adds a block; call this in order of time. Overlapping blocks are combined.
   void Add(const Block& block) { Add(block, false); }
-  /// Only into points of which nothing is known yet, by earlier blocks: what is kept thinned beside what is known by
-  /// the second.
+  /// Fills only points that no earlier block has set: adds coarser data where finer data is missing.
   void AddWhereEmpty(const Block& block) { Add(block, true); }
   Second begin() const { return begin_; }
   Second step() const { return step_; }
   std::size_t count() const { return count_; }
-  /// By metric, then a job's own by name; only those of which something was added.
+  /// Returns non-empty curves, sorted by metric; the job's own metrics follow, sorted by name.
   std::vector<Curve> TakeCurves();
 
  private:
@@ -63,12 +63,12 @@ class Chart {
   std::vector<Filling> fillings_;
 };
 
-/// Machines tell each in their time, up to ten seconds late, and parts of a job do not end in the same second: for so
-/// long, and for one point at least, a part that tells nothing is taken to be as it was last, or a sum would dip.
+/// How long a silent part of a job is assumed to be unchanged (at least one point). Nodes report separately and up to
+/// ten seconds late, and parts of a job do not end in the same second; otherwise a sum would dip.
 inline constexpr Second kPartsCarried = 15;
 
-/// The curves of a job's parts on several machines as one, by FactsOf(metric).join. Where no part has told there is
-/// nothing. Requires: equally many points, of `step` seconds.
+/// Merges the curves of a job's parts on several nodes, by FactsOf(metric).join. Points that no part reported stay
+/// empty. Requires: the same number of points in each, of `step` seconds.
 std::vector<Curve> JoinCurves(const std::vector<std::vector<Curve>>& parts, Second step);
 
 }  // namespace divvy::samples

@@ -9,7 +9,7 @@ namespace divvy::samples {
 namespace {
 
 constexpr float kNothing = std::numeric_limits<float>::quiet_NaN();
-/// A longer gap ends a block, so that it does not fill up with nothing.
+/// A longer gap ends a block, so that it does not fill up with empty points.
 constexpr Second kMostEmptyPoints = 8;
 
 std::size_t SlotOf(Second at) { return static_cast<std::size_t>(at % kRingSeconds); }
@@ -31,7 +31,7 @@ void History::Add(Second at, const std::vector<Reading>& readings) {
   const bool is_new = at > newest_;
   if (is_new) {
     if (newest_ == 0) oldest_ = at;
-    // What stands in the slots that are passed over is ten minutes old.
+    // The skipped slots hold values from ten minutes ago.
     const Second passed = std::min(at - newest_, kRingSeconds);
     for (Second i = 0; newest_ != 0 && i < passed; ++i) {
       for (auto& values : ring_) values[SlotOf(at - i)] = kNothing;

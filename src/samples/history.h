@@ -1,5 +1,5 @@
-// What is known of one subject: its last ten minutes second by second, and behind them thinner levels, each of which is
-// gathered into blocks for the disk.
+// The samples of one subject: the last ten minutes in seconds, and coarser levels, which are collected into blocks for
+// the disk.
 #pragma once
 
 #include <array>
@@ -14,47 +14,49 @@ namespace divvy::samples {
 inline constexpr Second kRingSeconds = 600;
 
 struct Level {
-  Second step;               // Seconds that become one point.
-  Second reach;              // How far back it is kept.
-  std::size_t block_points;  // Of a full block.
+  Second step;               // Seconds per point.
+  Second reach;              // How long it is kept, in seconds.
+  std::size_t block_points;  // Points in a full block.
 };
-/// 10 s for a day, a minute for a month, a quarter of an hour for two years. Blocks of the finest are short, for they
-/// are many and soon gone.
+/// 10 s for a day, 1 min for a month, 15 min for two years. Blocks of the finest level are short, because they are many
+/// and soon deleted.
 inline constexpr std::array<Level, 3> kLevels = {{{10, 86'400, 60}, {60, 31 * 86'400, 240}, {900, 731 * 86'400, 96}}};
 
 class History {
  public:
-  /// Without levels it is the ring alone.
+  /// Without levels there is only the ring.
   explicit History(bool has_levels = true) : has_levels_(has_levels) {}
 
-  /// Seconds come in order; one that does not, or is of long ago, is for the ring alone, or for nothing.
+  /// Adds the readings of one second; call this in order of time. A late second goes only into the ring, and a very
+  /// late one is dropped.
   void Add(Second at, const std::vector<Reading>& readings);
 
-  /// The newest second, and what it showed; 0 and nothing before the first.
+  /// The newest second and its readings; 0 and empty before the first.
   Second newest() const { return newest_; }
   const std::vector<Reading>& Newest() const { return newest_readings_; }
   std::optional<double> NewestOf(Metric metric) const;
-  /// Of its last so many seconds up to the newest, those that were seen. Requires: kRingSeconds at most.
+  /// Returns the mean of the known values in the last `seconds` seconds. Requires: at most kRingSeconds.
   std::optional<double> MeanOf(Metric metric, Second seconds) const;
 
-  /// Of the ring: from `since` until before `until`.
+  /// Returns the ring's seconds from `since` (inclusive) to `until` (exclusive).
   Block Seconds(Second since, Second until) const;
-  /// Of kLevels[level]: what is not in a full block yet, the bucket that is under way included. No points: nothing.
+  /// Returns the points of kLevels[level] that are not in a full block yet, including the unfinished bucket. Empty if
+  /// there are none.
   Block Open(std::size_t level) const;
-  /// Full blocks that were not taken yet, in the order in which they became full.
+  /// Full blocks that were not taken yet, in order of completion.
   const std::vector<Block>& full() const { return full_; }
   std::vector<Block> TakeFull();
-  /// The same as Open, if it has changed since the last call: to be kept in place of what was kept of it before.
+  /// Returns the same as Open if it has changed since the last call, to replace the previously stored version.
   std::optional<Block> TakeChanged(std::size_t level);
 
  private:
   struct Bucket {
     Second begin = 0;
-    std::vector<Point> points;    // By column.
-    std::vector<double> weights;  // Seconds in each.
+    std::vector<Point> points;    // One per column.
+    std::vector<double> weights;  // Seconds in each point.
   };
   struct Gathering {
-    Block block;  // Its columns are as columns_.
+    Block block;  // Its columns match columns_.
     Bucket bucket;
     bool is_changed = false;
   };
@@ -66,8 +68,8 @@ class History {
 
   bool has_levels_;
   std::vector<Metric> columns_;
-  std::vector<std::vector<float>> ring_;  // By column; second s is at s % kRingSeconds.
-  Second oldest_ = 0;                     // In the ring.
+  std::vector<std::vector<float>> ring_;  // By column; second s is at index s % kRingSeconds.
+  Second oldest_ = 0;                     // The oldest second in the ring.
   Second newest_ = 0;
   std::vector<Reading> newest_readings_;
   std::array<Gathering, kLevels.size()> levels_;

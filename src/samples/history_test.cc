@@ -64,13 +64,13 @@ TEST(History, TenSecondsBecomeMeanLeastAndGreatest) {
   EXPECT_NEAR(open.columns[0].points[0].mean, 0.45F, 1e-6);
   EXPECT_EQ(open.columns[0].points[0].least, 0);
   EXPECT_EQ(open.columns[0].points[0].greatest, 0.9F);
-  EXPECT_EQ(open.columns[0].points[1].mean, 1);  // It is not over yet, and shown.
+  EXPECT_EQ(open.columns[0].points[1].mean, 1);  // The unfinished point is included.
 }
 
 TEST(History, BlocksAreTakenOnceTheyAreFull) {
   History history;
   for (Second i = 0; i < 1300; ++i) history.Add(kStart + i, Use(0.5));
-  EXPECT_EQ(history.full().size(), 2U);  // Of ten seconds, ten minutes each.
+  EXPECT_EQ(history.full().size(), 2U);  // Blocks of 10 s points, ten minutes each.
   const auto full = history.TakeFull();
   ASSERT_EQ(full.size(), 2U);
   EXPECT_EQ(full[0].begin, kStart);
@@ -85,10 +85,10 @@ TEST(History, ALongGapBeginsABlockAnew) {
   History history;
   for (Second i = 0; i < 30; ++i) history.Add(kStart + i, Use(0.5));
   history.Add(kStart + 7200, Use(1));
-  ASSERT_EQ(history.full().size(), 2U);  // Of ten seconds, and of minutes.
+  ASSERT_EQ(history.full().size(), 2U);  // One of 10 s points, one of minutes.
   EXPECT_EQ(history.full()[0].count, 3U);
   EXPECT_EQ(history.Open(0).begin, kStart + 7200);
-  EXPECT_EQ(history.Open(2).count, 9U);  // Quarters of an hour: seven of them empty.
+  EXPECT_EQ(history.Open(2).count, 9U);  // 15 min points, seven of them empty.
 }
 
 TEST(History, AChangedBlockIsTakenOnce) {
@@ -118,7 +118,7 @@ TEST(Track, AWeekIsNoMorePointsThanAnHour) {
   EXPECT_EQ(block.begin, kStart);
   EXPECT_EQ(track.own().at("step"), 7 * 86'400 - 10);
   for (const Point& point : block.columns[0].points) EXPECT_FLOAT_EQ(point.mean, 0.25F);
-  // Steps only grow, and the last of all is there.
+  // Steps only increase, and the last one is present.
   const auto& steps = block.columns[1].points;
   for (std::size_t i = 1; i < steps.size(); ++i) EXPECT_GT(steps[i].mean, steps[i - 1].mean);
   EXPECT_FLOAT_EQ(steps.back().mean, 7 * 86'400 - 10);
@@ -142,7 +142,7 @@ TEST(Track, KeepsAsManyNamesAsAreAllowed) {
   EXPECT_EQ(track.block().columns.size(), Track::kMostOwnNames);
   for (int i = 0; i < 7; ++i) said.push_back({Metric::kGpuUtilization, 1, "more" + std::to_string(i)});
   track.Add(kStart + 1, said);
-  // How many there was no room for is known, and has a place of its own.
+  // The number of dropped names is stored as a metric of its own.
   ASSERT_EQ(track.block().columns.size(), Track::kMostOwnNames + 1);
   EXPECT_EQ(track.block().columns.back().metric, Metric::kOwnNamesLeftOut);
   EXPECT_EQ(track.block().columns.back().points[1].mean, 7);
@@ -164,7 +164,7 @@ TEST(Track, GoesOnAfterItWasKept) {
 TEST(Chart, TakesTheThinnestLevelThatIsFineEnough) {
   const Second now = kStart;
   EXPECT_EQ(ChooseStep({now - 300, now, 400}, now), 1);
-  EXPECT_EQ(ChooseStep({now - 3600, now, 400}, now), 10);  // Seconds do not reach back.
+  EXPECT_EQ(ChooseStep({now - 3600, now, 400}, now), 10);  // The ring does not reach back.
   EXPECT_EQ(ChooseStep({now - 86'400, now, 400}, now), 60);
   EXPECT_EQ(ChooseStep({now - 86'400, now, 4000}, now), 10);
   EXPECT_EQ(ChooseStep({now - 30 * 86'400, now, 400}, now), 900);
@@ -239,11 +239,11 @@ TEST(Chart, APartThatTellsLateOrEndsABitSoonerIsNoDipOfTheSum) {
   EXPECT_EQ(values(joined[0]), wanted) << "and nothing behind the last that any part told";
   std::fill_n(wanted.begin(), 40, 300);
   EXPECT_EQ(values(joined[1]), wanted) << "of what a job says itself a mean of those that say it";
-  // One that is gone for longer is gone.
+  // A part that is silent for longer counts as ended.
   joined = JoinCurves({curve(60), curve(30)}, 1);
   EXPECT_EQ(values(joined[0])[44], 600);
   EXPECT_EQ(values(joined[0])[45], 300);
-  // Of a minute that has just begun one part alone may have told.
+  // In a minute that has just begun, only one part may have reported.
   joined = JoinCurves({curve(40), curve(39)}, 60);
   EXPECT_EQ(values(joined[0])[39], 600);
 }

@@ -10,7 +10,7 @@ namespace {
 constexpr Second kLongestHold = 60;
 constexpr Second kHour = 3600;
 
-/// In which points of the track anything of its use was seen.
+/// Returns for each point of the track whether any use was recorded.
 std::vector<bool> SeenIn(const Block& track) {
   std::vector<bool> seen(track.count);
   for (const Column& column : track.columns) {
@@ -21,8 +21,8 @@ std::vector<bool> SeenIn(const Block& track) {
   return seen;
 }
 
-/// Takes every point that lies in the stretch, with the part of it that does: (metric, point, begin, end). A point
-/// holds until something is seen again: where that leaves this column out, as of a paused job, it is not known.
+/// Calls take(metric, point, begin, end) for each point in the period, clipped to it. A point holds until the next
+/// point with any value. If that point lacks this column, as for a paused job, the time from there on is unknown.
 template <typename Take>
 void ForEachPiece(const Block& track, Second since, Second until, const Take& take) {
   const Second longest = std::max(track.step, kLongestHold);
@@ -77,7 +77,7 @@ void AddUse(const Block& track, Second since, Second until, JobUse& use) {
     const auto seconds = static_cast<double>(end - begin);
     AddPiece(metric, point, seconds, use);
     if (metric != Metric::kGpuUtilization) return;
-    // What lies between two points that are further apart is not known.
+    // The time between points that are further apart is unknown.
     if (point.greatest > 0 || begin - tail_end > kLongestHold) tail = 0;
     if (point.greatest <= 0) tail += seconds;
     tail_end = end;

@@ -1,4 +1,4 @@
-// What a job used of its GPUs and CPUs over a stretch of time, by its track.
+// A job's use of GPUs and CPUs over a period, computed from its track.
 #pragma once
 
 #include <functional>
@@ -8,27 +8,28 @@
 
 namespace divvy::samples {
 
-/// Of all its machines: seconds are those of each of them.
+/// Use on all nodes of the job; seconds are summed over the nodes.
 struct JobUse {
-  int machines = 0;         // On which something of it is known.
-  double seconds = 0;       // In which the use of its GPUs was known.
-  double use_seconds = 0;   // Sum over them of the mean use of its GPUs, 0..1 of whole ones.
-  double idle_seconds = 0;  // At exactly 0% on all of its GPUs.
-  double idle_tail = 0;     // Those of them at the end of what was seen, without a gap.
-  double memory_peak = 0;   // Bytes, on all GPUs of the machine where it was greatest.
-  double memory_most = 0;   // On one GPU, of a job that had several to itself; 0: not known.
-  double cpu_seconds = 0;   // In which the use of its CPUs was known.
-  double core_seconds = 0;  // CPU time in them.
+  int machines = 0;         // Nodes with known use.
+  double seconds = 0;       // Seconds with known GPU use.
+  double use_seconds = 0;   // Integral of the mean GPU use (0..1 of whole GPUs) over these seconds.
+  double idle_seconds = 0;  // Seconds at exactly 0% on all its GPUs.
+  double idle_tail = 0;    // Idle seconds at the end of the observation, without a gap; with several nodes, the lowest.
+  double memory_peak = 0;  // In bytes: sum over the GPUs of the node where it was highest.
+  double memory_most = 0;  // In bytes: most on one GPU, for a job with several GPUs of its own; 0: unknown.
+  double cpu_seconds = 0;  // Seconds with known CPU use.
+  double core_seconds = 0;  // CPU time in these seconds.
 
   friend bool operator==(const JobUse&, const JobUse&) = default;
 };
 
-/// Adds what the track of a job on one machine has from `since` until before `until`. A point holds until
-/// something of the job is seen again, a minute at most.
+/// Adds the use from a job's track on one node, from `since` (inclusive) to `until` (exclusive). A point holds until
+/// the job is sampled again, at most one minute.
 void AddUse(const Block& track, Second since, Second until, JobUse& use);
-/// The same by hours of the clock (UTC): `use_of` has what is known so far of the hour that begins then.
+/// Like AddUse, by hour of the clock (UTC). `use_of` returns the accumulated use of the hour that starts at its
+/// argument.
 void AddUseByHour(const Block& track, Second since, Second until, const std::function<JobUse&(Second hour)>& use_of);
-/// Columns that AddUse reads.
+/// Returns true for the columns that AddUse reads.
 bool IsOfUse(Metric metric, std::string_view own_name);
 
 }  // namespace divvy::samples

@@ -75,7 +75,7 @@ TEST(JobUse, TheTailIsWhatWasIdleToTheEndOnEachMachine) {
   EXPECT_DOUBLE_EQ(use.idle_tail, 179);
   AddUse(other.block(), 0, kStart + 1000, use);
   EXPECT_DOUBLE_EQ(use.idle_tail, 60);
-  // Of an hour that nobody saw nobody knows.
+  // Idle time before a gap in the samples does not count.
   Track gap;
   for (Second i = 0; i < 200; ++i) gap.Add(kStart + (i < 100 ? i : i + 3600), {{Metric::kGpuUtilization, 0, ""}});
   JobUse after;
@@ -106,7 +106,7 @@ TEST(JobUse, WhoLooksSeldomKnowsTheTimeBetween) {
   track.Add(kStart + 1000, {{Metric::kGpuUtilization, 1, ""}});
   JobUse use;
   AddUse(track.block(), 0, kStart + 5000, use);
-  // The gap is known for a minute, the rest of it is not.
+  // The first minute of the gap counts as known, the rest does not.
   EXPECT_GE(use.seconds, 150);
   EXPECT_LE(use.seconds, 156);
   EXPECT_DOUBLE_EQ(use.use_seconds, use.seconds);

@@ -3,10 +3,10 @@
 namespace divvy::samples {
 namespace {
 
-// A two-hundredth is finer than NVML's whole percent, and offsets of it from a mean mostly fit a byte.
+// 0.005 is finer than NVML's whole percent, and offsets of it from a mean usually fit in a byte.
 constexpr double kRatio = 0.005;
 constexpr double kMemory = 1 << 20;
-// Rates vary in each second; 64 KiB/s is a thousandth of what a slow disk gives.
+// Rates vary every second; 64 KiB/s is a thousandth of a slow disk's rate.
 constexpr double kRate = 1 << 16;
 constexpr double kMegahertz = 1e6;
 

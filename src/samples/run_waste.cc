@@ -7,7 +7,7 @@
 namespace divvy::samples {
 namespace {
 
-/// Hours are said in hundredths.
+/// Hours are displayed in hundredths.
 constexpr double kLeastLost = 0.005;
 
 double SecondsOf(Duration span) { return ToSeconds(span); }
@@ -22,7 +22,7 @@ Waste UnusedGpus(const WasteWatch::Shape& shape, const RunDetail& detail) {
           false};
 }
 
-/// "waited for its CPUs: its 4 cores were busy"; empty: for none.
+/// Returns e.g. "waited for its CPUs: its 4 cores were busy"; "" if it did not wait.
 std::string WaitedFor(const WasteWatch::Shape& shape, double cores, std::optional<double> machine_cpus) {
   if (shape.cpus > 0) {
     if (cores < kCoresAreBusy * shape.cpus) return "";
@@ -61,7 +61,7 @@ std::vector<Waste> WasteOfRun(const WasteWatch::Shape& shape, const JobUse& use,
          "", true});
     return findings;
   }
-  // Until something could have been done about it, had it been wished for.
+  // Time until an action would have been taken, if one had been configured.
   const double acted_on = SecondsOf(rules.idle_after) + rules.warnings * SecondsOf(rules.warn_every);
   if (use.idle_tail > 0 && use.idle_tail >= SecondsOf(rules.idle_after)) {
     findings.push_back({WasteKind::kIdle, 0, has,

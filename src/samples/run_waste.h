@@ -1,5 +1,5 @@
-// Whether a run that is over wasted its GPUs, by what is kept of it as a whole, and what it should have asked for: the
-// rules of samples/waste.h, held against all of it and not against its last hour.
+// Decides after a run whether it wasted its GPUs, and what it should have requested. Applies the rules of
+// samples/waste.h to the stored totals of the whole run instead of the last hour.
 #pragma once
 
 #include <optional>
@@ -10,22 +10,22 @@
 
 namespace divvy::samples {
 
-/// The most that it had on one of its GPUs, bytes; where that is not known, the mean of them.
+/// Returns the peak memory in bytes on one of its GPUs; if unknown, the mean over its GPUs.
 double MemoryPeakOf(const JobUse& use, int gpus);
 
-/// What GPUs and machines of a run showed, beside its own track, from the end of the grace after its start.
+/// Data about a run's GPUs and nodes beyond its track, from the end of the grace period on.
 struct RunDetail {
-  int gpus_unused = 0;                 // That it had whole and that did nothing.
-  std::optional<double> machine_cpus;  // As WasteWatch::Look has it, in the mean.
+  int gpus_unused = 0;                 // GPUs that it had exclusively and never used.
+  std::optional<double> machine_cpus;  // Mean of WasteWatch::Look::machine_cpus.
 };
 
-/// `use`: from the end of the grace after its start. Nothing: it used what it had, or less was seen of it than
-/// rules.idle_after. The worst first.
+/// Returns the findings, worst first. `use` covers the run from the end of the grace period. Empty if the GPUs were
+/// used, or if less than rules.idle_after was observed.
 std::vector<Waste> WasteOfRun(const WasteWatch::Shape& shape, const JobUse& use, const WasteRules& rules,
                               const RunDetail& detail = {});
 
-/// What a run that lasted so long lost is worth telling people: it outlived the grace, and what it lost does not round
-/// to nothing. Sums have the rest as well.
+/// Returns true if a run's loss is worth reporting: the run exceeded the grace period, and the loss does not round to
+/// zero. Totals include the other runs.
 bool IsWorthTelling(double lost_gpu_hours, Duration ran, const WasteRules& rules);
 
 }  // namespace divvy::samples

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kNames = {"gpu", "slice", "node", "job", "cluster", "team"};
 
-// Takes a number and the slash behind it off the front.
+// Removes a number and the slash after it from the front.
 std::optional<std::int64_t> TakeNumber(std::string_view& text) {
   const auto slash = text.find('/');
   if (slash == std::string_view::npos) return std::nullopt;

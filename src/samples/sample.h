@@ -1,4 +1,4 @@
-// What was seen in one second, of whatever it was seen of.
+// The samples of one second, for any kind of subject.
 #pragma once
 
 #include <compare>
@@ -12,33 +12,33 @@
 
 namespace divvy::samples {
 
-/// Whole seconds since 1970, as everything here counts time.
+/// Whole seconds since 1970; the time unit of this folder.
 using Second = std::int64_t;
 
 enum class Of : std::uint8_t { kGpu, kSlice, kNode, kJob, kCluster, kTeam };
 
-/// "gpu"; and back.
+/// Returns e.g. "gpu"; OfByName is the inverse.
 std::string_view Name(Of of);
 std::optional<Of> OfByName(std::string_view name);
 
-/// A GPU of a machine, a MIG instance of one, a machine, a job's part on a machine, all together, or a team.
+/// The subject of a sample: a GPU, a MIG instance, a node, a job's part on a node, the cluster, or a team.
 struct Subject {
   Of of = Of::kGpu;
-  std::string node;       // Empty: of the cluster. Of kTeam: the team's name.
-  int gpu = -1;           // Of kGpu and kSlice.
-  int instance = -1;      // Of kSlice: by the driver's number.
-  std::uint64_t job = 0;  // Of kJob.
+  std::string node;       // Empty for the cluster. For kTeam: the team's name.
+  int gpu = -1;           // Set for kGpu and kSlice.
+  int instance = -1;      // Set for kSlice: the driver's number.
+  std::uint64_t job = 0;  // Set for kJob.
 
   friend auto operator<=>(const Subject&, const Subject&) = default;
 };
 
-/// "gpu/3/n1", "slice/3/1/n1", "node/n1", "job/17/n1", "cluster", "team/vision": as kept on disk. A name may hold
-/// anything.
+/// Returns the text stored on disk: "gpu/3/n1", "slice/3/1/n1", "node/n1", "job/17/n1", "cluster", "team/vision". A
+/// name may contain any character.
 std::string ToText(const Subject& subject);
-/// Nothing for what ToText never writes.
+/// Returns std::nullopt for text that ToText never writes.
 std::optional<Subject> SubjectFromText(std::string_view text);
 
-/// One quantity. `name`, where it is set, is a job's own (without kOwnPrefix), and `metric` means nothing.
+/// One value. If `name` is set, it is a job's own metric (without kOwnPrefix), and `metric` is ignored.
 struct Reading {
   Metric metric = Metric::kGpuUtilization;
   double value = 0;
@@ -47,62 +47,62 @@ struct Reading {
   friend bool operator==(const Reading&, const Reading&) = default;
 };
 
-/// A process on a GPU, for those who look right now; no history is kept of it.
+/// A process on a GPU, for live queries; no history is stored.
 struct ProcessUse {
   std::int64_t pid = 0;
-  std::uint64_t job = 0;  // 0: not divvy's.
+  std::uint64_t job = 0;  // 0: not a job of divvy.
   int gpu = -1;
   double memory_bytes = 0;
-  double utilization = -1;  // -1: not known, as below.
-  // Of a job's process alone, since the second before.
+  double utilization = -1;  // -1: unknown; the same applies below.
+  // For processes of jobs only, measured over the last second.
   double cpu_cores = -1;
-  double host_memory_bytes = -1;  // Resident, with what it shares.
+  double host_memory_bytes = -1;  // Resident memory, including shared pages.
   double read_bytes_per_second = -1;
   double written_bytes_per_second = -1;
 
   friend bool operator==(const ProcessUse&, const ProcessUse&) = default;
 };
 
-/// What a GPU has counted, for those who ask right now; exact, and no history is kept of it. Nothing: not known.
+/// Exact counters of a GPU, for live queries; no history is stored. std::nullopt: unknown.
 struct GpuCounters {
   int gpu = -1;
-  std::optional<std::uint64_t> energy_millijoules;  // Since its driver was loaded.
-  std::optional<std::uint64_t> xid_errors;          // Since somebody listens: this machine's daemon or agent began.
+  std::optional<std::uint64_t> energy_millijoules;  // Since the driver was loaded.
+  std::optional<std::uint64_t> xid_errors;          // Since this node's daemon or agent started to listen.
 
   friend bool operator==(const GpuCounters&, const GpuCounters&) = default;
 };
 
 struct Sample {
   Subject subject;
-  std::vector<Reading> readings;  // By metric, ascending; a job's own after them.
+  std::vector<Reading> readings;  // Sorted by metric; a job's own metrics follow.
 
   friend bool operator==(const Sample&, const Sample&) = default;
 };
 
-/// All that a machine showed in one second.
+/// All samples of a node in one second.
 struct Snapshot {
   Second at = 0;
   std::vector<Sample> samples;
   std::vector<ProcessUse> processes;
-  std::vector<GpuCounters> counters;  // By GPU, ascending.
+  std::vector<GpuCounters> counters;  // Sorted by GPU.
 
   friend bool operator==(const Snapshot&, const Snapshot&) = default;
 };
 
-/// What seconds became: NaN where there was none.
+/// The summary of several seconds; NaN if there were none.
 struct Point {
   float mean;
   float least;
   float greatest;
 };
-/// Of no second at all.
+/// Returns the point of no seconds.
 Point NoPoint();
 bool IsPoint(const Point& point);
 inline Point PointOf(double value) {
   const auto one = static_cast<float>(value);
   return {one, one, one};
 }
-/// Of `a`, `a_weight` seconds long, and `b`, which is later: what both are together.
+/// Combines `a` with the later `b`; the weights are their lengths in seconds.
 Point FoldPoints(Fold fold, const Point& a, double a_weight, const Point& b, double b_weight);
 
 }  // namespace divvy::samples

@@ -1,5 +1,5 @@
-// Snapshots as bytes: by subject and metric, each a column of a block, so that a batch of ten seconds is little more
-// than one.
+// Encodes snapshots as blocks, with a column for each subject and metric, so that a batch of ten seconds is little
+// larger than one second.
 #include <algorithm>
 #include <map>
 #include <span>
@@ -15,7 +15,7 @@ constexpr std::size_t kMostProcesses = 4096;
 constexpr std::size_t kMostText = 512;
 
 struct Key {
-  bool is_own;  // They come last.
+  bool is_own;  // The job's own metrics come last.
   Metric metric;
   std::string name;
 
@@ -32,7 +32,7 @@ void WriteProcesses(const std::vector<ProcessUse>& processes, ByteWriter& out) {
     out.Float(static_cast<float>(process.memory_bytes));
     out.Float(static_cast<float>(process.utilization));
   }
-  // Behind them all, where one that knows nothing of it does not look.
+  // Appended at the end, where older readers do not look.
   for (const ProcessUse& process : std::span(processes).first(count)) {
     out.Float(static_cast<float>(process.cpu_cores));
     out.Float(static_cast<float>(process.host_memory_bytes));
@@ -60,7 +60,7 @@ std::vector<ProcessUse> ReadProcesses(ByteReader& in) {
   return processes;
 }
 
-// 0: not known.
+// Encodes an unknown counter as 0, and a known one as its value plus 1.
 void WriteCounters(const std::vector<GpuCounters>& counters, ByteWriter& out) {
   const auto add = [&](const std::optional<std::uint64_t>& count) { out.Number(count ? *count + 1 : 0); };
   out.Number(counters.size());

@@ -44,7 +44,7 @@ void Track::Add(Second at, const std::vector<Reading>& readings) {
   double left_out = 0;
   for (const Reading& reading : readings) {
     if (std::isnan(reading.value)) continue;
-    // Left out by who read them, and by us, is one sum.
+    // Adds up the names dropped by the reader of the metrics and those dropped here.
     if (reading.name.empty() && reading.metric == Metric::kOwnNamesLeftOut) left_out += reading.value;
     else if (!AddTo(index, reading)) ++left_out;
     else if (!reading.name.empty()) own_[reading.name] = reading.value;
@@ -72,7 +72,7 @@ void Track::Halve() {
       points[k] = FoldPoints(fold, points[2 * k], 1, second, 1);
     }
     points.resize(half);
-    // What comes into the last point next is one reading beside those that it is made of.
+    // The merged last point counts as `step` readings when more readings are added to it.
     weights_[i] = half == 0 || !IsPoint(points[half - 1]) ? 0 : static_cast<double>(block_.step);
   }
   block_.count = half;

@@ -1,6 +1,6 @@
-// A job as a whole, however long it runs, in a bounded number of points: when there is no room for another, each two
-// become one. So an hour is known by tens of seconds, a week by the quarter of an hour, and all of it is kept with the
-// job.
+// The history of a whole job in a bounded number of points. When the points run out, pairs are merged. A job of an hour
+// therefore has points of some ten seconds, one of a week about a quarter of an hour. The whole track is stored with
+// the job.
 #pragma once
 
 #include <map>
@@ -18,33 +18,33 @@ class Track {
   static constexpr std::size_t kMostOwnNames = 32;
 
   Track() = default;
-  /// Goes on with what was kept.
+  /// Continues from a stored block.
   explicit Track(Block block);
 
-  /// Seconds come in order; what is of before the last point goes into it. Of a job's own names the first
-  /// kMostOwnNames are kept, and how many more were said (Metric::kOwnNamesLeftOut).
+  /// Adds a second; call this in order of time. A second before the last point is merged into that point. Keeps the
+  /// first kMostOwnNames of a job's own names and counts the others (Metric::kOwnNamesLeftOut).
   void Add(Second at, const std::vector<Reading>& readings);
   const Block& block() const { return block_; }
   Second newest() const { return newest_; }
-  /// The last value of each of a job's own names, as it was said.
+  /// The last reported value of each of the job's own metrics.
   const std::map<std::string, double>& own() const { return own_; }
-  /// True once after it has changed.
+  /// Returns true once after a change.
   bool TakeChanged() { return std::exchange(is_changed_, false); }
 
  private:
   Column* ColumnOf(const Reading& reading);
-  /// False: there is no room for its name.
+  /// Returns false if there is no room for another name.
   bool AddTo(std::size_t index, const Reading& reading);
   void Halve();
 
   Block block_;
-  std::vector<double> weights_;  // Of the last point of each column, in readings.
+  std::vector<double> weights_;  // Readings in the last point of each column.
   std::map<std::string, double> own_;
   Second newest_ = 0;
   bool is_changed_ = false;
 };
 
-/// How values of a job's own become one: those that count steps are the newest.
+/// Returns how a column's values are combined. Own metrics that count steps keep the newest value.
 Fold FoldOf(const Column& column);
 
 }  // namespace divvy::samples

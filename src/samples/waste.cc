@@ -8,11 +8,11 @@ namespace divvy::samples {
 namespace {
 
 constexpr double kSecondsPerHour = 3600;
-/// What lies between two looks that are further apart is not known.
+/// The time between observations that are further apart is unknown.
 constexpr Second kLongestGap = 120;
-/// Who is idle from so soon after the first look was so before it.
+/// A GPU that became idle within this time after the first observation was idle before it, too.
 constexpr Second kFromTheFirst = 60;
-/// So much of a window must have been seen.
+/// The fraction of a window that must have been observed.
 constexpr double kKnown = 0.9;
 
 Second WholeSeconds(Duration span) { return std::chrono::duration_cast<std::chrono::seconds>(span).count(); }
@@ -45,7 +45,7 @@ void WasteWatch::Reshape(const Shape& shape) {
 
 void WasteWatch::Add(const Look& look, const WasteRules& rules) {
   if (look.at <= newest_ || look.gpus.empty() || shape_.gpus <= 0) return;
-  // What it used since the last look is what it uses now.
+  // The present use is applied to the time since the last observation.
   const Second gap = look.at - newest_;
   const double seconds = newest_ == 0 || gap > kLongestGap ? 0 : static_cast<double>(gap);
   if (first_ == 0) first_ = look.at;
@@ -72,7 +72,7 @@ void WasteWatch::Add(const Look& look, const WasteRules& rules) {
     lost_gpu_hours_ += hours * (1 - use);
     if (use <= 0) idle_gpu_hours_ += hours;
   }
-  // A mean of some of its GPUs says nothing of all.
+  // The mean of some GPUs is not representative of all.
   if (known == look.gpus.size()) AddToBucket(look, sum / static_cast<double>(known), seconds, rules);
 }
 
@@ -82,7 +82,8 @@ void WasteWatch::Resume(const Past& past) {
   lost_gpu_hours_ = past.lost_gpu_hours;
   idle_gpu_hours_ = past.idle_gpu_hours;
   memory_peak_ = std::max(memory_peak_, past.memory_peak);
-  // Looks go back as far as the rules do; one that was idle in all of them was so since what was kept says.
+  // Observations reach back as far as the rules need. A GPU that was idle in all of them was idle since the stored
+  // time.
   for (std::size_t i = 0; i < std::min(streaks_.size(), past.idle_since.size()); ++i) {
     Second& since = streaks_[i].zero_since;
     if (past.idle_since[i] > 0 && since > past.idle_since[i] && since <= first_ + kFromTheFirst)
@@ -161,7 +162,7 @@ std::vector<Waste> WasteWatch::Findings(const WasteRules& rules) const {
   if (add(Idle(rules)) || add(SomeIdle(rules))) return findings;
   const std::optional<Means> means = MeansOf(rules);
   if (!means) return findings;
-  // Who waits for cores is helped by cores; of a GPU too large nothing is said before that.
+  // A job that waits for cores needs more cores. Whether its GPU is too large can be judged only afterwards.
   if (add(CpuBound(*means))) return findings;
   add(Underused(*means, rules));
   add(SmallMemory(*means, rules));
@@ -245,7 +246,7 @@ std::optional<Waste> WasteWatch::Underused(const Means& means, const WasteRules&
 }
 
 std::optional<Waste> WasteWatch::SmallMemory(const Means& means, const WasteRules& rules) const {
-  // Who keeps a GPU at work has use of it, whatever it holds.
+  // A GPU with high use is well used, however little memory it holds.
   if (means.use >= kGpusAreBusy || shape_.gpu_memory <= Bytes() || memory_peak_ <= 0) return std::nullopt;
   const double has = static_cast<double>(shape_.gpu_memory.count()) * shape_.part;
   if (memory_peak_ >= rules.small_memory * has) return std::nullopt;

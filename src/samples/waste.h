@@ -1,8 +1,8 @@
-// Whether one job wastes its GPUs, and what it should ask for in place of them: shown what it uses now and then, it
-// says what is wrong. Bounded memory, however long the job runs.
+// Watches whether one job wastes its GPUs and what it should request instead. It receives periodic observations and
+// returns findings. Memory is bounded, however long the job runs.
 //
-// Rules as monitors of GPU clusters have them (docs/reports.md, "Waste"): a grace after the start, 0% on all GPUs for
-// half an hour, a mean below a quarter over an hour, a peak of memory below a quarter of the GPU's.
+// The rules resemble those of GPU cluster monitors (docs/reports.md, "Waste"): after a grace period, 0% on all GPUs for
+// half an hour, a mean below a quarter over an hour, or a memory peak below a quarter of the GPU's.
 #pragma once
 
 #include <array>
@@ -20,50 +20,50 @@ namespace divvy::samples {
 
 enum class WasteKind : std::uint8_t {
   kIdle,         // 0% on all its GPUs.
-  kSomeIdle,     // 0% on some of them.
-  kCpuBound,     // The cores that it may use are all busy, and its GPUs are not.
-  kUnderused,    // A low mean.
-  kSmallMemory,  // A small peak of GPU memory.
+  kSomeIdle,     // 0% on some of its GPUs.
+  kCpuBound,     // All cores that it may use are busy, but its GPUs are not.
+  kUnderused,    // Low mean use.
+  kSmallMemory,  // Low peak of GPU memory.
 };
 std::string_view Name(WasteKind kind);  // "idle", "some_idle", "cpu_bound", "underused", "small_memory"
 
-/// What is wrong with a job.
+/// One finding about a job.
 struct Waste {
   WasteKind kind = WasteKind::kIdle;
   Second since = 0;
-  double gpus = 0;    // What others could have: whole GPUs, and parts of them.
-  std::string text;   // "uses 1 of its 4 GPUs; the others are at 0%".
-  std::string flags;  // That it should have instead: "--gpus 0.25". Empty: it needs no GPU, or none helps.
-  bool ends = false;  // There is nothing to keep: it should give them back.
+  double gpus = 0;    // GPUs that others could use, including fractions.
+  std::string text;   // E.g. "uses 1 of its 4 GPUs; the others are at 0%".
+  std::string flags;  // Suggested options, e.g. "--gpus 0.25". Empty: it needs no GPU, or no option helps.
+  bool ends = false;  // The job needs none of its GPUs and should release them.
 };
 
 class WasteWatch {
  public:
-  /// What the job has.
+  /// The job's resources.
   struct Shape {
-    int gpus = 0;               // On all its machines.
-    double part = 1;            // Of each of them.
-    Bytes gpu_memory;           // Of a whole one; 0: not known.
-    bool is_on_one = true;      // Machine; then --gpus says how many it has in all.
-    int cpus = 0;               // Cores that it asked for on each machine; 0: it named none.
-    int cpus_most = 0;          // That it could ask for; 0: not known.
-    double cpus_fair = 0;       // Of its machine's, as many as it has of its GPUs; 0: not known.
-    bool may_share = false;     // It may be given parts of GPUs.
-    bool may_slice = false;     // Its GPU could be cut into MIG instances.
-    bool is_by_memory = false;  // Its parts were asked for by memory.
+    int gpus = 0;               // On all its nodes.
+    double part = 1;            // Fraction of each GPU.
+    Bytes gpu_memory;           // Memory of a whole GPU; 0: unknown.
+    bool is_on_one = true;      // It runs on one node; then --gpus is its total number of GPUs.
+    int cpus = 0;               // Cores requested per node; 0: not specified.
+    int cpus_most = 0;          // Most cores that it could request; 0: unknown.
+    double cpus_fair = 0;       // Its node's cores in proportion to its GPUs; 0: unknown.
+    bool may_share = false;     // It may use GPU fractions.
+    bool may_slice = false;     // Its GPU supports MIG instances.
+    bool is_by_memory = false;  // Its fractions were requested by memory.
 
     friend bool operator==(const Shape&, const Shape&) = default;
   };
   struct Gpu {
-    std::optional<double> use;     // 0..1 of the whole GPU; nothing: not known.
-    std::optional<double> memory;  // Bytes.
+    std::optional<double> use;     // 0..1 of the whole GPU; std::nullopt: unknown.
+    std::optional<double> memory;  // In bytes.
   };
-  /// One look. `gpus`: each of its GPUs, always in the same order; or one for all, with the mean of both.
+  /// One observation. `gpus`: each of the job's GPUs, always in the same order, or one entry with the mean of all.
   struct Look {
     Second at = 0;
     std::vector<Gpu> gpus;
-    std::optional<double> cpus;  // Cores' worth of CPU time, on each machine.
-    /// Of all cores of its machines the part that is busy, whoever keeps them so, 0..1; of several machines' the least.
+    std::optional<double> cpus;  // CPU cores in use per node.
+    /// Busy fraction (0..1) of its node's cores, whoever uses them. With several nodes, the lowest.
     std::optional<double> machine_cpus = std::nullopt;
   };
 
@@ -71,47 +71,49 @@ class WasteWatch {
   WasteWatch(const Shape& shape, Second started) : shape_(shape), started_(started) {}
 
   const Shape& shape() const { return shape_; }
-  /// It has other GPUs now: what it uses of them is looked at anew; what was lost stays lost.
+  /// The job has new resources: use is observed from scratch, losses so far are kept.
   void Reshape(const Shape& shape);
-  /// In order of time, two minutes apart at most: of what lies between two that are further apart nothing is known.
+  /// Adds an observation; call this in order of time. A gap of more than two minutes counts as unknown.
   void Add(const Look& look, const WasteRules& rules);
-  /// What is kept of a run that began before it was looked at.
+  /// Stored data of a run that began before it was observed.
   struct Past {
-    double gpu_hours = 0;  // As below, up to now.
+    double gpu_hours = 0;  // As in the accessors below, until now.
     double lost_gpu_hours = 0;
     double idle_gpu_hours = 0;
-    double memory_peak = 0;  // Of one GPU, bytes.
-    Second idle_for = 0;     // All of its GPUs were at 0% for so long, up to now.
-    /// Each of its GPUs has been at 0% since then, as far as was kept; 0: it was at work. In the order of looks.
+    double memory_peak = 0;  // On one GPU, in bytes.
+    Second idle_for = 0;     // How long all its GPUs have been at 0% until now, in seconds.
+    /// Since when each GPU has been at 0% according to stored data, in the order of the observations; 0: busy.
     std::vector<Second> idle_since;
   };
-  /// After the looks that are known of it were added: hours and what is older than these looks are as they were.
+  /// Call this after the stored observations were added. Hours, and anything older than these observations, are taken
+  /// from `past`.
   void Resume(const Past& past);
-  /// What is not found is not there: it was watched for as long as the longest of these rules takes (`only_idle`: those
-  /// of idle GPUs), or was seen at work where that is enough. What was kept is no proof: its last minute may be lost.
+  /// Returns true if an absent finding can be trusted. The job was observed for the longest duration of these rules
+  /// (`only_idle`: the rules about idle GPUs), or was seen busy where that is enough. Stored data does not count, since
+  /// its last minute may be lost.
   bool KnowsEnough(const WasteRules& rules, bool only_idle) const;
-  /// As of the last look, the worst first.
+  /// Returns the findings as of the last observation, worst first.
   std::vector<Waste> Findings(const WasteRules& rules) const;
 
-  // GPU-hours since it was first looked at, or as Resume says since its start, as far as its use was known. Parts
-  // count as parts.
+  // GPU-hours with known use since the first observation, or since the start of the run after Resume. Fractions count
+  // as fractions.
   double gpu_hours() const { return gpu_hours_; }
-  double lost_gpu_hours() const { return lost_gpu_hours_; }  // By (1 - use).
+  double lost_gpu_hours() const { return lost_gpu_hours_; }  // Weighted by (1 - use).
   double idle_gpu_hours() const { return idle_gpu_hours_; }  // At exactly 0%.
 
  private:
   static constexpr std::size_t kBuckets = 60;
   struct Bucket {
-    Second number = -1;  // Of its beginning, in lengths of a bucket since 1970.
-    float use = 0;       // Sum over seconds of the mean over its GPUs, of what it has.
+    Second number = -1;  // Start time in bucket lengths since 1970.
+    float use = 0;       // Integral of the mean use of its GPUs, relative to its fraction.
     float seconds = 0;
-    float cpus = 0;  // Sum over seconds.
+    float cpus = 0;  // Integral over the seconds.
     float cpu_seconds = 0;
-    float machine_cpus = 0;  // Sum over seconds.
+    float machine_cpus = 0;  // Integral over the seconds.
     float machine_seconds = 0;
   };
   struct Streak {
-    Second zero_since = 0;  // 0: it is at work.
+    Second zero_since = 0;  // 0: busy.
     Second known_at = 0;
   };
   struct Means {
@@ -122,7 +124,7 @@ class WasteWatch {
   };
   bool IsIdle(const Streak& streak, const WasteRules& rules) const;
   void AddToBucket(const Look& look, double use, double seconds, const WasteRules& rules);
-  /// Nothing: too little is known of the window.
+  /// Returns std::nullopt if too little of the window is known.
   std::optional<Means> MeansOf(const WasteRules& rules) const;
   std::optional<Waste> Idle(const WasteRules& rules) const;
   std::optional<Waste> SomeIdle(const WasteRules& rules) const;
@@ -134,13 +136,13 @@ class WasteWatch {
 
   Shape shape_;
   Second started_ = 0;
-  Second first_ = 0;       // The first look; 0: there was none.
-  Second resumed_at_ = 0;  // The last of the looks that were kept; 0: there were none.
-  Second seen_since_ = 0;  // The first look after these, or of all.
+  Second first_ = 0;       // The first observation; 0: none.
+  Second resumed_at_ = 0;  // The last stored observation; 0: none.
+  Second seen_since_ = 0;  // The first observation after the stored ones, or the very first.
   Second newest_ = 0;
   std::vector<Streak> streaks_;
   std::array<Bucket, kBuckets> buckets_;
-  double memory_peak_ = 0;  // Of one GPU.
+  double memory_peak_ = 0;  // On one GPU.
   double gpu_hours_ = 0;
   double lost_gpu_hours_ = 0;
   double idle_gpu_hours_ = 0;

@@ -9,9 +9,9 @@
 namespace divvy::samples {
 namespace {
 
-/// What it asks for should be more than what it was seen to use.
+/// Requested resources should exceed the observed use by this factor.
 constexpr double kRoom = 1.25;
-/// Parts of GPUs that people ask for.
+/// Usual GPU fractions.
 constexpr std::array<double, 7> kParts = {0.05, 0.1, 0.125, 0.2, 0.25, 0.5, 0.75};
 
 std::string Short(double value) {
@@ -20,16 +20,16 @@ std::string Short(double value) {
   return text;
 }
 
-/// Nothing: no part of a GPU is enough.
+/// Returns std::nullopt if no fraction is large enough.
 std::optional<double> PartFor(double least) {
   const auto* const part = std::ranges::find_if(kParts, [&](double one) { return one >= least - 1e-9; });
   return part == kParts.end() ? std::nullopt : std::optional(*part);
 }
 
-/// Of its fair share of its machine's cores: who uses less does not wait for more.
+/// Fraction of its fair share of cores. A job that uses less does not wait for more.
 constexpr double kComputes = 0.5;
 
-/// In GiB, up.
+/// Rounds up to GiB.
 std::string GibibytesUp(double bytes) {
   constexpr double kGibibyte = 1 << 30;
   return std::to_string(std::max<std::int64_t>(1, std::llround(std::ceil(bytes / kGibibyte)))) + "G";
@@ -59,11 +59,11 @@ std::string PartFlags(const WasteWatch::Shape& shape, double use, double memory_
   const double whole = static_cast<double>(shape.gpu_memory.count());
   const double memory = memory_peak * kRoom / whole;
   const double compute = use * shape.part * kRoom;
-  // Who has parts already stays on as many GPUs.
+  // A job that has fractions already keeps its number of GPUs.
   const std::string count = shape.gpus == 1 || shape.part < 1 ? "" : std::to_string(shape.gpus) + "x";
   const std::string size = GibibytesUp(memory_peak * kRoom);
-  // Cut into instances it has a share of the GPU's time as well, about as large as that of its memory: so much memory
-  // that the time is enough, too.
+  // A MIG instance's share of the GPU's time is about its share of the memory. So the memory is chosen large enough
+  // that the time suffices, too.
   const std::string slice = shape.may_slice && shape.gpus == 1 && shape.part >= 1 && compute <= kGpusAreBusy
                                 ? " or --slice '>=" + GibibytesUp(std::max(memory, compute) * whole) + "'"
                                 : "";
@@ -87,7 +87,7 @@ std::string CoreFlags(const WasteWatch::Shape& shape, double used) {
   const bool has_named = shape.cpus > 0;
   double wanted = has_named ? shape.cpus * 2 : std::max(std::ceil(used) * 2, std::floor(shape.cpus_fair));
   if (shape.cpus_most > 0) wanted = std::min(wanted, static_cast<double>(shape.cpus_most));
-  // One that has nearly all of its machine's cores already gains nothing by asking for them.
+  // A job that already uses nearly all cores of its machine gains nothing by requesting them.
   const bool is_more = has_named ? wanted > shape.cpus : used < kCoresAreBusy * wanted;
   return is_more ? "--cpus " + std::to_string(static_cast<int>(wanted)) : "";
 }

@@ -1,5 +1,4 @@
-// What a job that wastes GPUs should ask for instead, as options of a submission; and the limits by which that is
-// judged.
+// The options that a job which wastes GPUs should use instead, and the thresholds for that.
 #pragma once
 
 #include <optional>
@@ -9,33 +8,36 @@
 
 namespace divvy::samples {
 
-/// Of its cores: above it they are all busy.
+/// Cores with a higher use count as all busy.
 inline constexpr double kCoresAreBusy = 0.95;
-/// Who keeps a GPU at work by so much has use of it.
+/// GPUs with at least this use count as used well.
 inline constexpr double kGpusAreBusy = 0.5;
 
-/// "--gpus 0.5 or --slice '>=12G'": what is enough for this mean of what it has (0..1), and for this peak of memory on
-/// one GPU (bytes). Empty: no less is.
+/// Returns options for a smaller fraction, e.g. "--gpus 0.5 or --slice '>=12G'". They are sufficient for the mean use
+/// of its present fraction (0..1) and for the peak memory on one GPU (bytes). Empty if no smaller one is sufficient.
 std::string PartFlags(const WasteWatch::Shape& shape, double use, double memory_peak);
-/// What is enough for this mean: fewer GPUs, or a part. Empty: it is not to be said with one option.
+/// Returns options that are sufficient for this mean use: fewer GPUs, or a fraction. Empty if one option cannot express
+/// it.
 std::string LessFlags(const WasteWatch::Shape& shape, double use, double memory_peak);
-/// "--cpus 16": twice what it asked for; of one that named none, twice what it used, or its share by GPUs where that is
-/// more; as many as its machine has at most. `used`: cores. Empty: that is no more than it has, or uses.
+/// Returns e.g. "--cpus 16": twice the requested cores. If none were requested: twice the cores in use, or the job's
+/// share by GPUs if that is more. At most the node's cores. `used`: in cores. Empty if that is not more than the job
+/// has or uses.
 std::string CoreFlags(const WasteWatch::Shape& shape, double used);
 
-/// It named no cores, and may use all that are idle: none is. Who hardly computes does not wait for them. `cores`: that
-/// it keeps busy; `machine_cpus`: WasteWatch::Look.
+/// Returns true if a job that requested no cores, and may use all idle ones, finds none idle. A job that hardly
+/// computes is not considered to wait for them. `cores`: cores that it keeps busy; `machine_cpus`: see
+/// WasteWatch::Look.
 bool IsBoundByMachine(const WasteWatch::Shape& shape, double cores, std::optional<double> machine_cpus);
 
-/// "all 64 cores of its machine".
+/// Returns e.g. "all 64 cores of its machine".
 std::string CoresOfMachine(const WasteWatch::Shape& shape);
-/// "its 4 GPUs", "its part of a GPU".
+/// Returns e.g. "its 4 GPUs" or "its part of a GPU".
 std::string GpusOf(const WasteWatch::Shape& shape);
-/// "11.5", "12".
+/// Returns e.g. "11.5" or "12".
 std::string CoresText(double cores);
-/// "40 min".
+/// Returns e.g. "40 min".
 std::string SpanText(Second seconds);
-/// "25%".
+/// Returns e.g. "25%".
 std::string PercentText(double share);
 
 }  // namespace divvy::samples

@@ -1,9 +1,9 @@
-// When a job that wastes its GPUs is warned, and when something is done about it. One is for one run of one job; shown
-// now and then whether it wastes them, it says what is due.
+// Decides when a job that wastes its GPUs is warned, and when the configured action is taken. One object serves one run
+// of a job.
 //
-//   wasteful -> warning 1 -> warn_every -> warning 2 -> warn_every -> the action
+//     wasteful -> warning 1 -> warn_every -> warning 2 -> warn_every -> the action
 //
-// Whoever uses the GPUs again begins anew. What could not be done is tried again after warn_every.
+// A job that uses its GPUs again starts over. A failed action is retried after warn_every.
 #pragma once
 
 #include <optional>
@@ -17,12 +17,13 @@ class WasteSteps {
  public:
   enum class Due { kNothing, kWarning, kAction };
 
-  /// In order of time. `is_wasteful`: there is a finding for which something is done. `action` kNone: nothing ever is.
+  /// Call this in order of time. `is_wasteful`: there is a finding that leads to an action. With `action` kNone nothing
+  /// is ever due.
   Due Look(bool is_wasteful, WasteAction action, const WasteRules& rules, Second now);
-  /// What came of the action that was due.
+  /// Reports whether the due action succeeded.
   void OnAction(bool is_done, const WasteRules& rules, Second now);
 
-  /// What is kept over a restart of the daemon.
+  /// State that is kept across restarts of the daemon.
   struct State {
     int warnings = 0;
     Second next_at = 0;
@@ -37,15 +38,15 @@ class WasteSteps {
     is_done_ = state.is_done;
   }
 
-  /// Warnings that were given since it began to waste them.
+  /// Number of warnings since the waste began.
   int warnings() const { return warnings_; }
-  /// When it is due; nothing: it is not, as things are.
+  /// When the action is due, if the waste continues; std::nullopt: not scheduled.
   std::optional<Second> ActionAt(const WasteRules& rules) const;
 
  private:
   int warnings_ = 0;
-  Second next_at_ = 0;    // The next step's time; of no use before the first warning.
-  bool is_done_ = false;  // Until it uses its GPUs again.
+  Second next_at_ = 0;    // Time of the next step; unused before the first warning.
+  bool is_done_ = false;  // True until the job uses its GPUs again.
 };
 
 }  // namespace divvy::samples

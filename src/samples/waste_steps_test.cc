@@ -9,8 +9,8 @@
 namespace divvy::samples {
 namespace waste_steps_test {
 
-/// Commands: "action stop", "warn_every 15m", "warnings 2"; "idle 10m", "busy 10m": so it is for so long, looked at
-/// each minute; "done", "fails": what comes of actions from here on.
+/// Commands: "action stop", "warn_every 15m" and "warnings 2" set the rules. "idle 10m" and "busy 10m" simulate that
+/// time, with one observation per minute. "done" and "fails" set the result of later actions.
 class World {
  public:
   std::string Run(const std::string& commands) {

@@ -16,7 +16,7 @@ class WasteTest : public testing::Test {
     shape_.may_share = true;
   }
 
-  // From now on for so many minutes, a look each ten seconds.
+  // Simulates this many minutes with one observation every ten seconds.
   void Use(WasteWatch& watch, int minutes, const std::vector<double>& uses, double memory = 40 * kGib,
            std::optional<double> cpus = std::nullopt, std::optional<double> machine_cpus = std::nullopt) {
     for (int i = 0; i < minutes * 6; ++i) {
@@ -149,7 +149,7 @@ TEST_F(WasteTest, WhoNamedNoCoresWaitsForThoseOfABusyMachine) {
   EXPECT_EQ(findings[0].flags, "--cpus 12");
   EXPECT_EQ(findings[0].text,
             "waits for CPUs: all 64 cores of its machine are busy, 6.0 of them for it, and its GPU is at 30%");
-  // Cores are idle; or it hardly computes; or its GPU is at work; or nothing is known of the machine.
+  // Not reported if cores are idle, it hardly computes, its GPU is busy, or nothing is known about the machine.
   for (const auto& [use, cores, machine] :
        {std::tuple(0.3, 6.0, std::optional(0.6)), {0.3, 2.0, 0.99}, {0.6, 6.0, 0.99}, {0.3, 6.0, std::nullopt}}) {
     WasteWatch other = One();
@@ -176,7 +176,7 @@ TEST_F(WasteTest, WhatIsNotKnownIsNoFinding) {
   }
   EXPECT_TRUE(watch.Findings(rules_).empty());
   EXPECT_EQ(watch.gpu_hours(), 0);
-  // Half an hour in which nobody looked is no half hour at 0%.
+  // Half an hour without observations does not count as half an hour at 0%.
   Use(watch, 12, {0});
   now_ += 3600;
   Use(watch, 12, {0});
@@ -215,7 +215,7 @@ TEST_F(WasteTest, OtherGpusAreLookedAtAnew) {
 }
 
 TEST_F(WasteTest, WhatWasKeptGoesOn) {
-  // Five hours at 0%, of which the last half hour is known look by look.
+  // Five hours at 0%, of which the last half hour has single observations.
   WasteWatch watch(shape_, kStart);
   now_ = kStart + 4 * 3600 + 1800;
   Use(watch, 30, {0, 0, 0, 0}, 1 * kGib);
@@ -232,7 +232,7 @@ TEST_F(WasteTest, WhatWasKeptGoesOn) {
 }
 
 TEST_F(WasteTest, WhatWasKeptIsNoProofOfWork) {
-  // Of a daemon that was killed the last minute is not kept: the job may have been warned in it.
+  // The last minute before a daemon was killed is not stored; the job may have been warned in it.
   WasteWatch watch = One();
   Use(watch, 60, {0.5});
   watch.Resume({1, 0.5, 0, 40 * kGib, 0});
@@ -244,7 +244,7 @@ TEST_F(WasteTest, WhatWasKeptIsNoProofOfWork) {
 }
 
 TEST_F(WasteTest, AfterARestartTimeCountsFromTheFirstLook) {
-  // Between the last look that was kept and the first that is had now lies more than it takes to be idle.
+  // The gap between the last stored and the first new observation is longer than idle_after.
   rules_.idle_after = std::chrono::seconds(30);
   WasteWatch watch = One();
   Use(watch, 60, {0.5});

@@ -1,5 +1,5 @@
-// What is known of the GPUs and tenants of one node. All of it can be read anew from pages and from the driver, so a
-// keeper that was killed loads it and goes on; nothing else is kept.
+// Facts about the GPUs and tenants of one node. All of them can be read again from the tenants' shared-memory pages and
+// from the driver. A restarted keeper therefore reloads them and continues; nothing else is stored.
 #pragma once
 
 #include <cstdint>
@@ -12,48 +12,49 @@
 
 namespace divvy::sharing {
 
-/// Who takes whole GPUs under a number from this one on is no job: the GPU is to be cut into MIG instances.
+/// A `whole_job` number from here on is not a job: it reserves the GPU for being split into MIG instances.
 inline constexpr std::uint64_t kFirstCut = std::uint64_t{1} << 62;
 
 struct Gpu {
   GpuIndex index = 0;
-  std::uint32_t kind = 0;                          // Tenants move between GPUs of the same kind alone.
-  Bytes capacity;                                  // For tenants: the whole memory, less what the driver itself needs.
-  std::int64_t bytes_per_second = 10'000'000'000;  // Of a tenant's memory to the host, or back. Measured by moves.
-  std::string why_unusable;                        // "is no longer there": nobody gets off it either; empty: usable.
-  std::string why_withheld;     // "is restricted": it works, and those on it leave if they can; empty: not.
-  std::uint64_t whole_job = 0;  // Withheld for this job, which has all of the GPU.
-  bool is_ready = false;        // `whole_job` was told that it is empty.
+  std::uint32_t kind = 0;                          // Tenants move only between GPUs of the same kind.
+  Bytes capacity;                                  // Available to tenants: total memory minus the driver's own need.
+  std::int64_t bytes_per_second = 10'000'000'000;  // Copy speed between GPU and host. Updated from measured moves.
+  std::string why_unusable;     // Optional, e.g. "is no longer there". Set: tenants cannot even leave.
+  std::string why_withheld;     // Optional, e.g. "is restricted". The GPU works; its tenants leave if they can.
+  std::uint64_t whole_job = 0;  // The job that has the whole GPU, so tenants may not use it. 0: none.
+  bool is_ready = false;        // A Ready order was issued for `whole_job`.
 
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
 
 enum class State : std::uint8_t {
   kArriving,  // Has no GPU yet.
-  kHere,      // On its GPUs, at work or idle.
-  kMoving,    // From `gpu` to `target`: counted on both.
-  kParking,   // Still on `gpu`.
-  kParked,    // On the host.
-  kWaking,    // From the host to `target`.
+  kHere,      // On its GPUs, busy or idle.
+  kMoving,    // Moving from `gpu` to `target`; counted on both.
+  kParking,   // Being parked; still counted on `gpu`.
+  kParked,    // In host memory.
+  kWaking,    // Moving from the host to `target`.
 };
 
-/// Why it is parked decides who brings it back.
+/// Why a tenant is parked. This decides what wakes it.
 enum class ParkedBy : std::uint8_t {
-  kNobody,   // Not parked.
-  kUser,     // `divvy park`: until `divvy wake` or its next call that needs a GPU.
-  kIdle,     // Its own idle_park: until its next call.
-  kLedger,   // Repays, or made way for another's turn: back when there is room, but not before a turn has passed.
-  kOnItsWay  // To another GPU by way of the host: back as soon as there is room.
+  kNobody,  // Not parked.
+  kUser,    // By `divvy park`, until `divvy wake` or its next call that needs a GPU.
+  kIdle,    // By its own idle_park setting, until its next call.
+  kLedger,  // By the ledger, to repay a loan or to let another tenant run. Woken when there is room; above its request,
+            // not before one memory_turn.
+  kOnItsWay  // In the middle of a migration via the host. Woken as soon as there is room.
 };
 
 /// One GPU of a tenant, in the tenant's own order.
 struct Device {
-  GpuIndex paper = 0;              // Where the plan has it.
-  GpuIndex gpu = 0;                // Where it is, or was before it was parked.
-  std::optional<GpuIndex> target;  // Where it is being brought.
-  Bytes used;                      // Counted by the processes, and the residual that the driver reports beyond it.
-                                   // Parked: what it needs to come back.
-  Bytes ceiling;                   // What it may have now. Zero while parked.
+  GpuIndex paper = 0;              // The GPU that the scheduler's plan assigned.
+  GpuIndex gpu = 0;                // The GPU that holds its memory, or held it before parking.
+  std::optional<GpuIndex> target;  // Destination of a move or wake in progress.
+  Bytes used;     // Allocations counted by the processes, plus the residual that the driver reports beyond them. While
+                  // parked: the bytes needed to wake.
+  Bytes ceiling;  // Memory that it may currently use. Zero while parked.
 
   friend bool operator==(const Device&, const Device&) = default;
 };
@@ -61,16 +62,16 @@ struct Device {
 struct Tenant {
   TenantId id;
   Share share;
-  std::vector<Device> devices;  // On different GPUs.
+  std::vector<Device> devices;  // All on different GPUs.
   State state = State::kArriving;
   ParkedBy parked_by = ParkedBy::kNobody;
-  bool wants_to_wake = false;   // Parked, and a call of it waits for its GPU.
-  std::string why_cannot_move;  // "uses CUDA IPC"; empty: can be moved to another GPU.
-  std::string why_cannot_park;  // Empty: its memory can be brought to the host and back.
-  bool is_active = false;       // Work on its GPU now, or waiting for it.
-  Time last_active = kNoTime;   // When it was seen active last.
-  Time last_move = kNoTime;     // When it came to where it is, or left for the host.
-  bool is_lost = false;         // A move damaged it. Counted where it was until its processes end.
+  bool wants_to_wake = false;   // Parked, with a call waiting for its GPU.
+  std::string why_cannot_move;  // Optional, e.g. "uses CUDA IPC". Empty: it can migrate to another GPU.
+  std::string why_cannot_park;  // Optional. Empty: its memory can be copied to the host and back.
+  bool is_active = false;       // It has work on its GPU, or waits for its turn.
+  Time last_active = kNoTime;   // When it was last seen active.
+  Time last_move = kNoTime;     // When it last arrived on its current GPU or left for the host.
+  bool is_lost = false;         // A move damaged it. It stays counted on its GPUs until its processes end.
 
   friend bool operator==(const Tenant&, const Tenant&) = default;
 };

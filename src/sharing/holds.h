@@ -1,11 +1,12 @@
-// Which GPUs a tenant counts on at this moment: where it is, and where it is being brought.
+// Which GPUs a tenant occupies at this moment: its current ones and the targets of a move or wake in progress.
 #pragma once
 
 #include "sharing/facts.h"
 
 namespace divvy::sharing {
 
-/// visit(device, gpu) for each GPU that device holds memory and a request on: both ends of a move; none while parked.
+/// Calls visit(device, gpu) for each GPU on which `device` holds memory and a request. During a move both ends are
+/// visited; while parked, none.
 template <typename Visit>
 void ForEachHold(const Tenant& tenant, Visit visit) {
   for (unsigned device = 0; device < tenant.devices.size(); ++device) {
@@ -23,7 +24,7 @@ inline bool Holds(const Tenant& tenant, GpuIndex gpu) {
   return does;
 }
 
-/// Where its devices are.
+/// Returns the current GPU of each device, in device order.
 inline std::vector<GpuIndex> GpusOf(const Tenant& tenant) {
   std::vector<GpuIndex> gpus;
   for (const Device& device : tenant.devices) gpus.push_back(device.gpu);

@@ -151,7 +151,7 @@ void Ledger::RemoveTenant(TenantId id) {
   said_of_tenants_.erase(id);
 }
 
-// A device that is on one of them is counted there, and the others in order.
+// Sets the planned GPUs. A device that is on one of them keeps it; the other devices get the rest in order.
 Status Ledger::TakePaper(GpuSet paper, Tenant& tenant) {
   if (static_cast<std::size_t>(paper.size()) != tenant.devices.size())
     return InvalidArgument(TenantText(tenant.id) + " has shares of " + std::to_string(tenant.devices.size()) + " GPUs");
@@ -184,12 +184,13 @@ Status Ledger::Resize(TenantId id, const Share& share, std::optional<GpuSet> pap
 void Ledger::SetUse(TenantId id, unsigned device, Bytes used_and_residual) {
   const auto at = tenants_.find(id);
   if (at == tenants_.end() || device >= at->second.devices.size()) return;
-  // Off its GPU the last count on it is what it needs to come back; on its way, what it took until its gate was shut.
+  // While the tenant is off its GPU, the last count is what it needs to wake. During a move or park, the count only
+  // rises until the gate is closed.
   const State state = at->second.state;
   if (state != State::kHere && state != State::kMoving && state != State::kParking) return;
   Device& here = at->second.devices[device];
   here.used = std::max(used_and_residual, state == State::kHere ? Bytes(0) : here.used);
-  // A residual asks nobody. What is leaving asks for no more than it had.
+  // A residual comes without a request, so the ceiling follows it. A parking tenant needs no more than it had.
   if (state != State::kParking) here.ceiling = std::max(here.ceiling, here.used);
   if (Free(here.gpu) < Bytes(0)) pushed_over_.insert(here.gpu);
   const auto granted = granted_.find({id, device});
@@ -224,7 +225,7 @@ void Ledger::Want(TenantId id, unsigned device, Bytes bytes, std::uint64_t reque
 }
 
 void Ledger::ForgetWant(TenantId id, std::uint64_t request) {
-  // It may have been let go on unsettled.
+  // The keeper may have let the call continue before the tenant was settled, so it may bind now.
   if (pins_.erase(request) > 0) binding_[id] = AddSaturating(now_, settings_.binds_within);
   std::erase_if(wants_, [&](const OpenWant& want) { return want.tenant == id && want.request == request; });
 }
@@ -326,7 +327,7 @@ std::vector<Order> Ledger::Decide(Time now) {
   MoveAsAsked();
   ParkAsAsked();
   Uncrowd();
-  // Who comes within its request, then who asks within it; then who borrows.
+  // First tenants and requests within their share's request, then borrowers.
   for (const Right right : {Right::kRequest, Right::kLoan}) {
     SeatSeekers(right);
     AnswerWants(right);

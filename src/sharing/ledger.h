@@ -1,20 +1,21 @@
-// Who is where on one node, who may have how much memory there, who lends, repays, moves, parks and comes back.
+// Memory ledger of one node: decides which GPU each tenant is on and how much memory it may use. It also decides about
+// lending, repaying, moving, parking and waking.
 //
-// Facts go in by the methods below, and each Decide returns what is to be done about them. Nothing happens in between:
-// a keeper applies all facts of one turn of its loop, calls Decide, carries the orders out, and reports with OnDone,
-// until Decide has no more to say (an order that ends at once, as SetCeiling does, is reported and decided upon at
-// once). The same facts and times give the same orders.
+// Facts go in through the methods below, and each Decide returns the orders that follow from them. The ledger does
+// nothing in between. In each iteration of its loop, the keeper applies all facts, calls Decide, executes the orders
+// and reports them with OnDone. It repeats this until Decide returns no orders. An order that ends immediately, such as
+// SetCeiling, is reported and followed by Decide at once. The same facts and times give the same orders.
 //
-// What holds after each call, whatever comes (CheckInvariants):
-//  * the ceilings on a GPU sum up to no more than its capacity, those that are on their way to it included; only a
-//    residual that the driver reports afterwards can exceed it, and is repaid first;
-//  * the requests there, of memory and of time, fit as well, so that every request can be honoured;
-//  * no new tenant comes to a GPU that is withheld or unusable;
-//  * the GPUs of one tenant are different ones.
+// Invariants after each call (see CheckInvariants):
+//  * The ceilings on a GPU, including those of tenants on their way to it, sum to at most its capacity. Only a residual
+//    that the driver reports later can exceed it; that excess is repaid first.
+//  * The memory and time requests on a GPU also fit, so that every request can be honoured.
+//  * No new tenant is placed on a GPU that is withheld or unusable.
+//  * All GPUs of one tenant are different.
 //
-// Repaying goes by rungs (docs/sharing.md): deny more -> lower idle ceilings -> shrink -> move a borrower -> park an
-// idle borrower -> swap a busy one out for a turn -> requeue one who agreed. What could not be taken back in one of
-// those ways is not lent.
+// Repaying escalates in steps (docs/sharing.md): deny further loans -> lower idle ceilings -> shrink pools -> move a
+// borrower -> park an idle borrower -> swap a busy borrower out for a turn -> requeue a borrower that agreed to it.
+// Memory that none of these steps could reclaim is not lent.
 #pragma once
 
 #include <algorithm>
@@ -32,109 +33,113 @@
 namespace divvy::sharing {
 
 struct Settings {
-  Duration least_stay = 30s;    // Between two moves of one tenant, but for the arrival of a whole job.
-  Duration memory_turn = 10s;   // A borrower that was swapped out stays out, and one that came back stays, for so long.
-  Duration idle_after = 1s;     // Without work for so long, a tenant counts as idle for repaying and moving.
-  Duration wish_lasts = 10s;    // For how long a denied loan counts when idle memory is divided.
-  Duration loan_waits = 5s;     // A loan is denied after so long, where it is others' turn to have what they are due.
-  Duration retry_after = 60s;   // After a move or park that failed, before the same is tried again.
-  Duration slack = 2s;          // Added to the bound of a repack: control state, orders, the driver's own time.
-  Duration binds_within = 10s;  // Who was answered a Pin is bound by then, and the page says so; or it came to nothing.
-  Duration grant_lasts = 1s;    // What was granted is not lowered for so long, so that its process can use it.
-  Bytes grain = 64_MiB;         // Ceilings are raised by at least so much where it is free.
-  Bytes growth;                 // Loans leave so much free for each tenant there, at most 1/64 of the GPU: code that it
-                                // loads takes memory that nobody asks for.
-  Duration stood_empty = 5s;    // A GPU that a whole job left is spread onto after so long: the next may be on its way.
-  bool can_spread = true;       // Running tenants are moved to GPUs that became empty.
+  Duration least_stay = 30s;   // Minimum time between two moves of one tenant, except for a job that needs whole GPUs.
+  Duration memory_turn = 10s;  // After a swap, a borrower stays out, or stays in, for at least this long.
+  Duration idle_after = 1s;    // A tenant without work for this long counts as idle for repaying and moving.
+  Duration wish_lasts = 10s;   // A denied loan counts for this long when idle memory is divided.
+  Duration loan_waits = 5s;    // How long a loan request waits for others to get their due before it is denied.
+  Duration retry_after = 60s;  // Delay before a failed move or park is retried.
+  Duration slack = 2s;         // Added to the bound of a repack, for control state, orders and the driver's own time.
+  // After a Pin is answered, the tenant must become bound within this time; later the pin is dropped.
+  Duration binds_within = 10s;
+  Duration grant_lasts = 1s;  // A grant is not lowered for this long, so that the process can use it.
+  Bytes grain = 64_MiB;       // Ceilings are raised by at least this much where memory is free.
+  Bytes growth;  // Loans leave this much free for each tenant on the GPU, at most 1/64 of the GPU. Loading code takes
+                 // memory without a request.
+  Duration stood_empty = 5s;  // A GPU left by a whole job must stay empty this long before tenants spread onto it; the
+                              // next whole job may follow.
+  bool can_spread = true;     // Allows moving running tenants to GPUs that became empty.
 };
 
 class Ledger {
  public:
   explicit Ledger(Settings settings = {}) : settings_(settings) {}
 
-  // --- Facts of GPUs ------------------------------------------------------------------------------------------------
+  // --- Facts about GPUs ----------------------------------------------------------------------------------------------
 
-  /// All GPUs, once, before tenants; later calls change capacity, speed and usability of those that are known.
-  /// `whole_job` and `is_ready` are not read from it.
+  /// Adds or updates a GPU. Add all GPUs once, before any tenant. Later calls change capacity, speed and usability of a
+  /// known GPU. `whole_job` and `is_ready` are ignored.
   void SetGpu(const Gpu& gpu);
-  /// A job that has these GPUs whole is about to start: they are emptied of tenants, and Ready or Failed follows. Said
-  /// again for the same job (after a restart): Ready again.
+  /// Announces that `job` is about to start on all of these GPUs. Tenants are moved away, and Ready or Failed follows.
+  /// After a restart, call it again for the same job: Ready is issued again.
   void TakeWhole(std::uint64_t job, GpuSet gpus);
-  /// The job has gone, or will not come.
+  /// The job has ended, or will not start.
   void GiveWhole(std::uint64_t job);
 
-  // --- Facts of tenants ---------------------------------------------------------------------------------------------
+  // --- Facts about tenants -------------------------------------------------------------------------------------------
 
-  /// A new tenant: id, share, paper GPUs, what is known of why it cannot move. Place follows, at once or after a
-  /// repack. Refused: an unknown GPU, two devices on one, wrong shares, requests on paper that exceed a GPU.
+  /// Adds a new tenant: id, share, planned GPUs and reasons why it cannot move. A Place order follows, immediately or
+  /// after a repack. Errors: an unknown GPU, two devices on one GPU, an invalid share, or planned requests that exceed
+  /// a GPU.
   Status AddTenant(const Tenant& tenant);
-  /// One that was here before the keeper started: as the pages say. What was under way is kHere (not evacuated yet) or
-  /// kParked (parked_by kLedger if it is to come back by itself).
+  /// Adds a tenant that existed before the keeper started, in the state that its page reports. If an operation was
+  /// interrupted, pass kHere (memory not evacuated yet) or kParked. Use parked_by kLedger if it shall wake by itself.
   Status LoadTenant(const Tenant& tenant);
-  /// Its processes have gone. Open wants of it are forgotten.
+  /// Removes a tenant whose processes have ended. Its open requests are dropped.
   void RemoveTenant(TenantId id);
-  /// Refused as AddTenant; nothing has changed then. Lower: at once for what is free, the rest as it is freed (its
-  /// borrowed bytes then). `paper`: the GPUs that the plan counts it on from now on, as many as it has; nothing: as
-  /// before. Orders follow.
+  /// Changes a tenant's share; orders follow. Errors as for AddTenant, with nothing changed. A decrease takes free
+  /// memory at once and the rest, borrowed from then on, as it is freed. `paper`: the new planned GPUs, as many as the
+  /// tenant has devices; std::nullopt keeps the present ones.
   Status Resize(TenantId id, const Share& share, std::optional<GpuSet> paper = std::nullopt);
-  /// Say it before Want, and once more when the gate is shut for a move or park: that is what comes back. Ignored while
-  /// it is on the host.
+  /// Reports the memory in use. Call it before Want, and again when the gate closes for a move or park: that value is
+  /// the amount to restore. Ignored while the tenant is on the host.
   void SetUse(TenantId id, unsigned device, Bytes used_and_residual);
-  /// Of one that is being parked: so much of it is still on its GPU. What has left is for who waits there, before all
-  /// has. Ignored of others.
+  /// Reports how many bytes of a parking tenant are still on its GPU. Waiting tenants can use the freed part before
+  /// parking ends. Ignored for all other tenants.
   void SetLeft(TenantId id, unsigned device, Bytes left);
-  /// `is_active`: it launched something, or waits for its turn, since the last look. An active parked tenant wakes.
+  /// `is_active`: since the last call, the tenant launched work or waited for its turn. An active parked tenant wakes.
   void SetActivity(TenantId id, bool is_active, Time now);
-  /// Empty: can. Reasons are never taken back by the library, but by the keeper (another backend).
+  /// Sets why a tenant cannot move or park; empty means that it can. The library never withdraws a reason; the keeper
+  /// does, after a change of backend.
   void SetCannot(TenantId id, std::string why_cannot_move, std::string why_cannot_park);
-  /// It needs `bytes` beyond what it uses (say SetUse before). Answer follows, exactly once unless it is removed
-  /// before. `request` is given back.
+  /// Requests `bytes` beyond the present use; call SetUse first. Exactly one Answer with the same `request` follows,
+  /// unless the tenant is removed before.
   void Want(TenantId id, unsigned device, Bytes bytes, std::uint64_t request);
-  /// A process that asked has gone.
+  /// Drops a request, or a Pin, whose process has ended.
   void ForgetWant(TenantId id, std::uint64_t request);
-  /// A call that it holds will pin it to its GPUs for good. It is brought to its paper GPUs first, and what it borrowed
-  /// is taken back, as far as that can be; Answer (granted) follows, exactly once unless it is removed before.
+  /// Announces a call that will bind the tenant to its GPUs permanently; the caller holds that call back. The tenant
+  /// first moves to its planned GPUs, and borrowed memory is reclaimed, as far as possible. Exactly one Answer
+  /// (granted) follows, unless the tenant is removed before.
   void Pin(TenantId id, std::uint64_t request);
-  /// A call waits at its parked gate.
+  /// Reports a call that waits at the tenant's parked gate.
   void WantWake(TenantId id);
 
-  // --- Commands of users: refused with what is wrong and what helps
-  // ---------------------------------------------------
+  // --- User commands: errors name the problem and a remedy -----------------------------------------------------------
 
   Status ParkByUser(TenantId id);
   Status WakeByUser(TenantId id);
-  /// `to`: as many GPUs as it has devices, each usable, not withheld, of the same kind, with room for its request.
+  /// Requires as many GPUs as the tenant has devices. Each GPU that changes must be usable, not withheld, of the same
+  /// kind and have room for the request.
   Status MoveByUser(TenantId id, const std::vector<GpuIndex>& to);
 
-  // --- What is to be done
-  // ---------------------------------------------------------------------------------------------
+  // --- Decisions -----------------------------------------------------------------------------------------------------
 
   void OnDone(std::uint64_t order, const Done& done, Time now);
-  /// The processes of a lost tenant have ended, and what was damaged with them: it has nothing, is on the host, and is
-  /// given a place as whoever wakes. Nothing for one that is not lost.
+  /// The processes of a lost tenant have ended and the damaged memory is gone. The tenant is now on the host without
+  /// memory, and is placed like a waking tenant. Ignored if the tenant is not lost.
   void OnLostEnded(TenantId id, Time now);
   std::vector<Order> Decide(Time now);
-  /// When to decide again though no fact came; kNever: no need.
+  /// When to call Decide again without new facts; kNever if not needed.
   Time next_decision() const { return next_decision_; }
 
-  // --- Questions
-  // ------------------------------------------------------------------------------------------------------
+  // --- Queries -------------------------------------------------------------------------------------------------------
 
   const std::map<TenantId, Tenant>& tenants() const { return tenants_; }
   const Tenant* Find(TenantId id) const;
   const std::map<GpuIndex, Gpu>& gpus() const { return gpus_; }
-  /// Bytes above its request that it uses on a device.
+  /// Returns the bytes that the tenant uses on this device above its request.
   static Bytes Borrowed(const Tenant& tenant, unsigned device);
-  /// Of a GPU: capacity less all ceilings.
+  /// Returns the GPU's capacity minus all ceilings on it.
   Bytes Free(GpuIndex gpu) const;
-  /// How long at most an arrival that takes these GPUs whole waits for tenants to leave: their bytes by the speed of
-  /// the way, to the host and back, and Settings::slack. Duration::max(): somebody there cannot leave.
+  /// Returns the longest time that a job waits until tenants have left these GPUs. It covers copying their bytes to the
+  /// host and back, plus Settings::slack. Returns Duration::max() if a tenant cannot leave.
   Duration RepackBound(GpuSet gpus) const;
-  /// Why a parked or arriving tenant is not on a GPU, or an open want has no answer yet; "" if it is not so.
+  /// Returns why a parked or arriving tenant is not on a GPU, or why a request has no answer yet; "" if neither
+  /// applies.
   std::string WhyWaits(TenantId id) const;
-  /// Somebody is moved, parked, brought back or asked to give memory back: what waits may have its room soon.
+  /// Returns true while a move, park, wake or shrink is in flight, which may soon make room for waiting tenants.
   bool IsAtWork() const { return !in_flight_.empty(); }
-  /// "" or what is broken. Re-derives every sum from the tenants.
+  /// Returns "" or a description of the violation. Re-derives every sum from the tenants.
   std::string CheckInvariants() const;
 
  private:
@@ -143,7 +148,7 @@ class Ledger {
     unsigned device = 0;
     Bytes bytes;
     std::uint64_t request = 0;
-    Time waits_until = kNoTime;  // For others to have what they are due; not set: it has not had to.
+    Time waits_until = kNoTime;  // When waiting for others to get their due ends. kNoTime: not waiting.
   };
   using DeviceKey = std::pair<TenantId, unsigned>;
   struct Until {
@@ -156,7 +161,7 @@ class Ledger {
   };
   struct InFlight {
     Deed deed;
-    ParkedBy parked_by = ParkedBy::kNobody;  // Of Park.
+    ParkedBy parked_by = ParkedBy::kNobody;  // Reason of a Park order.
   };
   struct Load {
     Bytes ceilings;
@@ -164,7 +169,7 @@ class Ledger {
     std::int32_t compute = 0;
     int tenants = 0;
   };
-  /// Of making room: it is there; orders for it are under way; or there is no way.
+  /// Result of making room: done, orders in flight, or impossible.
   enum class Room { kReady, kUnderWay, kNone };
   enum class Right { kLoan, kRequest };
 
@@ -188,12 +193,12 @@ class Ledger {
 
   // ledger_questions.cc
   Load LoadOf(GpuIndex gpu, const Tenant* except = nullptr) const;
-  bool IsOpen(GpuIndex gpu) const;  // Usable, and withheld by nobody.
+  bool IsOpen(GpuIndex gpu) const;  // Usable, not withheld and without a whole job.
   bool IsIdle(const Tenant& tenant) const;
   bool IsBorrower(const Tenant& tenant, GpuIndex gpu) const;
   bool HasStayed(const Tenant& tenant) const;
-  std::string WhyStays(const Tenant& tenant) const;     // "": can be moved now.
-  std::string WhyKeepsGpu(const Tenant& tenant) const;  // "": can be parked now.
+  std::string WhyStays(const Tenant& tenant) const;     // "" if it can be moved now.
+  std::string WhyKeepsGpu(const Tenant& tenant) const;  // "" if it can be parked now.
   bool RequestsFit(const Tenant& tenant, const std::vector<GpuIndex>& to) const;
 
   // ledger_places.cc
@@ -205,11 +210,11 @@ class Ledger {
   void EmptyWhole(std::uint64_t job, GpuSet gpus);
   std::string WhoBlocks(GpuSet gpus) const;
   void Uncrowd();
-  /// False: nothing is under way, and nothing could be.
+  /// Returns false if no order is in flight and none can be issued.
   bool CarryOut(const Packing& packing, const std::vector<std::vector<int>>& to, GpuSet leaving, bool may_park = true);
   bool IsAnyInFlight() const;
   void ReportUnusable();
-  /// FailTenant, for what its GPU is like: taken back when that is so no longer.
+  /// Like FailTenant, for a problem of the tenant's GPU. TakeBackFailures withdraws it when the problem is gone.
   void FailForGpu(TenantId id, const std::string& why);
   void TakeBackFailures();
   Room StartMove(Tenant& tenant, const std::vector<GpuIndex>& to);
@@ -272,33 +277,33 @@ class Ledger {
   std::map<GpuIndex, Gpu> gpus_;
   std::map<TenantId, Tenant> tenants_;
   std::map<std::uint64_t, GpuSet> wholes_;
-  std::map<GpuIndex, Time> left_at_;  // When a whole job left it last; kNoTime: since the last decision.
+  std::map<GpuIndex, Time> left_at_;  // When a whole job last left the GPU; kNoTime: since the last Decide.
   std::vector<OpenWant> wants_;
-  std::map<std::uint64_t, TenantId> pins_;  // By their requests.
-  std::map<TenantId, Time> binding_;  // Pins that were answered: until when it may still be unsaid that they bind.
+  std::map<std::uint64_t, TenantId> pins_;  // Keyed by request.
+  std::map<TenantId, Time> binding_;        // Answered pins: until when the page may still not report the binding.
   std::map<TenantId, std::vector<GpuIndex>> asked_moves_;
   std::set<TenantId> asked_parks_;
 
   std::uint64_t next_order_ = 1;
   std::map<std::uint64_t, InFlight> in_flight_;
   std::set<DeviceKey> lowering_;
-  std::map<DeviceKey, Bytes> left_;  // SetLeft.
+  std::map<DeviceKey, Bytes> left_;  // Set by SetLeft.
   std::vector<Order> orders_;
   Time now_ = kNoTime;
   Time next_decision_ = kNever;
 
-  std::map<DeviceKey, Until> granted_;    // Not lowered again before its process could use it.
-  std::map<DeviceKey, Until> wishes_;     // Loans that were denied lately.
-  std::map<TenantId, Refusal> refusals_;  // Moves and parks that failed lately.
-  std::map<TenantId, Time> shrunk_;       // When it was asked to shrink last.
+  std::map<DeviceKey, Until> granted_;    // Not lowered before the process had time to use it.
+  std::map<DeviceKey, Until> wishes_;     // Recently denied loans.
+  std::map<TenantId, Refusal> refusals_;  // Recently failed moves and parks.
+  std::map<TenantId, Time> shrunk_;       // When the tenant was last asked to shrink.
   std::set<TenantId> requeued_;
-  std::map<TenantId, std::string> waits_;  // WhyWaits.
-  std::set<GpuIndex> pushed_over_;         // By what came unasked: residuals, a changed capacity, what pages said.
-  std::set<GpuIndex> claimed_;             // Here a request waits for room: nothing is lent.
+  std::map<TenantId, std::string> waits_;  // Texts for WhyWaits.
+  std::set<GpuIndex> pushed_over_;         // GPUs over capacity due to residuals, a changed capacity, or loaded pages.
+  std::set<GpuIndex> claimed_;             // A request waits for room here, so nothing is lent.
   std::map<std::uint64_t, std::string> said_of_jobs_;
   std::map<TenantId, std::string> said_of_tenants_;
-  std::set<TenantId> failed_for_gpu_;  // In the decision before,
-  std::set<TenantId> fails_for_gpu_;   // and in the one under way.
+  std::set<TenantId> failed_for_gpu_;  // Failures for GPU problems in the previous Decide.
+  std::set<TenantId> fails_for_gpu_;   // The same for the Decide in progress.
 };
 
 }  // namespace divvy::sharing

@@ -1,4 +1,4 @@
-// What became of orders.
+// How the ledger handles the results of orders.
 #include "sharing/holds.h"
 #include "sharing/ledger.h"
 #include "sharing/words.h"
@@ -7,7 +7,7 @@ namespace divvy::sharing {
 
 void Ledger::OnDone(std::uint64_t order, const Done& done, Time now) {
   const auto at = in_flight_.find(order);
-  if (at == in_flight_.end()) return;  // Of one who was removed meanwhile.
+  if (at == in_flight_.end()) return;  // The tenant was removed meanwhile.
   const InFlight ended = std::move(at->second);
   in_flight_.erase(at);
   if (const auto* ceiling = std::get_if<SetCeiling>(&ended.deed)) return OnCeiling(*ceiling, done.bytes);
@@ -25,10 +25,10 @@ void Ledger::OnDone(std::uint64_t order, const Done& done, Time now) {
 void Ledger::OnCeiling(const SetCeiling& order, Bytes bytes) {
   Device& device = tenants_.at(order.tenant).devices[order.device];
   const bool was_lowering = lowering_.erase({order.tenant, order.device}) > 0;
-  if (tenants_.at(order.tenant).state == State::kParked) return;  // It has left meanwhile.
+  if (tenants_.at(order.tenant).state == State::kParked) return;  // It was parked meanwhile.
   if (was_lowering) device.ceiling = std::max(bytes, Bytes(0));
   if (bytes <= order.bytes) return;
-  // It uses more than was last heard of it.
+  // It uses more than it last reported.
   device.used = std::max(device.used, bytes);
   device.ceiling = std::max(device.ceiling, bytes);
 }
@@ -69,7 +69,7 @@ void Ledger::OnMoved(Tenant& tenant, const Done& done, Time now) {
   if (done.outcome == Outcome::kParked) {
     GoToHost(tenant, ParkedBy::kOnItsWay, now);
     tenant.wants_to_wake = true;
-    refusals_.erase(tenant.id);  // On the host it may come back anywhere, and at once.
+    refusals_.erase(tenant.id);  // From the host it may wake on any GPU, and at once.
     return;
   }
   ForgetTargets(tenant);
@@ -84,7 +84,7 @@ void Ledger::OnParked(Tenant& tenant, ParkedBy by, const Done& done, Time now) {
     FailTenant(tenant.id, "could not be parked: " + done.why);
     tenant.state = State::kHere;
     tenant.wants_to_wake = false;
-    // It has come back within its ceiling, which may have been lowered.
+    // It was restored within its ceiling, which may have been lowered meanwhile.
     for (Device& device : tenant.devices) device.used = std::min(device.used, device.ceiling);
     return;
   }
@@ -95,7 +95,7 @@ void Ledger::OnParked(Tenant& tenant, ParkedBy by, const Done& done, Time now) {
 void Ledger::OnWoken(Tenant& tenant, const Done& done, Time now) {
   if (done.outcome == Outcome::kLost) return OnLost(tenant, done.why);
   if (done.outcome == Outcome::kDone) {
-    // Whoever was called back is not idle for what it was before it left.
+    // A tenant that was called back counts as active, even if it was idle before it was parked.
     if (tenant.wants_to_wake) tenant.last_active = now;
     Arrive(tenant, now);
     return Measure(tenant, done, 1);

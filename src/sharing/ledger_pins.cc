@@ -1,4 +1,4 @@
-// Tenants that are about to become what cannot be moved.
+// Handling of Pin: tenants that are about to become immovable.
 #include "sharing/holds.h"
 #include "sharing/ledger.h"
 #include "sharing/packing.h"
@@ -26,11 +26,11 @@ bool Ledger::IsAboutToBeBound(TenantId id) const {
   return binding_.contains(id) || std::ranges::any_of(pins_, [id](const auto& pin) { return pin.second == id; });
 }
 
-/// On paper and without loans, or as near to that as it comes.
+/// Returns true if the tenant is on its planned GPUs without loans, or as close to that as possible.
 bool Ledger::IsSettled(Tenant& tenant) {
-  // What just failed is not waited for: its call waits at the gate as any other.
+  // After a failed move or park there is no point in waiting; the call continues.
   if (tenant.is_lost || refusals_.contains(tenant.id)) return true;
-  // It may have been asked for while the tenant left.
+  // The pin may have been requested while the tenant was leaving its GPU.
   if (tenant.state == State::kParked) tenant.wants_to_wake = true;
   if (tenant.state != State::kHere) return false;
   return !IsRepaying(tenant) && !IsComingHome(tenant);

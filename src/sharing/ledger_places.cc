@@ -1,4 +1,4 @@
-// Who goes where: GPUs are emptied for whole jobs, new requests are made to fit, tenants spread over what is empty.
+// Placement: empties GPUs for whole jobs, makes new requests fit, and spreads tenants over empty GPUs.
 #include "sharing/holds.h"
 #include "sharing/ledger.h"
 #include "sharing/packing.h"
@@ -7,15 +7,15 @@
 namespace divvy::sharing {
 namespace {
 
-constexpr Duration kControlState = 200ms;  // Of a move, beside its bytes.
-constexpr Duration kBusy = 500ms;          // What holding up one at work counts more than one that is idle.
-constexpr Duration kMovedLately = 60s;     // Before anybody else is moved twice.
+constexpr Duration kControlState = 200ms;  // Cost of a move in addition to its bytes.
+constexpr Duration kBusy = 500ms;          // Extra cost of interrupting a busy tenant instead of an idle one.
+constexpr Duration kMovedLately = 60s;     // A tenant moved within this time is moved again only if others cost more.
 
 }  // namespace
 
-/// The node as a problem of packing. Residents of `leaving` have to go from there, and nobody comes to a GPU that is
-/// withheld or unusable. Who is under way counts where it will be; who is leaving for the host, nowhere. `seeker`: a
-/// tenant without GPUs that must get some.
+/// Builds the packing problem of the node. Tenants must leave the GPUs in `leaving`, and no tenant may move to a GPU
+/// that is withheld or unusable. A moving or waking tenant counts at its target; one that is being parked counts
+/// nowhere. `seeker`: a tenant without GPUs that needs some.
 Ledger::Packing Ledger::PackingOf(GpuSet leaving, const Tenant* seeker) const {
   Packing packing;
   for (const auto& [index, gpu] : gpus_) {
@@ -40,7 +40,7 @@ Ledger::Packing Ledger::PackingOf(GpuSet leaving, const Tenant* seeker) const {
       if (&tenant != seeker) packed.at.push_back(packing.NumberOfGpu(device.target.value_or(device.gpu)));
       packed.must_leave |= tenant.state == State::kHere && leaving.Contains(device.gpu);
     }
-    // Who cannot be moved starts on its paper GPUs, and comes back to those that it had.
+    // An immovable tenant starts on its planned GPUs, and after parking returns to the GPUs that it had.
     const bool is_bound = &tenant == seeker && !tenant.why_cannot_move.empty();
     for (const auto& [index, gpu] : gpus_) {
       if (!IsOpen(index) || gpu.kind != gpus_.at(tenant.devices.front().gpu).kind) continue;
@@ -102,13 +102,13 @@ void Ledger::EmptyWhole(std::uint64_t job, GpuSet gpus) {
   else FailJob(job, WhoBlocks(gpus));
 }
 
-// One by one, so that somebody who cannot leave keeps nobody else there.
+// Handles tenants one by one, so that one that cannot leave does not keep the others there.
 void Ledger::EmptyWithheld() {
   for (auto& [id, tenant] : tenants_) {
     if (tenant.state != State::kHere) continue;
     for (const Device& device : tenant.devices) {
       const Gpu& gpu = gpus_.at(device.gpu);
-      // Whoever takes it whole has had it emptied, or was told why not.
+      // TakeWhole has already emptied this GPU or reported why that failed.
       if (gpu.why_withheld.empty() || gpu.whole_job != 0) continue;
       const std::string why = WhyStays(tenant);
       if (why.empty() && LeaveWithheld(tenant)) break;
@@ -119,7 +119,7 @@ void Ledger::EmptyWithheld() {
   }
 }
 
-/// True: it is under way, or others are that make room for it.
+/// Returns true if the tenant is leaving, or if others move to make room for it.
 bool Ledger::LeaveWithheld(Tenant& tenant) {
   Packing packing = PackingOf({}, nullptr);
   const auto at = std::ranges::find(packing.tenants, tenant.id);
@@ -134,7 +134,8 @@ bool Ledger::LeaveWithheld(Tenant& tenant) {
   return CarryOut(packing, plan->to, leaving);
 }
 
-/// Who cannot be moved away from these GPUs; if that is nobody, who cannot be moved away from where others belong.
+/// Returns which tenants cannot leave these GPUs. If there are none: which tenants cannot leave GPUs where others
+/// belong.
 std::string Ledger::WhoBlocks(GpuSet gpus) const {
   std::string there;
   std::string elsewhere;
@@ -149,7 +150,7 @@ std::string Ledger::WhoBlocks(GpuSet gpus) const {
   }
   if (!there.empty()) return there;
   if (elsewhere.empty()) elsewhere = "the tenants there fit on no other GPUs";
-  // Of those that they would fit on.
+  // Adds the state of the GPUs that could have taken the tenants.
   for (const auto& [index, gpu] : gpus_) {
     const std::string& why = gpu.why_unusable.empty() ? gpu.why_withheld : gpu.why_unusable;
     if (!gpus.Contains(index) && !why.empty()) elsewhere += "; GPU " + std::to_string(index) + " " + why;
@@ -157,7 +158,7 @@ std::string Ledger::WhoBlocks(GpuSet gpus) const {
   return elsewhere;
 }
 
-/// A resize, or a GPU that lost capacity, can leave more requests on a GPU than it has.
+/// Moves tenants off GPUs whose requests exceed their capacity, after a resize or a loss of capacity.
 void Ledger::Uncrowd() {
   for (const auto& [index, gpu] : gpus_) {
     const Load load = LoadOf(index);
@@ -186,7 +187,7 @@ bool Ledger::CarryOut(const Packing& packing, const std::vector<std::vector<int>
   }
   if (is_under_way || IsAnyInFlight()) return true;
   if (!may_park) return false;
-  // Everybody waits for another's room, or brings more than its request: one goes by way of the host.
+  // The movers block each other, or bring more than their requests. One of them goes to the host first.
   for (const bool is_asked : {true, false}) {
     for (const auto& [cost, i] : movers) {
       Tenant& tenant = tenants_.at(packing.tenants[i]);
@@ -200,7 +201,7 @@ bool Ledger::CarryOut(const Packing& packing, const std::vector<std::vector<int>
   return false;
 }
 
-/// kUnderWay: ceilings are being lowered first. The caller has checked that the tenant may be moved.
+/// Returns kUnderWay if ceilings must be lowered first. The caller has checked that the tenant may be moved.
 Ledger::Room Ledger::StartMove(Tenant& tenant, const std::vector<GpuIndex>& to) {
   const std::vector<GpuIndex> from = GpusOf(tenant);
   bool is_lowering = false;
@@ -289,7 +290,8 @@ void Ledger::MoveAsAsked() {
 void Ledger::ParkAsAsked() {
   std::erase_if(asked_parks_, [&](TenantId id) {
     Tenant& tenant = tenants_.at(id);
-    if (tenant.state == State::kMoving || tenant.state == State::kWaking) return false;  // As soon as it is there.
+    // Retried when the tenant has arrived.
+    if (tenant.state == State::kMoving || tenant.state == State::kWaking) return false;
     if (tenant.state == State::kHere && WhyKeepsGpu(tenant).empty()) StartPark(tenant, ParkedBy::kUser, "as asked");
     return true;
   });
@@ -309,8 +311,8 @@ void Ledger::ParkIdle() {
   }
 }
 
-/// A GPU that became empty, or whose tenants are all idle, takes one of several busy tenants of another: one at a time,
-/// when nothing else is going on.
+/// Moves one of several busy tenants of a GPU to a GPU that is empty or has only idle tenants. Moves one tenant at a
+/// time, and only while nothing else is pending.
 void Ledger::Spread() {
   if (!settings_.can_spread || !wants_.empty() || !waits_.empty() || !in_flight_.empty()) return;
   for (const bool is_idle_enough : {false, true}) {
@@ -324,7 +326,8 @@ void Ledger::Spread() {
   }
 }
 
-/// Where whole jobs follow one another (an array's elements, a queue) the next would find a tenant to move away again.
+/// Returns true if the GPU has been empty long enough. When whole jobs follow one another (an array or a queue), the
+/// next one would only have to move a tenant away again.
 bool Ledger::HasStoodEmpty(GpuIndex gpu) {
   const auto left_at = left_at_.find(gpu);
   if (left_at == left_at_.end()) return true;
@@ -333,7 +336,7 @@ bool Ledger::HasStoodEmpty(GpuIndex gpu) {
   return now_ >= due;
 }
 
-/// Nobody there is at work, or was a moment ago.
+/// Returns true if all tenants there have been idle for `idle_after`.
 bool Ledger::IsQuiet(GpuIndex gpu) {
   return std::ranges::all_of(tenants_, [&](const auto& entry) {
     const Tenant& tenant = entry.second;
@@ -345,7 +348,7 @@ bool Ledger::IsQuiet(GpuIndex gpu) {
 
 bool Ledger::SpreadFrom(GpuIndex crowded, GpuIndex quiet) {
   int busy = 0;
-  bool can_gain = false;  // Somebody there can use more than its request.
+  bool can_gain = false;  // A tenant there can use more than its request.
   std::vector<Tenant*> movers;
   for (auto& [id, tenant] : tenants_) {
     if (tenant.state != State::kHere || !Holds(tenant, crowded)) continue;
@@ -371,7 +374,7 @@ Duration Ledger::RepackBound(GpuSet gpus) const {
   Ledger tried = *this;
   tried.TakeWhole(~std::uint64_t{0}, gpus);
   Packing packing = tried.PackingOf(gpus, nullptr);
-  // The plan that will be carried out, which is the cheapest by what moves mean to tenants; then how long that takes.
+  // First the plan that will be carried out, chosen by its cost to tenants; then its duration.
   const std::optional<PackPlan> plan = Repack(packing.problem);
   if (!plan) return Duration::max();
   for (PackTenant& tenant : packing.problem.tenants) {
@@ -379,7 +382,7 @@ Duration Ledger::RepackBound(GpuSet gpus) const {
     tenant.penalty = kControlState;
   }
   Duration bound = settings_.slack;
-  // Who is under way already is awaited first, wherever it is.
+  // Tenants that are already in flight, on any GPU, are awaited first.
   for (const auto& [id, tenant] : tenants_) {
     if (!IsInFlight(id)) continue;
     bound += kControlState;

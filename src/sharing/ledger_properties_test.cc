@@ -1,5 +1,5 @@
-// Random histories of tenants, wants, whole jobs, failures and restarts on a modelled node. After every decision the
-// invariants hold in the ledger and in the pages; what is promised arrives; and in the end everything comes to rest.
+// Random histories of tenants, requests, whole jobs, failures and restarts on a simulated node. The invariants hold in
+// the ledger and in the pages after every decision, guarantees are kept, and in the end nothing is left in flight.
 #include <random>
 
 #include "sharing/holds.h"
@@ -45,7 +45,7 @@ class History {
     return at->first;
   }
 
-  /// Of paper, as the plan of the cluster counts it.
+  /// Returns true if a tenant is planned on this GPU, as the cluster's plan counts it.
   bool HasPaperTenants(GpuIndex gpu) const {
     for (const auto& [id, tenant] : node_.ledger.tenants()) {
       for (const Device& device : tenant.devices) {
@@ -96,7 +96,7 @@ class History {
     const int first = Draw(static_cast<int>(node_.gpus.size()));
     for (int i = 0; i < count; ++i) {
       const auto gpu = static_cast<GpuIndex>((first + i) % static_cast<int>(node_.gpus.size()));
-      if (node_.ledger.gpus().at(gpu).whole_job != 0) return;  // The plan would not.
+      if (node_.ledger.gpus().at(gpu).whole_job != 0) return;  // The cluster's plan would not assign it.
       tenant.devices.push_back({.paper = gpu});
     }
     if (Draw(8) == 0) tenant.why_cannot_move = "uses NCCL";
@@ -117,7 +117,7 @@ class History {
     if (set.empty()) return;
     const std::uint64_t job = ++jobs_;
     const Duration bound = node_.ledger.RepackBound(set);
-    // The bound speaks of moves that succeed, of a node on which nothing else is asked for meanwhile.
+    // The bound assumes that all moves succeed and that nothing else happens on the node meanwhile.
     if (bound != Duration::max() && node_.fates.empty() && IsQuiet()) {
       const Time asked = node_.now;
       node_.wholes[job] = set;
@@ -196,7 +196,7 @@ class History {
     has_user_moved_ |= node_.ledger.MoveByUser(*id, to).has_value();
   }
 
-  /// Of those that are being parked some has left.
+  /// Some memory of the parking tenants has left their GPUs.
   void LetLeave() {
     for (auto& [id, page] : node_.pages) {
       for (unsigned device = 0; device < page.devices.size(); ++device)
@@ -224,8 +224,8 @@ class History {
     if (const auto* move = std::get_if<Move>(&deed)) {
       const Tenant& tenant = *node_.ledger.Find(move->tenant);
       EXPECT_EQ(tenant.why_cannot_move, "");
-      // Only a job that has GPUs whole, a request without a GPU, a user, or one that is about to be bound to its GPU
-      // moves somebody twice in so short a time.
+      // A tenant may be moved again so soon only for whole jobs, for a request without a GPU, by a user, or before it
+      // is bound to its GPU.
       const bool has_stayed = tenant.last_move == kNoTime || node_.now - tenant.last_move >= node_.settings.least_stay;
       EXPECT_TRUE(has_stayed || MayMoveAnybody()) << node_.NameOf(move->tenant) << " was moved a moment ago\n"
                                                   << node_.log_text();
@@ -241,7 +241,7 @@ class History {
       leaving_.push_back(requeue->borrower);
     }
   }
-  /// Of what is within a request nothing is denied while a borrower is on its way there or away: it is waited for.
+  /// A request within the guaranteed amount is not denied while a borrower arrives or leaves; it waits instead.
   void CheckDenial(const Answer& answer) {
     const Tenant& owner = *node_.ledger.Find(answer.tenant);
     const Bytes bytes = node_.asked.at(answer.request).second.bytes;
@@ -270,7 +270,7 @@ class History {
              return entry.second.state == State::kArriving || entry.second.state == State::kParked;
            });
   }
-  /// Nobody comes where the requests do not fit.
+  /// No tenant comes to a GPU on which the requests do not fit.
   void CheckRequests(TenantId newcomer, const std::vector<GpuIndex>& to) {
     for (const GpuIndex gpu : to) {
       Bytes requests;
@@ -285,7 +285,8 @@ class History {
     }
   }
 
-  /// With nothing more asked, nobody is under way, every right was answered, and five rounds more change nothing.
+  /// Without new events, nothing stays in flight, every guaranteed request is answered, and five more rounds change
+  /// nothing.
   void ComeToRest() {
     node_.fates.clear();
     for (const auto& [job, set] : node_.wholes) node_.ledger.GiveWhole(job);
@@ -297,7 +298,8 @@ class History {
     }
     if (::testing::Test::HasFailure()) return;
     EXPECT_TRUE(node_.under_way.empty()) << node_.log_text();
-    // Who can neither leave nor be made to keeps a borrower on the host: that one waits, and says so.
+    // A tenant that can neither leave nor be parked can keep a borrower on the host. The borrower waits and reports
+    // that.
     const bool is_any_fast = std::any_of(node_.ledger.tenants().begin(), node_.ledger.tenants().end(),
                                          [](const auto& entry) { return !entry.second.why_cannot_park.empty(); });
     for (const auto& [request, ask] : node_.asked) {
@@ -323,7 +325,7 @@ class History {
   int arrivals = 0;
   int restarts = 0;
   int requeues = 0;
-  std::map<std::size_t, int> orders;  // By kind.
+  std::map<std::size_t, int> orders;  // Keyed by kind of order.
   int refused = 0;
 
  private:
@@ -367,7 +369,7 @@ TEST(LedgerProperties, WhatIsReadFromThePagesIsWhatWasKnown) {
   for (unsigned seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("DIVVY_SEED=" + std::to_string(seed));
     History history(seed);
-    history.Run(60);  // At rest then.
+    history.Run(60);  // Nothing is in flight afterwards.
     ASSERT_FALSE(HasFailure());
     ModelledNode node = history.node();
     node.on_order = [](const Deed&) {};
@@ -377,7 +379,7 @@ TEST(LedgerProperties, WhatIsReadFromThePagesIsWhatWasKnown) {
     node.Restart([](TenantId) { return false; });
     EXPECT_EQ(node.ledger.tenants(), before);
     node.RunUntil(node.now + 120s);
-    EXPECT_EQ(node.log_text(), log + "restart\n");  // And it leads to nothing else.
+    EXPECT_EQ(node.log_text(), log + "restart\n");  // The restart leads to no further orders.
     ++compared;
   }
   EXPECT_GT(compared, 100);

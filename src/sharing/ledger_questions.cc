@@ -1,4 +1,4 @@
-// What can be asked of the ledger, by others and by itself.
+// Queries about the ledger's state, used by callers and by the ledger itself.
 #include "sharing/holds.h"
 #include "sharing/ledger.h"
 #include "sharing/words.h"
@@ -117,7 +117,7 @@ std::string Ledger::CheckInvariants() const {
         if (held == index) used += std::max(counted.devices[device].used, Bytes(0));
       });
     }
-    // Residuals come unasked, so use alone can exceed a GPU; what is promised beyond use never does.
+    // Residuals come without a request, so use alone can exceed a GPU. Ceilings beyond use never do.
     const Bytes ceilings = LoadOf(index).ceilings;
     if (ceilings > gpu.capacity && ceilings > used && !pushed_over_.contains(index)) {
       return "the ceilings on GPU " + std::to_string(index) + " are " + BytesText(ceilings) + " of " +

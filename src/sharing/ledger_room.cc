@@ -1,4 +1,4 @@
-// Room on a GPU: the rungs by which what was lent is repaid (docs/sharing.md, "Repaying").
+// Makes room on a GPU: the steps by which loans are repaid (docs/sharing.md, "Repaying").
 #include "sharing/holds.h"
 #include "sharing/ledger.h"
 #include "sharing/packing.h"
@@ -6,8 +6,8 @@
 
 namespace divvy::sharing {
 
-/// Makes `needed` bytes free on `gpu`, for `owner` (null: for nobody, to get back within capacity). One rung at a time:
-/// what is under way is awaited first.
+/// Makes `needed` bytes free on `gpu` for `owner`; null: to get back within the capacity. Takes one step at a time and
+/// waits for orders in flight first.
 Ledger::Room Ledger::MakeRoom(GpuIndex gpu, Bytes needed, const Tenant* owner, Right right, std::string* why) {
   if (Free(gpu) >= needed) return Room::kReady;
   if (right == Right::kRequest) claimed_.insert(gpu);
@@ -45,7 +45,7 @@ bool Ledger::IsBeingFreed(GpuIndex gpu) const {
     const Deed& deed = flight.deed;
     const auto is_there = [&](TenantId tenant) { return Holds(tenants_.at(tenant), gpu); };
     if (const auto* move = std::get_if<Move>(&deed)) {
-      // Also where two of its devices change places: each counts on both GPUs until it is over.
+      // This also covers two devices that exchange GPUs: each counts on both GPUs until the move ends.
       for (std::size_t device = 0; device < move->from.size(); ++device) {
         if (move->from[device] == gpu && move->to[device] != gpu) return true;
       }
@@ -61,7 +61,7 @@ bool Ledger::IsBeingFreed(GpuIndex gpu) const {
   return false;
 }
 
-/// Somebody on its way there brings what it can give back once it has arrived, and not before.
+/// Returns true if an arriving tenant will have memory to give back. It can do so only after it has arrived.
 bool Ledger::IsMoreComing(GpuIndex gpu, const Tenant* except) const {
   return std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) {
     const Tenant& tenant = entry.second;
@@ -93,7 +93,7 @@ Bytes Ledger::Slack(GpuIndex gpu, const Tenant* except) const {
 }
 
 void Ledger::LowerIdle(GpuIndex gpu, Bytes needed, const Tenant* except) {
-  // First what was lent and is not used, then the slack of idle tenants, then that of busy ones.
+  // First unused loans, then the slack of idle tenants, then the slack of busy ones.
   for (int pass = 0; pass < 3; ++pass) {
     for (auto& [id, tenant] : tenants_) {
       if (&tenant == except || tenant.state != State::kHere) continue;
@@ -122,7 +122,7 @@ void Ledger::Lower(Tenant& tenant, unsigned device, Bytes bytes) {
   Issue(SetCeiling{tenant.id, device, bytes});
 }
 
-/// What has left a GPU already is for who waits for room there.
+/// Makes memory that has already left a GPU available to tenants that wait for room there.
 void Ledger::LowerLeaving() {
   for (const auto& [key, left] : left_) {
     Tenant& tenant = tenants_.at(key.first);
@@ -132,8 +132,8 @@ void Ledger::LowerLeaving() {
   }
 }
 
-/// Nobody has more than its limit, where it does not use it already; and a GPU that residuals or a changed capacity
-/// pushed over its edge gets back.
+/// Lowers ceilings above the tenant's limit, unless the memory is in use. Reclaims room on GPUs that residuals or a
+/// changed capacity pushed over their capacity.
 void Ledger::KeepBounds() {
   for (auto& [id, tenant] : tenants_) {
     if (tenant.state != State::kHere) continue;
@@ -180,7 +180,7 @@ Bytes UsedOn(const Tenant& tenant, GpuIndex gpu) {
   return {};
 }
 
-/// Idle before busy; one that suffices alone before those that do not, and of those the smallest; else the largest.
+/// Sorts idle tenants first. Next come tenants that suffice alone, smallest first, then the others, largest first.
 void SortByCost(std::vector<Tenant*>& tenants, GpuIndex gpu, Bytes missing, const std::vector<Tenant*>& idle) {
   const auto rank = [&](const Tenant* tenant) {
     const Bytes used = UsedOn(*tenant, gpu);
@@ -221,7 +221,7 @@ bool Ledger::ParkBorrower(GpuIndex gpu, Bytes needed, const Tenant* owner, bool 
   return true;
 }
 
-/// One there is on its way out.
+/// Returns true if a borrower on this GPU is already being requeued.
 bool Ledger::IsRequeued(GpuIndex gpu, const Tenant* owner) {
   const std::vector<Tenant*> borrowers = BorrowersOf(gpu, owner);
   return std::any_of(borrowers.begin(), borrowers.end(),

@@ -1,4 +1,4 @@
-// New tenants get GPUs, and parked ones come back.
+// Placement of new tenants and waking of parked ones.
 #include "sharing/holds.h"
 #include "sharing/ledger.h"
 #include "sharing/packing.h"
@@ -11,16 +11,16 @@ bool Ledger::IsWithinRequest(const Tenant& tenant) {
                      [&](const Device& device) { return device.used <= tenant.share.memory_request; });
 }
 
-/// Somebody on the host has a call that waits.
+/// Returns true if a parked tenant has a waiting call.
 bool Ledger::IsParkedWaiting() const {
   return std::any_of(tenants_.begin(), tenants_.end(), [](const auto& entry) {
     return entry.second.state == State::kParked && entry.second.wants_to_wake;
   });
 }
 
-/// `right`: those within their requests, or those with more.
+/// `right`: handles tenants within their requests, or those above them.
 void Ledger::SeatSeekers(Right right) {
-  // Who has nobody waiting for it comes last, and only while nobody else waits.
+  // Tenants without a waiting call come last, and only while no other tenant waits.
   const auto rank = [&](const Tenant* tenant) {
     const bool is_waited_for = tenant->state == State::kArriving || tenant->wants_to_wake;
     return std::tuple(!is_waited_for, !tenant->share.is_interactive, tenant->last_move, tenant->id);
@@ -40,7 +40,7 @@ void Ledger::SeatSeekers(Right right) {
   }
 }
 
-/// `is_first`: nobody before it went without.
+/// `is_first`: no earlier tenant remained without a place.
 void Ledger::Seat(Tenant& tenant, bool is_first) {
   if (const auto refusal = refusals_.find(tenant.id); refusal != refusals_.end()) {
     waits_[tenant.id] = refusal->second.why;
@@ -77,7 +77,7 @@ void Ledger::SeatParked(Tenant& tenant, std::vector<std::vector<GpuIndex>> place
   }
   const auto missing = [&](unsigned device, GpuIndex gpu) { return tenant.devices[device].used - Free(gpu); };
   if (!is_right) {
-    // What is being repaid there is not for it.
+    // Memory being repaid there is not available to a borrower.
     std::erase_if(places, [&](const std::vector<GpuIndex>& to) {
       return std::any_of(to.begin(), to.end(), [&](GpuIndex gpu) { return claimed_.contains(gpu); });
     });
@@ -114,13 +114,13 @@ void Ledger::SeatParked(Tenant& tenant, std::vector<std::vector<GpuIndex>> place
   }
 }
 
-/// A borrower's turn: what it brings does not fit beside the others, so idle ones, and borrowers that had their turn,
-/// go to the host for it. Nobody at work within its request does.
+/// Gives a borrower its turn although its memory does not fit next to the others. Idle tenants, and borrowers that had
+/// their turn, are parked for it. A busy tenant within its request is not.
 bool Ledger::SwapIn(Tenant& tenant, const std::vector<GpuIndex>& to) {
   std::set<TenantId> leave;
   for (unsigned device = 0; device < to.size(); ++device) {
     const Bytes needed = tenant.devices[device].used;
-    if (Free(to[device]) + Slack(to[device], nullptr) >= needed) continue;  // Nobody has to leave this one.
+    if (Free(to[device]) + Slack(to[device], nullptr) >= needed) continue;  // No tenant has to leave this GPU.
     if (IsBeingFreed(to[device])) return true;
     const std::vector<Tenant*> leaving = WhoMakesWay(to[device], needed);
     if (leaving.empty()) return false;
@@ -132,7 +132,8 @@ bool Ledger::SwapIn(Tenant& tenant, const std::vector<GpuIndex>& to) {
   return !leave.empty();
 }
 
-/// Whose memory together frees `needed` there, idle ones first, then the smallest. Empty: it cannot be.
+/// Returns tenants whose memory together frees `needed` bytes there, idle ones first, then the smallest. Empty if
+/// impossible.
 std::vector<Tenant*> Ledger::WhoMakesWay(GpuIndex gpu, Bytes needed) {
   std::vector<Tenant*> candidates;
   for (auto& [id, other] : tenants_) {
@@ -143,7 +144,7 @@ std::vector<Tenant*> Ledger::WhoMakesWay(GpuIndex gpu, Bytes needed) {
     else if (IsBorrower(other, gpu)) NoteTime(had_turn);
     else if (!other.is_active) NoteTime(AddSaturating(other.last_active, settings_.idle_after));
   }
-  // Beside slack, which is counted already.
+  // Slack is already counted.
   const auto freed_by = [&](const Tenant* other) {
     Bytes bytes;
     for (const Device& device : other->devices) {

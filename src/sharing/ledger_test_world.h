@@ -1,5 +1,5 @@
-// A modelled node under a Ledger: pages with what processes really use, and orders carried out in virtual time, each
-// move as long as its bytes take. For scenarios and properties.
+// A simulated node driven by a Ledger. Its pages hold what the processes really use. Orders run in virtual time, each
+// move for as long as its bytes take. For scenarios and property tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,12 +17,12 @@ namespace divvy::sharing {
 
 class ModelledNode {
  public:
-  /// What a page has, for each device: truth, not what the ledger thinks.
+  /// The actual values in a page for each device, which may differ from the ledger's view.
   struct PageDevice {
     Bytes used;
     Bytes ceiling;
-    Bytes pooled;  // Of `used`: free in the processes' own pools; a shrink gives it back.
-    Bytes away;    // Of one that is being parked: on the host already, and no more in `used`.
+    Bytes pooled;  // Part of `used` that is free in the processes' own pools; a shrink returns it.
+    Bytes away;    // While parking: bytes already on the host, no longer counted in `used`.
   };
   struct Page {
     std::vector<PageDevice> devices;
@@ -34,7 +34,7 @@ class ModelledNode {
     unsigned device = 0;
     Bytes bytes;
   };
-  /// What becomes of the next heavy orders; kDone when empty.
+  /// Results of the next moves, parks and wakes; kDone when the queue is empty.
   struct Fate {
     Outcome outcome = Outcome::kDone;
     std::string why;
@@ -57,7 +57,7 @@ class ModelledNode {
     page.at.resize(tenant.devices.size());
     return status;
   }
-  /// All that it has is gone with them.
+  /// All memory of the tenant ends with its processes.
   void EndProcesses(TenantId id) {
     Page& page = pages.at(id);
     for (PageDevice& device : page.devices) device = {};
@@ -71,8 +71,8 @@ class ModelledNode {
     std::erase_if(under_way, [&](const UnderWay& entry) { return entry.tenant == id; });
     std::erase_if(asked, [&](const auto& entry) { return entry.second.first == id; });
   }
-  /// As the library does: within the ceiling at once, else the keeper is asked, and it tries again when that was
-  /// granted. False: it cannot allocate now (off its GPU).
+  /// Allocates like the interposed library: at once within the ceiling. Otherwise it asks the ledger and allocates when
+  /// granted. Returns false if the tenant is off its GPU and cannot allocate now.
   bool Allocate(TenantId id, unsigned device, Bytes bytes) {
     Page& page = pages.at(id);
     if (!page.is_placed || page.is_on_host || IsUnderWay(id)) return false;
@@ -88,20 +88,20 @@ class ModelledNode {
     ledger.Want(id, device, bytes, request);
     return true;
   }
-  /// It will be bound to its GPUs by what it does next, and waits with that for an answer.
+  /// Announces an operation that will bind the tenant to its GPUs; the tenant waits for the answer.
   void Pin(TenantId id) {
     if (!pages.at(id).is_placed) return;
     const std::uint64_t request = next_request++;
     asked[request] = {id, {0, Bytes(0)}};
     ledger.Pin(id, request);
   }
-  /// Residuals come unasked.
+  /// Sets the use without a request, as residuals do.
   void SetUse(TenantId id, unsigned device, Bytes used) {
     pages.at(id).devices[device].used = used;
     ledger.SetUse(id, device, used);
   }
 
-  /// One that is being parked has no more than this on its GPU any more.
+  /// Sets how much of a parking tenant is still on its GPU.
   void Leave(TenantId id, unsigned device, Bytes left) {
     PageDevice& at = pages.at(id).devices[device];
     const bool is_parking = std::any_of(under_way.begin(), under_way.end(), [&](const UnderWay& entry) {
@@ -115,7 +115,7 @@ class ModelledNode {
 
   // --- Time ---------------------------------------------------------------------------------------------------------
 
-  /// Decides until nothing is left to do at this moment. Heavy orders stay under way until their time.
+  /// Calls Decide until no order is left for this moment. Moves, parks and wakes stay in flight until their end time.
   void Settle() {
     for (int turn = 0; turn < 200; ++turn) {
       const std::vector<Order> orders = ledger.Decide(now);
@@ -127,7 +127,7 @@ class ModelledNode {
     }
     FAIL() << "the ledger does not come to rest\n" << log_text();
   }
-  /// Up to `until`, or (kNever) until nothing is under way.
+  /// Runs up to `until`, or with kNever until nothing is in flight.
   void RunUntil(Time until) {
     Settle();
     while (!::testing::Test::HasFailure()) {
@@ -145,14 +145,14 @@ class ModelledNode {
   }
   void Finish() { RunUntil(kNever); }
 
-  /// The keeper is killed, and another one reads the pages. Work under way is undone or whole, as `is_evacuated` says
-  /// for each tenant.
+  /// Simulates a killed keeper whose successor reads the pages. `is_evacuated` says for each tenant in flight whether
+  /// the operation is completed or undone.
   void Restart(const std::function<bool(TenantId)>& is_evacuated) {
     Log("restart");
     Ledger fresh(settings);
     for (const auto& [index, gpu] : gpus) fresh.SetGpu(gpu);
     for (const auto& [id, page] : pages) {
-      Tenant tenant = *ledger.Find(id);  // Share, reasons and times stand in files and pages as well.
+      Tenant tenant = *ledger.Find(id);  // Share, reasons and times are stored in files and pages as well.
       if (IsUnderWay(id)) {
         const bool is_off = page.is_on_host || !CanComeIn(page) || is_evacuated(id);
         ComeTogether(pages.at(id));
@@ -176,7 +176,7 @@ class ModelledNode {
     ledger = std::move(fresh);
     for (const auto& [job, set] : wholes) ledger.TakeWhole(job, set);
     for (const auto& [request, ask] : asked) {
-      // Each process asks again.
+      // Each process repeats its request.
       if (ask.second.bytes == Bytes(0)) ledger.Pin(ask.first, request);
       else ledger.Want(ask.first, ask.second.device, ask.second.bytes, request);
     }
@@ -230,7 +230,7 @@ class ModelledNode {
     return std::all_of(page.devices.begin(), page.devices.end(),
                        [](const PageDevice& at) { return at.away == Bytes(0) || at.used + at.away <= at.ceiling; });
   }
-  /// All on the GPU again, or all on the host.
+  /// Adds the bytes already on the host back to `used`, so that the tenant is on one side only.
   static void ComeTogether(Page& page) {
     for (PageDevice& at : page.devices) at.used += std::exchange(at.away, Bytes(0));
   }
@@ -240,7 +240,7 @@ class ModelledNode {
     return text;
   }
 
-  /// The sums that have to hold in truth: no GPU has more than its capacity promised, whatever the ledger believes.
+  /// Checks the true sums: ceilings in pages exceed no GPU's capacity, whatever the ledger believes.
   void CheckPages() {
     for (const auto& [index, gpu] : gpus) {
       Bytes ceilings;
@@ -349,7 +349,7 @@ class ModelledNode {
         fate = fates.front();
         fates.pop_front();
       }
-      // What others have by now is no way back.
+      // A tenant cannot return if others already took its memory.
       const bool is_stuck = std::holds_alternative<Park>(ended.deed) && !CanComeIn(pages.at(ended.tenant));
       if (fate.outcome == Outcome::kUnchanged && is_stuck) fate.outcome = Outcome::kParked;
       Apply(ended, fate.outcome);

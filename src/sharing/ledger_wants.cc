@@ -1,4 +1,4 @@
-// Processes ask for more memory than their ceiling.
+// Handling of Want: processes that need more memory than their ceiling.
 #include "sharing/holds.h"
 #include "sharing/ledger.h"
 #include "sharing/loans.h"
@@ -6,13 +6,13 @@
 
 namespace divvy::sharing {
 
-/// `right`: those that stay within the request, or all others.
+/// `right`: handles requests that stay within the guaranteed amount, or all others.
 void Ledger::AnswerWants(Right right) {
   const auto is_right = [&](const OpenWant& want) {
     const Tenant& tenant = tenants_.at(want.tenant);
     return NeedOf(want) <= tenant.share.memory_request;
   };
-  // Those for whom somebody sits there first; else as they came.
+  // Interactive tenants first, otherwise in order of arrival.
   std::stable_sort(wants_.begin(), wants_.end(), [&](const OpenWant& a, const OpenWant& b) {
     return !tenants_.at(a.tenant).share.is_interactive < !tenants_.at(b.tenant).share.is_interactive;
   });
@@ -20,10 +20,10 @@ void Ledger::AnswerWants(Right right) {
                 [&](OpenWant& want) { return is_right(want) == (right == Right::kRequest) && AnswerWant(want); });
 }
 
-/// In all, with what was granted to its other processes a moment ago and is not in use yet.
+/// Returns the total need, including memory just granted to the tenant's other processes and not in use yet.
 Bytes Ledger::NeedOf(const OpenWant& want) const { return FloorOf(tenants_.at(want.tenant), want.device) + want.bytes; }
 
-/// True: it was answered.
+/// Returns true if the request was answered.
 bool Ledger::AnswerWant(OpenWant& want) {
   Tenant& tenant = tenants_.at(want.tenant);
   const Bytes need = NeedOf(want);
@@ -54,7 +54,7 @@ bool Ledger::AnswerRight(const OpenWant& want, Tenant& tenant, Bytes need) {
   return false;
 }
 
-/// The bytes that loans leave free on the GPU.
+/// Returns the bytes that loans leave free on the GPU.
 Bytes Ledger::GrowthRoom(GpuIndex gpu) const {
   const auto tenants = std::count_if(tenants_.begin(), tenants_.end(), [&](const auto& entry) {
     return entry.second.state == State::kHere && Holds(entry.second, gpu);
@@ -68,7 +68,7 @@ bool Ledger::AnswerLoan(OpenWant& want, Tenant& tenant, Bytes need) {
   const Bytes borrows = need - tenant.share.memory_request;
   const bool is_claimed = claimed_.contains(device.gpu);
   if (is_claimed || IsParkedWaiting()) {
-    // It passes in a moment, as a rule, and a program without memory may well end.
+    // The shortage usually ends soon, and a program that gets no memory may fail.
     if (want.waits_until == kNoTime) want.waits_until = AddSaturating(now_, settings_.loan_waits);
     const char* const until = is_claimed ? "until others are repaid" : "until others on the host are back on a GPU";
     if (now_ >= want.waits_until) return Deny(want, "nothing of " + gpu + " is lent " + until);
@@ -102,7 +102,7 @@ bool Ledger::AnswerLoan(OpenWant& want, Tenant& tenant, Bytes need) {
 
 void Ledger::Grant(const OpenWant& want, Tenant& tenant, Bytes need, Bytes most) {
   Device& device = tenant.devices[want.device];
-  // A little more than asked, so that not each allocation asks.
+  // Grants a little more than requested, so that not every allocation needs a request.
   const Bytes left = need > tenant.share.memory_request ? GrowthRoom(device.gpu) : Bytes(0);
   const Bytes comfortable =
       std::min({most, need + settings_.grain, device.ceiling + std::max(Free(device.gpu) - left, Bytes(0))});
@@ -118,8 +118,8 @@ bool Ledger::Deny(const OpenWant& want, std::string why) {
   return true;
 }
 
-/// What of the GPU's idle memory is this tenant's to borrow, when it needs `need` in all: everything while nobody else
-/// was denied lately, else its part by weight.
+/// Returns how much of the GPU's idle memory this tenant may borrow when its total need is `need`. Without recently
+/// denied competitors it may borrow all of it, otherwise its share by weight.
 Bytes Ledger::LoanPart(const Tenant& tenant, GpuIndex gpu, Bytes need) const {
   Bytes idle = gpus_.at(gpu).capacity;
   bool is_contested = false;

@@ -5,7 +5,7 @@
 namespace divvy::sharing {
 namespace {
 
-/// left * weight / weights without overflow: both are bytes of one GPU, their product is not.
+/// Computes left * weight / weights. Both factors are bytes of one GPU, so their product overflows 64 bits.
 Bytes PartOf(Bytes left, Bytes weight, Bytes weights) {
   __extension__ using Wide = __int128;
   return Bytes(static_cast<std::int64_t>(static_cast<Wide>(left.count()) * weight.count() / weights.count()));
@@ -29,7 +29,7 @@ std::vector<Bytes> DivideIdle(Bytes idle, const std::vector<Borrower>& borrowers
       if (is_settled[i]) continue;
       parts[i] = PartOf(left, borrowers[i].weight, weights);
       if (borrowers[i].wish > parts[i]) continue;
-      // Its wish is less than its part: it is content, and the rest is divided anew.
+      // Its wish is below its share: it gets the wish, and the rest is divided again.
       parts[i] = borrowers[i].wish;
       settled += parts[i];
       is_settled[i] = has_changed = true;

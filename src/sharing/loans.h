@@ -1,4 +1,4 @@
-// How idle memory is divided among those who want to borrow it.
+// Divides idle memory among the tenants that want to borrow it.
 #pragma once
 
 #include <vector>
@@ -8,12 +8,12 @@
 namespace divvy::sharing {
 
 struct Borrower {
-  Bytes weight;  // Its request.
-  Bytes wish;    // What it has borrowed, and what it wants beyond.
+  Bytes weight;  // The tenant's request.
+  Bytes wish;    // Bytes already borrowed plus bytes wanted in addition.
 };
 
-/// What each may have of `idle`: in proportion to the weights, nobody more than its wish, and what one leaves goes to
-/// the others (weighted max-min fairness). Rounded down to bytes. Shapes: result[i] belongs to borrowers[i].
+/// Divides `idle` in proportion to the weights, with each share capped at the borrower's wish. Unclaimed memory goes to
+/// the others (weighted max-min fairness). Rounds down to bytes. result[i] belongs to borrowers[i].
 std::vector<Bytes> DivideIdle(Bytes idle, const std::vector<Borrower>& borrowers);
 
 }  // namespace divvy::sharing

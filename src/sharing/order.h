@@ -1,4 +1,4 @@
-// What the keeper is to do. Orders with an id are in flight until Ledger::OnDone; the others are said once.
+// Orders from the ledger to the keeper. Orders with an id are in flight until Ledger::OnDone; the others are sent once.
 #pragma once
 
 #include <cstdint>
@@ -10,88 +10,88 @@
 
 namespace divvy::sharing {
 
-/// Write the ceiling of a device, under the page's lock, never below what it uses at that moment.
-/// OnDone: `bytes` is the ceiling as it is then. A raise counts from when it is ordered, a lowering from OnDone.
+/// Sets the ceiling of a device under the page's lock, but never below its use at that moment. OnDone: `bytes` is the
+/// resulting ceiling. The ledger counts a raise when it is ordered, a decrease at OnDone.
 struct SetCeiling {
   TenantId tenant;
   unsigned device = 0;
   Bytes bytes;
 };
-/// The answer to Want. Granted: the ceiling is high enough (a SetCeiling came before it).
+/// The answer to Want or Pin. If granted to Want, a preceding SetCeiling made the ceiling high enough.
 struct Answer {
   TenantId tenant;
   unsigned device = 0;
   std::uint64_t request = 0;
   bool is_granted = false;
-  std::string why;  // If denied.
+  std::string why;  // Set if denied.
 };
-/// Ask its processes to give back what is free in their pools; `bytes` would help. OnDone in any case, after a bound
-/// that is the keeper's; SetUse tells what it brought.
+/// Asks the tenant's processes to release free memory of their pools; `bytes` would be enough. OnDone always follows,
+/// within a time limit that the keeper sets. SetUse reports the effect.
 struct Shrink {
   TenantId tenant;
   unsigned device = 0;
   Bytes bytes;
 };
-/// A new tenant's GPUs: result of AddTenant. `to[i]` is the GPU of its device i. Said once; no OnDone.
+/// Assigns GPUs to a new tenant after AddTenant. `to[i]` is the GPU of its device i. Sent once, without OnDone.
 struct Place {
   TenantId tenant;
   std::vector<GpuIndex> to;
 };
-/// Bring all devices of a tenant from where they are to `to` (some may be the same). OnDone.
+/// Moves all devices of a tenant to `to`; some may stay where they are. OnDone follows.
 struct Move {
   TenantId tenant;
   std::vector<GpuIndex> from;
   std::vector<GpuIndex> to;
 };
-/// Bring its memory to the host and free its GPUs. OnDone.
+/// Copies the tenant's memory to the host and frees its GPUs. OnDone follows.
 struct Park {
   TenantId tenant;
   std::string why;
 };
-/// Bring it back, onto `to`. OnDone.
+/// Copies the tenant's memory from the host back to the GPUs `to`. OnDone follows.
 struct Wake {
   TenantId tenant;
   std::vector<GpuIndex> to;
 };
-/// The last rung: `borrower` agreed to be requeued; it has `bytes` on `gpu` that `owner` has a right to. Said once;
-/// RemoveTenant follows when it has gone.
+/// The last step of repaying: requeues `borrower`, which agreed to it. It holds `bytes` on `gpu` that `owner` has a
+/// right to. Sent once; RemoveTenant follows when it has ended.
 struct Requeue {
   TenantId borrower;
-  TenantId owner;  // Or, for a job with whole GPUs, its id and attempt 0.
+  TenantId owner;  // For a job with whole GPUs: its id and attempt 0.
   GpuIndex gpu = 0;
   Bytes bytes;
 };
-/// The GPUs of TakeWhole are empty of tenants. Said once.
+/// The GPUs of TakeWhole have no tenants left. Sent once.
 struct Ready {
   std::uint64_t job = 0;
 };
-/// Something could not be made so: a whole job's GPUs cannot be emptied now (`job`), or a tenant is lost or stuck
-/// (`tenant`). Said once for each different `why`; tried again when something changes.
+/// Reports a failure: the GPUs of the whole job `job` cannot be emptied now, or `tenant` is lost or stuck. Sent once
+/// for each different `why`, and retried when something changes.
 struct Failed {
   std::uint64_t job = 0;
   TenantId tenant;
-  std::string why;  // Of a tenant, empty: what was said of its GPU holds no longer.
+  std::string why;  // Empty for a tenant: its earlier GPU problem is gone.
 };
 
 using Deed = std::variant<SetCeiling, Answer, Shrink, Place, Move, Park, Wake, Requeue, Ready, Failed>;
 
 struct Order {
-  std::uint64_t id = 0;  // 0: not waited for.
+  std::uint64_t id = 0;  // 0: no OnDone expected.
   Deed deed;
 };
 
 /// How an order ended.
 enum class Outcome : std::uint8_t {
   kDone,
-  kUnchanged,  // Refused or impossible: all is as before.
-  kParked,     // Of Move and Wake: the memory is on the host, whole, and did not get onto the GPU.
-  kLost,  // The tenant's memory or process is damaged. It is reported, and its GPUs stay counted until it is removed.
+  kUnchanged,  // Refused or impossible; nothing has changed.
+  kParked,     // For Move and Wake: the memory is intact on the host but could not be restored to the GPU.
+  kLost,       // The tenant's memory or process is damaged. It is reported; its GPUs stay counted until removal.
 };
 struct Done {
   Outcome outcome = Outcome::kDone;
-  Bytes bytes;       // SetCeiling: the ceiling now. Move, Park, Wake: how many were moved.
-  Duration took{0};  // Move, Park, Wake.
-  std::string why;   // If not kDone.
+  Bytes bytes;       // SetCeiling: the resulting ceiling. Move, Park, Wake: bytes copied.
+  Duration took{0};  // For Move, Park and Wake.
+  std::string why;   // Set unless kDone.
 };
 
 }  // namespace divvy::sharing

@@ -1,4 +1,4 @@
-// A repack in the ledger's words: which number of the search is which GPU and tenant.
+// A repack problem built from the ledger, with the mapping from search indices to GPUs and tenants.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace divvy::sharing {
 
 struct Ledger::Packing {
   PackProblem problem;
-  std::vector<GpuIndex> gpus;     // Of problem.gpus.
-  std::vector<TenantId> tenants;  // Of problem.tenants.
+  std::vector<GpuIndex> gpus;     // The GPU of each entry of problem.gpus.
+  std::vector<TenantId> tenants;  // The tenant of each entry of problem.tenants.
 
   std::size_t NumberOf(TenantId id) const {
     return static_cast<std::size_t>(std::find(tenants.begin(), tenants.end(), id) - tenants.begin());

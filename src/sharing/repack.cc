@@ -56,8 +56,8 @@ bool IsAllowed(const PackTenant& tenant, const std::vector<int>& to) {
   return to.size() == tenant.used.size();
 }
 
-/// Branch and bound over who leaves: somebody without a place gets one of PlacesOf; where that leaves a GPU with too
-/// many requests, one of those there leaves as well, and each choice of whom is tried, those passed over staying.
+/// Branch and bound over which tenants leave. A tenant without a place tries each of PlacesOf. If a GPU then has too
+/// many requests, one of its tenants leaves too. Each choice of tenant is tried; tenants passed over stay fixed.
 class Search {
  public:
   Search(const PackProblem& problem, std::int64_t budget) : problem_(problem), budget_(budget) {
@@ -99,7 +99,7 @@ class Search {
     owed_ += least_[i];
   }
 
-  /// Everybody who can move on paper: what the plan of the cluster has checked.
+  /// Offers the plan with every movable tenant on its planned GPUs, which the cluster's scheduler has checked.
   void OfferPaper() {
     std::vector<std::vector<int>> to;
     for (const PackTenant& tenant : problem_.tenants) {
@@ -110,8 +110,8 @@ class Search {
 
   bool IsHopeless(Duration cost) const { return best_ && cost + owed_ >= best_->cost; }
 
-  /// The least that those cost who still have to leave GPUs with too many requests: somebody there, and in proportion
-  /// to what is too much. Each tenant counts in parts, one for each of its GPUs.
+  /// Returns a lower bound on the cost of the evictions that over-full GPUs still need: at least the cheapest tenant
+  /// there, and at least in proportion to the excess. A tenant's cost is split evenly over its GPUs.
   Duration OwedByEvictions() const {
     Duration owed{0};
     for (std::size_t gpu = 0; gpu < loads_.size(); ++gpu) {
@@ -126,7 +126,7 @@ class Search {
         least = least < 0 ? part : std::min(least, part);
         rate = rate < 0 ? each : std::min(rate, each);
       }
-      if (least < 0) return Duration::max() / 4;  // Nobody there may leave.
+      if (least < 0) return Duration::max() / 4;  // No tenant there may leave.
       owed += Duration(static_cast<std::int64_t>(std::max(least, rate * over) * 0.999999));
     }
     return owed;
@@ -164,7 +164,7 @@ class Search {
     Unplace(i);
   }
 
-  /// Somebody leaves one of `gpus`.
+  /// Tries each way of removing one tenant from one of `gpus`.
   void Evict(const std::vector<std::size_t>& gpus, Duration cost) {
     std::vector<std::size_t> passed;
     for (std::size_t i = 0; i < to_.size(); ++i) {
@@ -179,7 +179,7 @@ class Search {
       owed_ -= least_[i];
       to_[i] = problem_.tenants[i].at;
       Add(loads_, problem_.tenants[i], to_[i], 1);
-      is_fixed_[i] = true;  // From here on it is one of those who stay.
+      is_fixed_[i] = true;  // From here on it counts among the tenants that stay.
       passed.push_back(i);
     }
     for (const std::size_t i : passed) is_fixed_[i] = false;
@@ -188,16 +188,16 @@ class Search {
   const PackProblem& problem_;
   std::int64_t budget_;
   std::vector<std::vector<int>> to_;
-  std::vector<bool> is_fixed_;  // Where it is now, it stays.
+  std::vector<bool> is_fixed_;  // It stays where it is.
   std::vector<std::vector<std::vector<int>>> places_;
   std::vector<Duration> least_;
   std::vector<std::size_t> unplaced_;
   std::vector<Load> loads_;
-  Duration owed_{0};  // What the unplaced cost at least.
+  Duration owed_{0};  // Lower bound on the cost of the unplaced tenants.
   std::optional<PackPlan> best_;
 };
 
-/// Devices whose GPU is in the set stay; the others take the rest in order.
+/// Devices whose GPU is in the set stay; the others take the remaining GPUs in order.
 std::vector<int> Assign(const PackTenant& tenant, std::uint64_t set) {
   std::vector<int> to(tenant.used.size(), -1);
   for (std::size_t device = 0; device < tenant.at.size(); ++device) {
@@ -252,7 +252,7 @@ std::vector<std::vector<int>> PlacesOf(const PackProblem& problem, std::size_t n
   }
   std::vector<std::tuple<Duration, bool, bool, int, Duration, std::vector<int>>> ranked;
   const int wanted = static_cast<int>(tenant.used.size());
-  // All subsets of `allowed` of the size wanted, by choosing or leaving out one GPU after the other.
+  // Enumerates all subsets of `allowed` of the required size by taking or skipping one GPU after the other.
   const auto choose = [&](const auto& self, std::uint64_t chosen, std::uint64_t left) -> void {
     const int missing = wanted - __builtin_popcountll(chosen);
     if (missing == 0) {

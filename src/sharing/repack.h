@@ -1,6 +1,7 @@
-// Where the tenants of one node are to be so that everybody's requests fit, at the least cost of moves. A pure search:
-// exact within its budget of steps, which suffices for 8 GPUs with 16 tenants but for a few full ones; beyond, the best
-// plan found, and never worse than bringing all who can move to their paper GPUs, which fits by the plan.
+// Searches an assignment of a node's tenants to GPUs in which all requests fit, at the lowest cost of moves. Pure. The
+// result is optimal within a budget of steps, which suffices for 8 GPUs with 16 tenants except for a few full ones.
+// Beyond the budget it is the best plan found. It is never worse than moving all movable tenants to their planned GPUs,
+// which the scheduler guarantees to fit.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +20,17 @@ struct PackGpu {
 };
 
 struct PackTenant {
-  Bytes request;  // Of memory, on each of its GPUs.
+  Bytes request;  // Memory request on each of its GPUs.
   std::int32_t compute = 0;
-  std::vector<int> at;        // GPU of each device; empty: it has none, and must get some.
-  std::vector<int> paper;     // As many as it has devices.
-  std::vector<int> liked;     // Where it is brought if all else is the same.
-  std::vector<Bytes> used;    // Of each device.
-  std::uint64_t allowed = 0;  // Bits of the GPUs that it may be brought to. It may stay wherever it is.
-  bool must_leave = false;    // It is on a GPU that it may not stay on: one outside of `allowed`.
+  std::vector<int> at;        // Current GPU of each device. Empty: it has none and needs some.
+  std::vector<int> paper;     // Planned GPU of each device.
+  std::vector<int> liked;     // Preferred GPUs if all else is equal.
+  std::vector<Bytes> used;    // Memory in use on each device.
+  std::uint64_t allowed = 0;  // Bit mask of GPUs that it may move to. It may stay on its present ones in any case.
+  bool must_leave = false;    // It must leave a GPU that is not in `allowed`.
   bool can_move = true;
-  Duration penalty{0};      // Added to the cost of moving it.
-  std::int64_t factor = 1;  // And the time of the way counts so often.
+  Duration penalty{0};      // Added to the cost of a move.
+  std::int64_t factor = 1;  // Multiplies the copy time in the cost of a move.
 };
 
 struct PackProblem {
@@ -38,24 +39,26 @@ struct PackProblem {
 };
 
 struct PackPlan {
-  std::vector<std::vector<int>> to;  // Of each tenant, for each device. Where it is: it stays.
+  std::vector<std::vector<int>> to;  // GPU of each tenant's devices. Its current GPUs: it stays.
   Duration cost{0};
 };
 
-/// What it costs to bring tenant `number` to `to`: its bytes to the host and back by the speed of both GPUs' ways,
-/// those of devices that stay as well (a process is saved whole), times its factor, and its penalty. Staying costs
-/// nothing.
+/// Returns the cost of moving tenant `number` to `to`. The cost is the time to copy its bytes to the host and back, at
+/// the speeds of both GPUs, times its factor, plus its penalty. Devices that stay count too, because a process is saved
+/// as a whole. Staying costs nothing.
 Duration MoveCost(const PackProblem& problem, std::size_t number, const std::vector<int>& to);
-/// Of a whole plan: all moves; and what is used beyond a GPU's memory after them, which has to take turns there, four
-/// times its way. Nothing if the plan is not allowed: requests exceed a GPU, or somebody moved or stayed who may not.
+/// Returns the cost of a whole plan: all moves, plus four times the copy time of memory that exceeds a GPU after them
+/// and must be swapped in turns. Returns nullopt if the plan is not allowed: requests exceed a GPU, or a tenant moves
+/// or stays against its constraints.
 std::optional<Duration> PlanCost(const PackProblem& problem, const std::vector<std::vector<int>>& to);
 
-/// The sets of GPUs that tenant `number` may be brought to; devices that can stay in place do. Cheapest first (for one
-/// that has no GPUs yet, last); then those with nobody else, the liked ones, those with fewer others, the lowest.
+/// Returns the sets of GPUs that tenant `number` may move to; devices keep their GPU where possible. Sorted by cost
+/// (last criterion for a tenant without GPUs), then sets without other tenants, preferred sets, fewer other tenants,
+/// lowest cost, lowest GPUs.
 std::vector<std::vector<int>> PlacesOf(const PackProblem& problem, std::size_t number);
 
-/// The cheapest plan; nothing if there is none. Order: as PlacesOf; the same problem gives the same plan.
-/// Cost: at most `budget` steps of the search.
+/// Returns the cheapest plan, or nullopt if there is none. Ties follow the order of PlacesOf; the same problem gives
+/// the same plan. Cost: at most `budget` search steps.
 std::optional<PackPlan> Repack(const PackProblem& problem, std::int64_t budget = 500'000);
 
 }  // namespace divvy::sharing

@@ -19,7 +19,7 @@ PackTenant Tenant(int request, int compute, std::vector<int> at, std::vector<int
   return tenant;
 }
 
-/// All assignments, one by one.
+/// Finds the optimum by trying all assignments.
 std::optional<Duration> Cheapest(const PackProblem& problem) {
   std::vector<std::vector<std::vector<int>>> choices;
   for (std::size_t i = 0; i < problem.tenants.size(); ++i) {
@@ -44,7 +44,7 @@ std::optional<Duration> Cheapest(const PackProblem& problem) {
   return best;
 }
 
-/// Tenants that fit on paper, on GPUs of other tenants now, one GPU to be emptied.
+/// Draws tenants that fit on their planned GPUs but are on those of others, with one GPU to be emptied.
 PackProblem DrawProblem(std::mt19937& draw, int gpus, int tenants) {
   const auto below = [&](int n) { return static_cast<int>(draw() % static_cast<unsigned>(n)); };
   PackProblem problem;
@@ -80,7 +80,7 @@ PackProblem DrawProblem(std::mt19937& draw, int gpus, int tenants) {
     tenant.penalty = 1s * below(4);
     problem.tenants.push_back(std::move(tenant));
   }
-  // Who looks for a GPU beside those who have one.
+  // Sometimes adds a tenant without GPUs.
   if (below(3) == 0) {
     PackTenant seeker = Tenant(10, 1000, {}, {(leaving + 1) % gpus}, 5);
     seeker.allowed = ((std::uint64_t{1} << gpus) - 1) & ~(std::uint64_t{1} << leaving);
@@ -126,7 +126,7 @@ TEST(Repack, SixteenTenantsOnEightFullGpusAreSearchedWholeAlmostAlways) {
     ASSERT_EQ(PlanCost(problem, plan->to), plan->cost);
   }
   EXPECT_GT(all, 20);
-  EXPECT_GE(same, all * 95 / 100);  // Four times the steps find hardly anything better.
+  EXPECT_GE(same, all * 95 / 100);  // Four times the steps rarely find anything better.
 }
 
 TEST(Repack, PaperIsAlwaysAWayOut) {
@@ -135,7 +135,7 @@ TEST(Repack, PaperIsAlwaysAWayOut) {
     PackProblem problem = DrawProblem(draw, 8, 40);
     for (PackTenant& tenant : problem.tenants) tenant.can_move = true;
     std::erase_if(problem.tenants, [](const PackTenant& tenant) { return tenant.at.empty(); });
-    const std::optional<PackPlan> plan = Repack(problem, 10);  // No time to search.
+    const std::optional<PackPlan> plan = Repack(problem, 10);  // Too few steps for a search.
     ASSERT_TRUE(plan.has_value()) << i;
     ASSERT_EQ(PlanCost(problem, plan->to), plan->cost);
   }
@@ -148,7 +148,7 @@ TEST(Repack, BothLeaveWhereOneNeedsAllOfAGpu) {
   for (PackTenant& tenant : problem.tenants) tenant.allowed = 7;
   problem.tenants[0].can_move = false;
   problem.tenants.push_back(Tenant(100, 10000, {}, {1}, 0));
-  problem.tenants[3].allowed = 2;  // It has to have GPU 1, so both leave: one to 0, one to 2.
+  problem.tenants[3].allowed = 2;  // It must get GPU 1, so both others leave: one to 0, one to 2.
   const std::optional<PackPlan> plan = Repack(problem);
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->to[3], std::vector{1});
@@ -162,7 +162,7 @@ TEST(Repack, IdleOnesGoBeforeBusyOnes) {
   problem.tenants = {Tenant(40, 4000, {0}, {0}, 30), Tenant(40, 4000, {0}, {0}, 40), Tenant(60, 6000, {}, {0}, 0)};
   for (PackTenant& tenant : problem.tenants) tenant.allowed = 3;
   problem.tenants[2].allowed = 1;
-  problem.tenants[0].factor = 2;  // At work, and smaller.
+  problem.tenants[0].factor = 2;  // Smaller, but busy.
   const std::optional<PackPlan> plan = Repack(problem);
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->to, (std::vector<std::vector<int>>{{0}, {1}, {0}}));

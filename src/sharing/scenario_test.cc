@@ -1,26 +1,26 @@
-// Runs tests/scenarios/sharing/*.txt: each shows one rule of tenants that share the GPUs of one node, as commands above
-// "----" and what the ledger does about them below. After every decision the invariants hold, in the ledger and in the
-// pages; and five more decisions change nothing. DIVVY_REWRITE=1 writes what is done into the files; keep a rewrite
-// only once its difference is understood.
+// Runs tests/scenarios/sharing/*.txt. Each file shows one rule for tenants that share the GPUs of one node: commands
+// above "----", the ledger's actions below. After every decision the invariants hold in the ledger and in the pages,
+// and five more decisions change nothing. DIVVY_REWRITE=1 writes the actual results into the files; commit a rewrite
+// only after you understand its difference.
 //
-//   gpus 0-3 [capacity=80G] [speed=20G] [kind=0]        speed: bytes a second to the host
-//        [growth=512M]                what loans leave free for each tenant; on the first line only
+//   gpus 0-3 [capacity=80G] [speed=20G] [kind=0]        speed: bytes per second to the host
+//        [growth=512M]                free memory that loans leave for each tenant; on the first line only
 //   tenant NAME on=0 [request=0.5|40G] [limit=1.0|60G] [compute=0.5:1.0] [idle_park=10m] [interactive] [requeue]
-//        [cannot_move='uses CUDA IPC'] [cannot_park=WHY]      on: its paper GPUs (0,1); limit: also of its time
-//   want NAME 10G [device=0]          its process allocates: within the ceiling at once, else it asks
-//   free NAME 10G [device=0] | pool NAME 10G      gives back; of what it uses, so much is free in its own pools
-//   residual NAME 1G                  the driver counts so much more
-//   active NAME | idle NAME | calls NAME       at work; not; a call waits at its parked gate
+//        [cannot_move='uses CUDA IPC'] [cannot_park=WHY]      on: its planned GPUs (0,1); limit: of memory and time
+//   want NAME 10G [device=0]          its process allocates: at once within the ceiling, otherwise by request
+//   free NAME 10G [device=0] | pool NAME 10G      frees memory; marks this much of its use as free in its own pools
+//   residual NAME 1G                  the driver counts this much more
+//   active NAME | idle NAME | calls NAME       busy; idle; a call waits at its parked gate
 //   cannot NAME WHY                   can neither be moved nor parked from now on
 //   resize NAME [request=..] [limit=..]
-//   take NAME 0,1 | give NAME         a job that has these GPUs whole arrives; goes
+//   take NAME 0,1 | give NAME         a job that needs these whole GPUs arrives; ends
 //   park NAME | wake NAME | move NAME 2 | remove NAME | lost 3 WHY | ended NAME
-//   withhold 3 WHY | withhold 3 ""    a GPU is not for tenants now; is again
-//   fate unchanged|parked|lost [WHY]  of the next move, park or wake
-//   left NAME 10G                     being parked, it has so much on its GPU still
-//   begin COMMAND                     does not wait for the moves, parks and wakes that it leads to, as others do
-//   advance 30s | finish              lets time pass; waits for what was begun
-//   restart [evacuated]               the keeper is killed and reads the pages
+//   withhold 3 WHY | withhold 3 ""    a GPU is withheld from tenants; is available again
+//   fate unchanged|parked|lost [WHY]  the result of the next move, park or wake
+//   left NAME 10G                     while it is being parked, this much is still on its GPU
+//   begin COMMAND                     does not wait for the moves, parks and wakes that result; other commands do
+//   advance 30s | finish              lets time pass; waits for everything in flight
+//   restart [evacuated]               the keeper is killed, and a new one reads the pages
 //   show | bound 0,1 | why NAME
 #include <fstream>
 #include <sstream>
@@ -33,7 +33,7 @@
 namespace divvy::sharing {
 namespace scenario_test {
 
-/// One command: plain words, and words with a value, which may stand in quotes.
+/// One command: plain words, and name=value pairs whose value may be quoted.
 struct Words {
   explicit Words(const std::string& line) {
     const std::optional<std::vector<std::string>> split = ShellSplit(line);
@@ -49,7 +49,7 @@ struct Words {
     return at == values.end() ? otherwise : at->second;
   }
   bool Has(const std::string& name) { return !Get(name, "").empty(); }
-  /// A word that stands alone behind the command and its name.
+  /// Returns true if `word` follows the command as a plain word.
   bool Says(const std::string& word) {
     is_read.insert(word);
     return std::count(plain.begin(), plain.end(), word) > 0;
@@ -95,7 +95,7 @@ class Scenario {
         if (::testing::Test::HasFailure()) return node_.log_text();
       }
     }
-    // Five more rounds change nothing, now and later.
+    // Five more rounds change nothing, now or later.
     const std::string before = node_.log_text();
     node_.Finish();
     for (int round = 0; round < 5; ++round) node_.Settle();
@@ -132,7 +132,7 @@ class Scenario {
   static unsigned DeviceOf(Words& words) {
     return static_cast<unsigned>(ParseInteger(words.Get("device", "0")).value_or(0));
   }
-  /// What the command led to is awaited, unless it only begins.
+  /// Waits for the effects of the command, unless it was started with "begin".
   void Rest() { is_begun_ ? node_.Settle() : node_.Finish(); }
   void Answer(const std::string& who, const Status& status) {
     if (!status) node_.Log(who + " refused: " + status.error().message);
@@ -213,7 +213,7 @@ class Scenario {
   }
   void Left(Words& words) {
     node_.Leave(IdOf(words), DeviceOf(words), ReadBytes(words.At(2)));
-    is_begun_ = true;  // The rest goes on.
+    is_begun_ = true;  // The rest of the parking continues.
     Rest();
   }
   void Residual(Words& words) {

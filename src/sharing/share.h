@@ -1,4 +1,4 @@
-// What a tenant asks for on each of its GPUs, and the terms on which it has it.
+// The resources that a tenant requests on each of its GPUs, and the terms of sharing.
 #pragma once
 
 #include <compare>
@@ -9,23 +9,23 @@
 
 namespace divvy::sharing {
 
-/// Requires: 0 < memory_request <= memory_limit, 0 < compute_request <= compute_limit <= GpuShare::kWhole. Two of one
-/// tenant's GPUs have the same share.
+/// Requires: 0 < memory_request <= memory_limit, 0 < compute_request <= compute_limit <= GpuShare::kWhole. All GPUs of
+/// one tenant have the same share.
 struct Share {
-  Bytes memory_request;          // A right.
-  Bytes memory_limit;            // Never more.
-  GpuShare compute_request;      // Of the GPU's time; a right.
-  GpuShare compute_limit;        // Never more, also when alone.
-  Duration idle_park{0};         // Parks when its GPUs were idle for so long; 0: never.
-  bool is_interactive = false;   // Somebody sits before it: goes first when it wakes.
-  bool can_be_requeued = false;  // Its owner agreed that it may be requeued to repay what it borrowed.
+  Bytes memory_request;          // Guaranteed.
+  Bytes memory_limit;            // Upper bound.
+  GpuShare compute_request;      // Guaranteed share of the GPU's time.
+  GpuShare compute_limit;        // Upper bound, even when the tenant is alone.
+  Duration idle_park{0};         // Parks after its GPUs were idle for this long; 0: never.
+  bool is_interactive = false;   // A user works with it interactively: it wakes before others.
+  bool can_be_requeued = false;  // The owner agreed to a requeue if borrowed memory must be repaid.
 
   friend bool operator==(const Share&, const Share&) = default;
 };
 
-/// A job on this node, and which time it runs.
+/// A job on this node and its attempt.
 struct TenantId {
-  std::uint64_t job = 0;  // JobId's value.
+  std::uint64_t job = 0;  // The value of its JobId.
   std::uint32_t attempt = 0;
 
   friend auto operator<=>(const TenantId&, const TenantId&) = default;

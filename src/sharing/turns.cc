@@ -18,7 +18,7 @@ std::int64_t Turns::FullBudget(const Entry& entry) const {
   return static_cast<std::int64_t>(static_cast<double>(settings_.window.count()) * Fraction(entry.limit));
 }
 
-/// From which on a turn is worth its while.
+/// Returns the smallest budget that makes a turn worthwhile.
 std::int64_t Turns::LeastBudget(const Entry& entry) const {
   return std::min(settings_.quantum.count(), FullBudget(entry)) / 2;
 }
@@ -35,11 +35,11 @@ void Turns::Add(TenantId id, GpuShare weight, GpuShare limit, bool is_interactiv
   entry.limit = std::max(limit, GpuShare(1));
   entry.is_interactive = is_interactive;
   entry.budget = is_new ? LeastBudget(entry) : std::min(entry.budget, FullBudget(entry));
-  // One that had a turn of seconds is far ahead of those who wait.
+  // A tenant that just had a turn of seconds is far ahead of those that wait.
   if (is_new) entry.virtual_time = std::min(virtual_now_, LeastWaiting());
 }
 
-/// Of those who want a turn; where nobody does, of who had the last one.
+/// Returns the lowest virtual time of the tenants that want a turn; if there are none, that of the last holder.
 std::int64_t Turns::LeastWaiting() const {
   std::optional<std::int64_t> least;
   for (const auto& [id, entry] : entries_) {
@@ -88,8 +88,8 @@ void Turns::OnOverrun(TenantId id, Time now) {
   if (const At at = entries_.find(id); at != entries_.end()) at->second.overruns = true;
 }
 
-/// What passed since the last look is the holder's, or of the one who drains, and of those who overrun; budgets refill
-/// meanwhile.
+/// Charges the time since the last call to the holder or the draining tenant, and to overrunning tenants. Budgets
+/// refill meanwhile.
 void Turns::Charge(Time now) {
   const Duration passed = charged_until_ == kNoTime ? Duration(0) : std::max(now - charged_until_, Duration(0));
   charged_until_ = std::max(now, charged_until_);
@@ -101,12 +101,12 @@ void Turns::Charge(Time now) {
     if (!runs) continue;
     entry.had += passed;
     entry.virtual_time += VirtualOf(passed, entry.weight);
-    // Who overruns is ahead of all others: nobody who comes new starts from there.
+    // An overrunning tenant is ahead of all others, so new tenants must not start from its virtual time.
     if (has_turn) virtual_now_ = std::max(virtual_now_, entry.virtual_time - VirtualOf(passed, entry.weight));
   }
 }
 
-/// Its part of a round in which each of those who want has a turn.
+/// Returns its share of a round in which each tenant that wants to run has one turn.
 Duration Turns::TurnOf(const Entry& entry) const {
   std::int64_t weights = 0;
   int count = 0;
@@ -120,7 +120,7 @@ Duration Turns::TurnOf(const Entry& entry) const {
   return std::clamp(part, settings_.quantum / 8, settings_.quantum * 4);
 }
 
-/// The one of least virtual time who may run.
+/// Returns the runnable tenant with the lowest virtual time, except `other`.
 std::optional<TenantId> Turns::NextBut(std::optional<TenantId> other) const {
   std::optional<TenantId> next;
   for (const auto& [id, entry] : entries_) {
@@ -152,7 +152,7 @@ Time Turns::WhenToLookAgain(Time now) const {
   }
   if (holder_ && NextBut(holder_)) {
     const Time end = turn_began_ + TurnOf(entries_.at(*holder_));
-    // It stays on past its turn while it is the one that had least.
+    // It continues past its turn while its virtual time is the lowest.
     until = std::min(until, end > now ? end : now + settings_.quantum / 8);
   }
   return until;

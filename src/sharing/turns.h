@@ -1,11 +1,14 @@
-// Whose turn on one GPU it is. Stride scheduling (Waldspurger and Weihl 1995) over measured time: each tenant has a
-// virtual time that advances by the time it had, divided by its weight; the least goes next. The drain of a turn, and
-// what a holder ran beyond it, are charged as well, after they were measured.
+// Decides which tenant may launch work on one GPU (the turn). Stride scheduling (Waldspurger and Weihl 1995) over
+// measured time. Each tenant has a virtual time that advances by its GPU time divided by its weight; the lowest runs
+// next. Time spent draining a turn, and work beyond its end, is charged too, after it was measured.
 //
-//  * Work conserving: a holder with nothing to do gives the turn away, and alone the gate stands open (until kNever).
-//  * A waker's virtual time is max(its own, the least of those at work, less a bonus): it goes before them, and has
-//    saved up no more than the bonus. An interactive one's bonus is larger, and it ends another's turn early.
-//  * A limit caps also one who is alone: a budget of time that refills at the limit's rate, at most a window full.
+//  * Work conserving: a holder without work gives the turn away. If only one tenant wants to run, its gate stays open
+//    (until kNever).
+//  * When a tenant becomes active, its virtual time becomes max(its own, the lowest of the active ones minus a bonus).
+//    It runs before them, but has saved up at most the bonus. Interactive tenants have a larger bonus and end another
+//    tenant's turn early.
+//  * A limit also applies to a tenant that is alone. It is a budget of time that refills at the limit's rate, up to one
+//    full window.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +23,10 @@
 namespace divvy::sharing {
 
 struct TurnSettings {
-  Duration quantum = 20ms;            // Of a turn while others wait.
-  Duration window = 200ms;            // A limit is kept over so long.
-  Duration bonus = 5ms;               // Of GPU time that a waker is ahead, at most.
-  Duration interactive_bonus = 40ms;  // Of an interactive one.
+  Duration quantum = 20ms;            // Length of a turn while others wait.
+  Duration window = 200ms;            // Period over which a limit is enforced.
+  Duration bonus = 5ms;               // GPU time that a newly active tenant may be ahead, at most.
+  Duration interactive_bonus = 40ms;  // The same for interactive tenants.
   Duration drain_bound = 2s;          // A holder that has not drained by then is reported as hung, once.
 };
 
@@ -31,39 +34,37 @@ class Turns {
  public:
   explicit Turns(TurnSettings settings = {}) : settings_(settings) {}
 
-  // --- Facts: `now` never runs backwards
-  // --------------------------------------------------------------------------------
+  // --- Facts: `now` never decreases ----------------------------------------------------------------------------------
 
-  /// `weight`: compute request; `limit`: compute limit. Said again: changes them.
+  /// Adds a tenant. `weight`: compute request; `limit`: compute limit. A repeated call changes them.
   void Add(TenantId id, GpuShare weight, GpuShare limit, bool is_interactive, Time now);
-  /// It has died or left this GPU: what it had in flight is over.
+  /// The tenant ended or left this GPU; its work in flight is over.
   void Remove(TenantId id, Time now);
-  /// Somebody waits at its gate, or it launched while the gate was open.
+  /// The tenant waits at its gate, or launched work while the gate was open.
   void OnWants(TenantId id, Time now);
-  /// Nothing waits and the device has done all (the word kYield, or seen by its counters): gives the turn away.
+  /// The tenant has no waiting calls and its device work is done (it sent kYield, or its counters show it). It gives
+  /// the turn away.
   void OnIdle(TenantId id, Time now);
-  /// After Decide ended its turn: what it had in flight is done, also if nobody waits for that any more.
+  /// After Decide ended the tenant's turn: its work in flight is done, even if that is no longer awaited.
   void OnDrained(TenantId id, Time now);
-  /// It is not waited for any longer (after Decision::hung), and is charged until OnDrained, beside whoever has the
-  /// turn meanwhile.
+  /// Stop waiting for the tenant's drain (after Decision::hung). It is charged until OnDrained, in addition to the next
+  /// holder.
   void OnOverrun(TenantId id, Time now);
 
-  // --- What is to be done
-  // -----------------------------------------------------------------------------------------------
+  // --- Decisions -----------------------------------------------------------------------------------------------------
 
   struct Decision {
-    std::optional<TenantId> holder;  // Who may launch. Nobody: nobody wants, all are at their limits, or one drains.
-    bool is_alone = false;           // Nobody else wants: its gate is kOpen, else kTurn.
-    Time until = kNever;             // When to decide again at the latest, though no fact came.
-    std::optional<TenantId> drains;  // Whose gate is to be shut and who has to say OnDrained before another goes.
-    std::optional<TenantId> hung;    // `drains` has not drained within the bound: said once.
+    std::optional<TenantId> holder;  // May launch. Empty: no tenant wants to, all are at their limits, or one drains.
+    bool is_alone = false;           // No other tenant wants to run: the gate is kOpen instead of kTurn.
+    Time until = kNever;             // When to call Decide again at the latest, even without new facts.
+    std::optional<TenantId> drains;  // Close this tenant's gate and report its OnDrained before another runs.
+    std::optional<TenantId> hung;    // Equals `drains`, which exceeded the drain bound. Reported once.
   };
   Decision Decide(Time now);
 
-  // --- Questions
-  // --------------------------------------------------------------------------------------------------------
+  // --- Queries -------------------------------------------------------------------------------------------------------
 
-  /// GPU time that it has had so far.
+  /// Returns the GPU time that the tenant has had so far.
   Duration Had(TenantId id) const;
   std::string CheckInvariants() const;
 
@@ -73,9 +74,9 @@ class Turns {
     GpuShare limit;
     bool is_interactive = false;
     bool wants = false;
-    bool overruns = false;          // Its turn is long over, and what it had in flight is not done yet.
-    std::int64_t virtual_time = 0;  // Nanoseconds of a GPU by a weight of GpuShare::kWhole.
-    std::int64_t budget = 0;        // Nanoseconds that it may run now, by its limit; below zero after an overrun.
+    bool overruns = false;          // Its turn ended, but its work in flight is not done yet.
+    std::int64_t virtual_time = 0;  // GPU nanoseconds divided by weight, where GpuShare::kWhole counts as 1.
+    std::int64_t budget = 0;        // Nanoseconds that it may run now within its limit; negative after an overrun.
     Duration had{0};
   };
   using At = std::map<TenantId, Entry>::iterator;
@@ -96,7 +97,7 @@ class Turns {
   std::map<TenantId, Entry> entries_;
   std::optional<TenantId> holder_;
   std::optional<TenantId> draining_;
-  std::int64_t virtual_now_ = 0;  // Of who had the last turn: nobody who was idle wakes further behind than its bonus.
+  std::int64_t virtual_now_ = 0;  // Virtual time of the last holder. Idle tenants wake at most their bonus behind it.
   Time turn_began_ = kNoTime;
   Time charged_until_ = kNoTime;
   Time drain_began_ = kNoTime;

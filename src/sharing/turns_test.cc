@@ -1,5 +1,5 @@
-// A modelled GPU under Turns: tenants launch kernels of given lengths, one is run at a time, a turn that ends waits for
-// the kernel that runs. Time is virtual.
+// A simulated GPU scheduled by Turns. Tenants launch kernels of given lengths, one kernel runs at a time, and a turn
+// ends when the running kernel does. Time is virtual.
 #include "sharing/turns.h"
 
 #include <gtest/gtest.h>
@@ -14,14 +14,14 @@ namespace turns_test {
 
 const Time kStart = Time(1'000'000s);
 
-/// One process: has kernels until it pauses, and then for a while nothing.
+/// One process: runs kernels until it pauses, then has no work for a while.
 struct Program {
   TenantId id;
-  std::function<Duration()> kernel;                              // How long the next takes.
-  std::function<Duration()> pause = [] { return Duration(0); };  // After it; 0: the next at once.
-  Time wakes = kStart;                                           // Has something to do from then on.
+  std::function<Duration()> kernel;                              // Length of the next kernel.
+  std::function<Duration()> pause = [] { return Duration(0); };  // Pause after it; 0: none.
+  Time wakes = kStart;                                           // Has work from then on.
   Duration ran{0};
-  std::vector<Duration> waited;  // Of each kernel after a pause.
+  std::vector<Duration> waited;  // Wait of each kernel after a pause.
   Time asked = kNoTime;
 };
 
@@ -49,7 +49,7 @@ class ModelledGpu {
       }
       const Turns::Decision decision = turns.Decide(now);
       ASSERT_EQ(turns.CheckInvariants(), "");
-      if (decision.drains) {  // Nothing is on the device between kernels: drained at once.
+      if (decision.drains) {  // Between kernels the device is empty, so it is drained at once.
         turns.OnDrained(*decision.drains, now);
         continue;
       }
@@ -61,7 +61,7 @@ class ModelledGpu {
     }
   }
 
-  /// To its end, whatever the turn says: an overrun.
+  /// Runs one kernel to its end, even beyond the turn: an overrun.
   void RunKernel(TenantId id) {
     for (Program& program : programs) {
       if (program.id != id) continue;
@@ -148,7 +148,7 @@ TEST(Turns, IdleTimeOfANeighbourIsAllLent) {
   EXPECT_EQ(gpu.programs[0].ran, 5s);
   const Turns::Decision decision = gpu.turns.Decide(gpu.now);
   EXPECT_TRUE(decision.is_alone);
-  EXPECT_EQ(decision.until, kNever);  // Nobody needs to look: the gate stands open.
+  EXPECT_EQ(decision.until, kNever);  // No further decision is needed: the gate stays open.
 }
 
 TEST(Turns, NoTimeIsLostWhileSomebodyHasWork) {
@@ -218,7 +218,7 @@ TEST(Turns, AHolderThatHangsIsReportedOnceAndWaitedFor) {
   EXPECT_EQ(decision.drains, a);
   turns.OnDrained(a, kStart + 10s);
   EXPECT_EQ(turns.Decide(kStart + 10s).holder, b);
-  EXPECT_EQ(turns.Had(a), 10s);  // What it ran beyond its turn is on its account.
+  EXPECT_EQ(turns.Had(a), 10s);  // Work beyond its turn is charged to it.
 }
 
 TEST(Turns, WhoDoesNotEndIsChargedUntilItDoes) {
@@ -232,7 +232,7 @@ TEST(Turns, WhoDoesNotEndIsChargedUntilItDoes) {
   EXPECT_EQ(turns.Decide(kStart + 1s).drains, a);
   EXPECT_EQ(turns.Decide(kStart + 3s).hung, a);
   turns.OnOverrun(a, kStart + 3s);
-  // Others go on beside it.
+  // Other tenants continue next to it.
   EXPECT_EQ(turns.Decide(kStart + 3s).holder, b);
   EXPECT_EQ(turns.CheckInvariants(), "");
   turns.OnDrained(a, kStart + 10s);

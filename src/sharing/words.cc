@@ -66,7 +66,7 @@ std::vector<std::string> Remarks(const Tenant& tenant, Time now) {
     case State::kHere:
       break;
   }
-  // Of one that comes back it is told above where; where it was says nothing any more.
+  // A waking tenant's target was reported above; its former GPU is irrelevant.
   const bool is_on_gpu =
       tenant.state != State::kArriving && tenant.state != State::kParked && tenant.state != State::kWaking;
   Bytes borrowed;

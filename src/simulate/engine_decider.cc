@@ -19,13 +19,13 @@ using placement::kGpuParts;
 using placement::ModelSet;
 using placement::Shape;
 
-constexpr double kHalfLife = 2000;  // Submissions, of what is usually asked for.
+constexpr double kHalfLife = 2000;  // In submissions, for the distribution of typical requests.
 constexpr std::int64_t kFirstLesson = 16;
 constexpr std::int64_t kMostBetweenLessons = 1024;
-/// Some traces begin at 0, which the engine reads as "not set".
+/// Some traces begin at 0, which the engine would interpret as "not set".
 constexpr Duration kShift = std::chrono::hours(24);
-/// Half of all predictions are off by more than a factor of two, so finer steps than this would only part jobs that
-/// could share a class.
+/// Half of all predictions are wrong by more than a factor of two. So finer steps would only separate jobs that could
+/// share a class.
 constexpr double kStepsPerOctave = 2;
 
 struct NamedOrder {
@@ -55,7 +55,7 @@ class Engine : public EngineDecider {
       if (group.gpus > GpuSet::kCapacity)
         return InvalidArgument("a node has " + std::to_string(group.gpus) + " GPUs; at most " +
                                std::to_string(GpuSet::kCapacity) + " are possible");
-      // CPUs that only some nodes tell of could not be compared.
+      // CPU requests can only be checked if all nodes have a CPU count.
       knows_cpus_ = knows_cpus_ && group.cpus > 0;
       knows_memory_ = knows_memory_ && group.memory.count() > 0;
     }
@@ -99,7 +99,7 @@ class Engine : public EngineDecider {
 
   Decision Decide(Time now) override {
     Decision decision;
-    // What is taken is free at once: a simulated job needs no time to leave.
+    // Preempted GPUs are free at once: a simulated job needs no time to stop.
     for (bool has_taken = true; has_taken;) {
       const core::Plan plan = cluster_.Decide(now + kShift);
       wakeup_ = plan.next_wakeup == kNever ? kNever : plan.next_wakeup - kShift;
@@ -122,7 +122,7 @@ class Engine : public EngineDecider {
   struct Kind {
     std::string model;
     std::string team;
-    int gpus = 0;  // Of its largest node.
+    int gpus = 0;  // GPUs of its largest node.
   };
 
   // --- The cluster
@@ -156,9 +156,9 @@ class Engine : public EngineDecider {
     cluster_.SetScorer(placement::MakeScorer("default", demand_.Snapshot(), demand_.Requests(), capacity_parts_));
   }
 
-  // --- What a job asks for
+  // --- Job requests
 
-  /// Kinds of node that it may run on, and the GPUs of the largest.
+  /// The node classes on which the job may run, and the GPUs of the largest node.
   std::pair<ModelSet, int> KindsFor(const TraceJob& job) const {
     const bool has_own =
         !job.team.empty() && std::ranges::any_of(kinds_, [&](const Kind& kind) { return kind.team == job.team; });
@@ -176,7 +176,7 @@ class Engine : public EngineDecider {
     return {models, most};
   }
 
-  /// Without groups: no node could hold it.
+  /// Without groups if no node could hold the job.
   core::Ask AskOf(const TraceJob& job) const {
     core::Ask ask;
     const auto [models, most] = KindsFor(job);
@@ -212,11 +212,11 @@ class Engine : public EngineDecider {
   }
 
   core::UserIndex UserOf(const std::string& name) {
-    if (rule_.rules.order != core::Order::kFair || name.empty()) return 0;  // Users would only part equal jobs.
+    if (rule_.rules.order != core::Order::kFair || name.empty()) return 0;  // Keeps equal jobs in one class.
     return users_.try_emplace(name, static_cast<core::UserIndex>(users_.size() + 1)).first->second;
   }
 
-  /// Where a trace hides its users, its teams are the next best.
+  /// If a trace hides its users, teams are the best substitute.
   static RunKind KindOf(const TraceJob& job) {
     return {job.user.empty() ? job.team : job.user, job.name, {}, job.gpus};
   }
@@ -257,14 +257,14 @@ class Engine : public EngineDecider {
   placement::RunningDemand demand_;
   std::int64_t next_lesson_ = 0;
   std::vector<Kind> kinds_;
-  std::vector<std::int64_t> capacity_parts_;  // By kind.
+  std::vector<std::int64_t> capacity_parts_;  // By node class.
   std::map<std::string, int> models_;
   bool knows_cpus_ = true;
   bool knows_memory_ = true;
   std::map<std::string, core::TeamIndex> teams_;
   std::vector<core::TeamSpec> team_specs_;
   std::map<std::string, core::UserIndex> users_;
-  std::map<JobIndex, Known> jobs_;  // That wait or run.
+  std::map<JobIndex, Known> jobs_;  // Jobs that wait or run.
   RunTimes run_times_;
   Time wakeup_ = kNever;
 };

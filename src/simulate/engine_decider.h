@@ -1,10 +1,10 @@
-// The scheduler's own decisions behind the replay's interface: the same core::Cluster that the daemon runs, fed from a
+// The production scheduler behind the replay's interface: the same core::Cluster that the daemon runs, fed from a
 // trace.
 //
-// A job of up to a node's GPUs is one task on one node; a larger one is a gang that fills whole nodes, and what is left
-// over goes on one more. What a trace does not tell (CPUs, memory, time limits) nobody asks for.
+// A job of up to a node's GPUs is one task on one node. A larger job is a gang that fills whole nodes, and has the rest
+// on one more node. Jobs request nothing that the trace does not have (CPUs, memory, time limits).
 //
-// Nothing is known of a job that the scheduler could not know at that moment, but for Predicting::kTrue.
+// The scheduler knows nothing about a job that it could not know at that moment, except with Predicting::kTrue.
 #pragma once
 
 #include <memory>
@@ -23,14 +23,14 @@ namespace divvy::simulate {
 enum class Predicting {
   kNone,
   kHistory,  // From the jobs that have ended by then: engine/run_times.h.
-  kTrue,     // The true run time, as prediction and as time limit: what perfect knowledge would buy.
+  kTrue,     // The true run time, as prediction and as time limit. Shows the benefit of perfect knowledge.
 };
 
 struct EngineRule {
   core::Rules rules;
   Predicting predicting = Predicting::kHistory;
-  bool uses_limits = true;  // The trace's time limits, where it has them.
-  bool uses_teams = false;  // The trace's teams are teams of equal weight; else everybody is of one.
+  bool uses_limits = true;  // Uses the trace's time limits, if it has them.
+  bool uses_teams = false;  // The trace's teams become teams of equal weight. False: all users are in one team.
   PlacementStrategy placement = PlacementStrategy::kBest;
 };
 
@@ -40,12 +40,12 @@ std::optional<core::Order> EngineOrderFromName(std::string_view name);
 
 class EngineDecider : public Decider {
  public:
-  /// How good the predictions from history were; all zero for the other kinds.
+  /// Accuracy of the predictions from history. All zero for the other kinds.
   virtual RunTimes::Accuracy accuracy() const = 0;
 };
 
-/// Fails where the cluster is of more kinds, or a node has more GPUs, than the scheduler tells apart. A job that no
-/// node can ever hold is never started.
+/// Fails if the cluster has more node classes, or a node has more GPUs, than the scheduler supports. A job that no node
+/// can ever hold is never started.
 Result<std::unique_ptr<EngineDecider>> MakeEngineDecider(const TraceCluster& cluster, const EngineRule& rule);
 
 }  // namespace divvy::simulate

@@ -1,4 +1,4 @@
-// The real engine under a replay: what it must know, and what it must not.
+// The production scheduler in a replay: what it must know, and what it must not know.
 #include "simulate/engine_decider.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ EngineRule Rule(core::Order order, Predicting predicting = Predicting::kNone) {
   return rule;
 }
 
-/// Seconds at which each job first started; -1: never.
+/// The first start of each job in seconds. -1: never.
 std::vector<double> Starts(const Workload& workload, const std::string& cluster, const EngineRule& rule) {
   auto decider = MakeEngineDecider(ParseCluster(cluster).value(), rule).value();
   const Replayed replayed = Replay(workload, *decider).value();
@@ -54,7 +54,7 @@ TEST(EngineDecider, SmallFirstStartsTheSmallerOfTwoThatWait) {
 }
 
 TEST(EngineDecider, AJobThatIsKnownToEndInTimePassesTheReservation) {
-  // The second waits for all GPUs until 100; the third is done by then, the fourth is not.
+  // The second job waits for all GPUs until 100. The third ends before that, the fourth does not.
   const Workload workload = Of({Job(6, 0, 100), Job(8, 1, 10), Job(2, 2, 50), Job(2, 60, 50)});
   EXPECT_EQ(Starts(workload, "1x8", Rule(core::Order::kFifo, Predicting::kTrue)), (Times{0, 100, 2, 110}));
   EngineRule strict = Rule(core::Order::kFifo, Predicting::kTrue);
@@ -73,13 +73,13 @@ TEST(EngineDecider, TimeLimitsOfTheTraceCountUnlessTheyAreLeftOut) {
 }
 
 TEST(EngineDecider, HistoryKnowsOnlyWhatHasEnded) {
-  // Ann's jobs take 10 s and Bob's 500 s, which is known from the first three of each that ran.
+  // Ann's jobs take 10 s and Bob's 500 s. This is known after the first three of each.
   std::vector<TraceJob> jobs;
   for (int i = 0; i < 3; ++i) {
     jobs.push_back(Job(1, 0, 500)), jobs.back().user = "bob";
     jobs.push_back(Job(1, 0, 10)), jobs.back().user = "ann";
   }
-  jobs.push_back(Job(8, 1000, 10));  // Both have to wait for it.
+  jobs.push_back(Job(8, 1000, 10));  // The next two jobs wait for this one.
   jobs.push_back(Job(8, 1001, 500)), jobs.back().user = "bob";
   jobs.push_back(Job(8, 1002, 10)), jobs.back().user = "ann";
   const Workload workload = Of(jobs);
@@ -96,7 +96,7 @@ TEST(EngineDecider, HistoryKnowsOnlyWhatHasEnded) {
 }
 
 TEST(EngineDecider, TheSecondOfAUserIsPredictedOnlyOnceTheFirstHasEnded) {
-  // At 1 and 2 nothing has ended, so both count alike and the earlier goes first although it is the longer one.
+  // At 1 and 2 nothing has ended, so both count alike. The earlier one starts first, although it is longer.
   std::vector<TraceJob> jobs = {Job(8, 0, 50), Job(8, 1, 500), Job(8, 2, 10)};
   jobs[1].user = "bob", jobs[2].user = "ann";
   EXPECT_EQ(Starts(Of(jobs), "1x8", Rule(core::Order::kShortest, Predicting::kHistory)), (Times{0, 50, 550}));

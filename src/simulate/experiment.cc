@@ -26,7 +26,7 @@ constexpr std::array kPredictings = {NamedPredicting{"history", Predicting::kHis
                                      NamedPredicting{"true", Predicting::kTrue},
                                      NamedPredicting{"none", Predicting::kNone}};
 
-/// How people write them: "fifo" alone is divvy's own.
+/// The names that users write. "fifo" alone is divvy's own policy.
 std::vector<std::string> ReferenceNames() {
   std::vector<std::string> names;
   for (const std::string_view name : HouseRuleNames())
@@ -55,14 +55,14 @@ Error BadChange(std::string_view change) {
                          "' is no change of the cluster; write \"+8 H100\", \"+2x8:H100\", \"-8\" or \"-8 H100\"");
 }
 
-/// "H100" as the cluster calls it, "NVIDIA H100 80GB HBM3": only GPUs of one name count as alike.
+/// The cluster's name for "H100": "NVIDIA H100 80GB HBM3". Only GPUs with the same name count as equal.
 std::string NameInCluster(const TraceCluster& cluster, const std::string& model) {
   const auto is_it = [&](const NodeGroup& group) { return MatchesGpuType(model, group.model); };
   const auto known = std::ranges::find_if(cluster.groups, is_it);
   return known == cluster.groups.end() ? model : known->model;
 }
 
-/// Whole nodes from the end, and what is left over from one more node, which becomes smaller.
+/// Removes whole nodes from the end. A remainder makes one more node smaller.
 Status Shrink(TraceCluster& cluster, std::int64_t gpus, const std::string& model, std::string_view change) {
   for (auto group = cluster.groups.rbegin(); group != cluster.groups.rend() && gpus > 0; ++group) {
     if (!model.empty() && !MatchesGpuType(model, group->model)) continue;

@@ -1,4 +1,4 @@
-// Several replays of one trace: which policies, on which clusters, with which draws; run side by side on all cores.
+// Several replays of one trace with different policies, clusters and random draws, run in parallel on all cores.
 #pragma once
 
 #include <functional>
@@ -16,23 +16,25 @@
 namespace divvy::simulate {
 
 struct PolicyChoice {
-  std::string label;                   // As it was written.
-  std::optional<HouseRule> reference;  // Set: the reference rule instead of divvy's own decisions.
+  std::string label;                   // The text that the user wrote.
+  std::optional<HouseRule> reference;  // If set, this baseline policy is used instead of the production scheduler.
   EngineRule engine;
 };
 
-/// "small-first", "fifo", "fair", "shortest", each also with what is known of run times: "shortest:true"; and the
-/// reference rules "fifo-strict", "fifo-skip", "sjf-strict", ... `defaults`: for what is not said.
+/// "small-first", "fifo", "fair", "shortest", each optionally with the knowledge of run times: "shortest:true". Also
+/// the baseline policies "fifo-strict", "fifo-skip", "sjf-strict", ... `defaults`: for everything that `text` does not
+/// set.
 Result<PolicyChoice> ParsePolicy(std::string_view text, const EngineRule& defaults);
-/// All names, for people.
+/// All names, as text for people.
 std::string PolicyNames();
 std::optional<Predicting> PredictingFromName(std::string_view name);
 
-/// "+8 H100": the same cluster with 8 more GPUs, in nodes as large as it has; "+2x8:H100": two nodes; "-8": less,
-/// whole nodes from the end. Without a model: that of the first node.
+/// "+8 H100": the same cluster with 8 more GPUs, in nodes of its largest size; "+2x8:H100": two more nodes; "-8":
+/// removes GPUs, whole nodes from the end. Without a model: the model of the first node.
 Result<TraceCluster> WhatIf(const TraceCluster& cluster, std::string_view change);
 
-/// The same trace with every submission moved by up to half an hour either way: how much of a result is chance?
+/// The same trace with every submission moved randomly by up to half an hour either way. Shows how much of a result is
+/// chance.
 Workload Shaken(const Workload& workload, std::uint64_t seed);
 
 struct PlannedRun {
@@ -42,8 +44,8 @@ struct PlannedRun {
   const Workload* workload = nullptr;
 };
 
-/// The finished runs in the order of the plan; the first error ends it. `on_progress` gets 0..1 of all of them
-/// together, from several threads, one at a time.
+/// Returns the finished runs in the order of the plan. The first error ends it. `on_progress` gets the progress of all
+/// runs together, 0..1. It is called from several threads, one at a time.
 Result<std::vector<PolicyRun>> RunAll(const std::vector<PlannedRun>& plan, unsigned threads,
                                       const std::function<void(double)>& on_progress = {});
 

@@ -1,4 +1,4 @@
-// Policies by name, clusters that are changed, runs side by side.
+// Policies by name, modified clusters, parallel runs.
 #include "simulate/experiment.h"
 
 #include <gtest/gtest.h>

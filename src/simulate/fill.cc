@@ -26,13 +26,13 @@ using placement::Shape;
 using placement::ShapeIndex;
 using placement::Spot;
 
-// Streams apart from each other, so that every policy sees the same arrivals and the same order of nodes for a seed.
+// Separate streams, so that for one seed every policy sees the same arrivals and the same node order.
 constexpr std::uint64_t kNodeStream = 0x6e6f646573;
 constexpr std::uint64_t kDrawStream = 0x6472617773;
-// Demand learned while filling: what came this many jobs ago counts half.
+// Half-life of the learned demand, in jobs.
 constexpr double kDemandHalfLife = 8192;
 
-/// Of this thread: what else runs on the machine does not count.
+/// CPU time of this thread, so other load on the machine does not count.
 double CpuSeconds() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -147,14 +147,14 @@ std::vector<std::uint32_t> Arrivals(const std::vector<OpenbJob>& jobs, std::int6
     asked += jobs[job].shape.gpu_parts();
   }
   random.Shuffle(std::span(arrivals));
-  // The order is random already, so the last one is a random one.
+  // The order is random, so removing the last job removes a random one.
   while (asked > target && !arrivals.empty()) {
     asked -= jobs[arrivals.back()].shape.gpu_parts();
     arrivals.pop_back();
   }
   while (asked < target) {
     const auto job = static_cast<std::uint32_t>(random.Below(jobs.size()));
-    // As published: the test for the end counts one GPU of the job, the sum all of them.
+    // As in the published experiment: the check for the end counts one GPU of the job, the sum counts all of them.
     if (asked + jobs[job].shape.parts > target) break;
     arrivals.push_back(job);
     asked += jobs[job].shape.gpu_parts();

@@ -1,13 +1,13 @@
-// The filling experiment: jobs arrive one by one at an empty cluster and never leave; one that fits nowhere is dropped
-// for good. How much of the GPU capacity is allocated once so much of it has been asked for?
+// The filling experiment: jobs arrive one by one at an empty cluster and never end. A job that fits nowhere is dropped.
+// How much of the GPU capacity is allocated at a given total demand?
 //
-// It is the experiment of the FGD paper (Weng et al., USENIX ATC 2023), rule by rule, with random draws of our own:
-//   * The trace's jobs come in an order shuffled by the seed; then copies of jobs drawn uniformly, until the demand
-//     reaches `fill` times the capacity. A longer trace is thinned to that by removing random jobs.
-//   * The order of the nodes, which decides between equal scores, is shuffled once per run.
-//   * Load x is what has arrived in percent of the capacity, rounded; the allocation at x is the mean over the moments
+// It reproduces the experiment of the FGD paper (Weng et al., USENIX ATC 2023), but with its own random draws:
+//   * The trace's jobs arrive in an order shuffled by the seed, followed by copies of uniformly drawn jobs, until the
+//     demand is `fill` times the capacity. A longer trace is first thinned to that by removing random jobs.
+//   * The order of the nodes breaks ties between equal scores. It is shuffled once per run.
+//   * Load x is the demand so far in percent of the capacity, rounded. The allocation at x is the mean over the moments
 //     at that load.
-// Policies may look at the trace's own distribution (typical requests, prices); `online` learns it from the arrivals.
+// Policies may use the trace's own distribution (typical requests, prices). `online` learns it from the arrivals.
 #pragma once
 
 #include <cstdint>
@@ -27,23 +27,24 @@ const std::vector<std::string_view>& FillPolicies();
 
 struct FillOptions {
   std::string policy = "default";
-  double fill = 1.3;  // Demand at the end, in capacities.
+  double fill = 1.3;  // Demand at the end, relative to the capacity.
   std::vector<std::uint64_t> seeds;
   unsigned threads = 1;
-  /// A job with GPUs that fits nowhere may have so many others moved for it. Published experiments move nobody.
+  /// If a job with GPUs fits nowhere, up to this many others may be moved for it. Published experiments move none.
   int moves_per_job = 0;
-  /// Called after each run, from any thread but never from two at once.
+  /// Called after each run, from any thread but never from two at the same time.
   std::function<void()> on_run_done;
 };
 
 struct FillRun {
   std::uint64_t seed = 0;
-  std::vector<double> allocation_percent;  // By load in percent, from 0; the one before where nothing arrived at it.
-  std::int64_t arrived = 0;                // Jobs.
+  std::vector<double> allocation_percent;  // By load in percent, from 0. A load without arrivals repeats the value
+                                           // before it.
+  std::int64_t arrived = 0;                // Number of jobs.
   std::int64_t refused = 0;
   std::int64_t moves = 0;
-  std::int64_t saved = 0;  // Jobs that moves let start.
-  double cpu_seconds = 0;  // Of one core, for placing and starting; without reading and preparing.
+  std::int64_t saved = 0;  // Jobs that started because of moves.
+  double cpu_seconds = 0;  // CPU time of one core, for placing and starting. Excludes reading and preparing.
 };
 
 struct FillResult {
@@ -51,16 +52,16 @@ struct FillResult {
   std::vector<FillRun> runs;  // In the order of the seeds.
   std::int64_t gpus = 0;
 
-  /// Over the runs; nothing beyond the load that was reached.
+  /// Mean over the runs. Nothing for loads that were not reached.
   std::optional<double> MeanAt(int load) const;
-  /// Of one run from another (n - 1); 0 for a single run.
+  /// Standard deviation between the runs (n - 1). 0 for a single run.
   double DeviationAt(int load) const;
 };
 
-/// Runs do not depend on each other, so neither does the answer on `threads`. Fails on an unknown policy.
+/// Runs are independent, so the result does not depend on `threads`. Fails on an unknown policy.
 Result<FillResult> RunFill(const OpenbNodes& nodes, const std::vector<OpenbJob>& jobs, const FillOptions& options);
 
-/// The jobs in the order of their arrival, as indices into `jobs`. For tests.
+/// The jobs in arrival order, as indices into `jobs`. For tests.
 std::vector<std::uint32_t> Arrivals(const std::vector<OpenbJob>& jobs, std::int64_t capacity_parts, double fill,
                                     std::uint64_t seed);
 

@@ -1,4 +1,4 @@
-// The experiment on clusters small enough to know the answer.
+// The experiment on clusters that are small enough to know the result.
 #include "simulate/fill.h"
 
 #include <gtest/gtest.h>
@@ -101,7 +101,7 @@ TEST(Fill, TheAnswerDoesNotDependOnTheThreads) {
   }
 }
 
-/// Shares that go badly together, CPUs that are short on half of the nodes.
+/// Fractions that fit together badly, and half of the nodes are short of CPUs.
 FillResult Contested(const std::string& policy) {
   OpenbNodes nodes = Cluster(40, 4, 24'000);
   for (std::size_t i = 0; i < 20; ++i) nodes.nodes[i] = MakeNode(96'000, 65'536, 4, 0);
@@ -123,7 +123,7 @@ TEST(Fill, ThePricesBeatThePlainGradientAndThatBeatsChance) {
 }
 
 TEST(Fill, MovingOthersLetsMoreJobsStart) {
-  // Small shares are spread over the GPUs, and whole ones find none.
+  // Small fractions are spread over the GPUs, so whole-GPU jobs find no free GPU.
   const auto jobs = Jobs({{40, Ask(1, 3000)}, {28, Ask(1, kGpuParts)}});
   FillOptions options = Options("spread");
   const FillResult still = Fill(Cluster(20, 2), jobs, options);

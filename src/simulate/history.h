@@ -1,4 +1,4 @@
-// The server's own past as a workload: what ran here, to be run again under another policy or on other hardware.
+// The server's own past as a workload, to replay it under another policy or on other hardware.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace divvy::simulate {
 
-/// Of the jobs that have started and ended. Arrays count by their elements, each of which has a record of its own. A
-/// job that was stopped or requeued on the way counts with its last run.
+/// Uses jobs that have started and ended. Arrays count by their elements, each of which has its own record. A job that
+/// was stopped or requeued in between counts with its last run.
 Workload WorkloadOf(std::span<const JobRecord> records);
 
 }  // namespace divvy::simulate

@@ -24,7 +24,7 @@ constexpr std::array kRules = {
     NamedRule{"gtf-skip", {HouseOrder::kSmallestGpuTime, true}},
 };
 
-/// Nodes of one size, by how many of their GPUs are free.
+/// Nodes of one size, indexed by their number of free GPUs.
 class Nodes {
  public:
   explicit Nodes(int gpus_of_node) : gpus_(gpus_of_node), by_free_(static_cast<std::size_t>(gpus_of_node) + 1) {}
@@ -36,12 +36,12 @@ class Nodes {
 
   bool CouldHold(int gpus) const { return gpus <= std::int64_t{gpus_} * static_cast<std::int64_t>(free_.size()); }
 
-  /// Takes them; nothing: they do not fit now.
+  /// Allocates the GPUs. Returns nothing if they do not fit now.
   std::optional<std::vector<NodeGpus>> Take(int gpus) {
     const int whole = gpus / gpus_, rest = gpus % gpus_;
     std::set<std::uint32_t>& empty = By(gpus_);
     if (empty.size() < static_cast<std::size_t>(whole)) return std::nullopt;
-    // The rest may go on a wholly free node only if one is left over.
+    // The remainder may use a completely free node only if one is left.
     const auto tightest = rest == 0 ? 0 : Tightest(rest, empty.size() > static_cast<std::size_t>(whole));
     if (!tightest) return std::nullopt;
     std::vector<NodeGpus> taken;
@@ -61,7 +61,7 @@ class Nodes {
  private:
   std::set<std::uint32_t>& By(int free) { return by_free_[static_cast<std::size_t>(free)]; }
 
-  /// The fewest free GPUs of a node that are enough.
+  /// The smallest number of free GPUs on a node that is enough.
   std::optional<int> Tightest(int gpus, bool may_be_whole) {
     for (int free = gpus; free < gpus_ + (may_be_whole ? 1 : 0); ++free) {
       if (!By(free).empty()) return free;
@@ -81,11 +81,11 @@ class Nodes {
   std::map<std::uint32_t, int> free_;
 };
 
-/// A queue and the nodes that only it uses.
+/// A queue, and the nodes that only it uses.
 struct Pool {
   Nodes nodes;
   int gpus_of_node = 0;
-  /// By size: jobs of one size fit or do not fit together, so a pass asks each size once.
+  /// By size. All jobs of one size fit or do not fit, so a pass checks each size once.
   std::map<int, std::set<std::pair<double, JobIndex>>> waiting;
   bool has_changed = false;
 };
@@ -140,7 +140,7 @@ class HouseRules : public Decider {
   }
 
   void Pass(Pool& pool, Decision& decision) {
-    std::set<int> blocked;  // Sizes. What did not fit does not fit later in the pass either: GPUs only become fewer.
+    std::set<int> blocked;  // Blocked sizes. They stay blocked during the pass, because free GPUs only decrease.
     for (;;) {
       auto* next = NextSize(pool, blocked);
       if (next == nullptr) return;
@@ -158,7 +158,7 @@ class HouseRules : public Decider {
     }
   }
 
-  /// The size whose first job is before those of all others.
+  /// The size whose first job comes before the first jobs of all other sizes.
   static std::map<int, std::set<std::pair<double, JobIndex>>>::value_type* NextSize(Pool& pool,
                                                                                     const std::set<int>& blocked) {
     std::map<int, std::set<std::pair<double, JobIndex>>>::value_type* first = nullptr;
@@ -170,7 +170,7 @@ class HouseRules : public Decider {
   }
 
   HouseRule rule_;
-  std::map<std::string, Pool> pools_;  // By team; "": of everyone else.
+  std::map<std::string, Pool> pools_;  // By team. "": the queue of all others.
   std::map<JobIndex, std::pair<Pool*, std::vector<NodeGpus>>> running_;
   std::uint32_t next_node_ = 0;
 };

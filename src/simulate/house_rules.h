@@ -1,12 +1,13 @@
-// Plain reference scheduling, to measure others against: one queue for each team that has nodes of its own and one for
-// the rest, an order, and "consolidate" placement, as in the evaluation of Helios (Hu et al., SC'21, section 4.2).
+// Plain baseline scheduling for comparison, as in the evaluation of Helios (Hu et al., SC'21, section 4.2). It has one
+// queue for each team with its own nodes and one for the rest, a queue order, and "consolidate" placement.
 //
 //   Order: fifo by submission; sjf by true run time, shortest first; gtf by true run time x GPUs, smallest first. Ties
-//   go to the lower JobIndex. Strict: a pass stops at the first job that does not fit. Skip: it goes on to the next.
-//   Placement: up to a node's GPUs, on the node with the fewest free GPUs that fits; more, on as many wholly free nodes
-//   as it fills, and what is left over on the fullest other node that fits. Equal nodes: the first.
+//   go to the lower JobIndex. Strict: a pass stops at the first job that does not fit. Skip: it continues with the
+//   next.
+//   Placement: a job of up to a node's GPUs goes on the node with the fewest free GPUs that fits. A larger job fills
+//   completely free nodes. Its rest goes on the fullest other node that fits. Equal nodes: the first.
 //
-// Nobody is preempted, true run times are known, and a share of a GPU counts as a whole one.
+// There is no preemption, true run times are known, and a fraction of a GPU counts as a whole GPU.
 #pragma once
 
 #include <memory>
@@ -31,7 +32,8 @@ struct HouseRule {
 const std::vector<std::string_view>& HouseRuleNames();
 std::optional<HouseRule> HouseRuleFromName(std::string_view name);
 
-/// Fails where nodes of one queue differ in their GPUs. A job that its queue's nodes can never hold is never started.
+/// Fails if the nodes of one queue have different GPU counts. A job that its queue's nodes can never hold is never
+/// started.
 Result<std::unique_ptr<Decider>> MakeHouseRules(const TraceCluster& cluster, HouseRule rule);
 
 }  // namespace divvy::simulate

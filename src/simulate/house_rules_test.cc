@@ -34,7 +34,7 @@ Workload Jobs(const std::vector<Asked>& asked) {
   return workload;
 }
 
-/// When each job starts, in seconds; -1: never.
+/// The start of each job in seconds. -1: never.
 std::vector<double> Starts(const Workload& workload, const TraceCluster& cluster, std::string_view rule) {
   const auto rules = MakeHouseRules(cluster, *HouseRuleFromName(rule)).value();
   const Replayed replayed = Replay(workload, *rules).value();
@@ -69,7 +69,7 @@ TEST(HouseRules, PlaceOnTheFullestNodeThatFits) {
   for (JobIndex i = 0; i < 5; ++i) rules->Submit(i, workload.jobs[i], At(0));
   std::vector<std::uint32_t> nodes;
   for (const Started& started : rules->Decide(At(0)).starts) nodes.push_back(started.gpus.front().node);
-  // 5 on the first; 6 on the second; 2 where 2 are left; 3 where 3 are left; 1 on the last.
+  // 5 go on the first; 6 on the second; 2 where 2 are left; 3 where 3 are left; 1 on the last.
   EXPECT_EQ(nodes, (std::vector<std::uint32_t>{0, 1, 1, 0, 2}));
 }
 
@@ -91,11 +91,11 @@ TEST(HouseRules, TeamsKeepToTheirNodes) {
   EXPECT_FALSE(MakeHouseRules(cluster, {})) << "nodes of two sizes in one queue";
 }
 
-// What plain runs gave elsewhere, mean JCT and mean wait in seconds, in the order of kColumns. The traces are not part
-// of the product: DIVVY_TRACES names the folder that has helios/ and philly/.
+// Published results of plain policies: mean JCT and mean wait in seconds, in the order of kColumns. The traces are not
+// part of the product: DIVVY_TRACES names the folder that has helios/ and philly/.
 struct Published {
   const char* what;
-  const char* nodes;  // Empty: the trace's own.
+  const char* nodes;  // Empty: the nodes of the trace.
   struct {
     int jct, wait;
   } values[6];

@@ -8,17 +8,17 @@
 namespace divvy::simulate {
 namespace {
 
-constexpr double kBoundSeconds = 10;  // Feitelson and Rudolph, 1998: shorter jobs do not dominate the mean.
+constexpr double kBoundSeconds = 10;  // Feitelson and Rudolph, 1998: prevents short jobs from dominating the mean.
 
 double GpusOf(const TraceJob& job) {
   return static_cast<double>(job.gpus) * job.share.ten_thousandths() / GpuShare::kWhole;
 }
 
-/// How many share the cluster, as a function of time of which means over any stay can be taken.
+/// The number of sharers over time. Gives its mean over any stay.
 class Sharers {
  public:
   Sharers(const Workload& workload, const std::vector<Outcome>& outcomes) {
-    // Owners that only some jobs have would make one owner of all the others.
+    // Only uses an owner field that all jobs have. Otherwise all jobs without it would count as one owner.
     const auto all_have = [&](std::string TraceJob::*owner) {
       return std::ranges::all_of(outcomes, [&](const Outcome& it) { return !(workload.jobs[it.job].*owner).empty(); });
     };
@@ -47,7 +47,7 @@ class Sharers {
       const bool was_active = jobs > 0;
       jobs += changes[i].count;
       active += static_cast<double>(jobs > 0) - static_cast<double>(was_active);
-      // One entry for a moment, with the integral up to it.
+      // One entry per moment, with the integral up to it.
       if (times_.empty() || times_.back() != changes[i].time) {
         times_.push_back(changes[i].time);
         integrals_.push_back(integral);
@@ -55,7 +55,7 @@ class Sharers {
     }
   }
 
-  /// At least 1. Requires: both are moments at which a job came or went.
+  /// Returns at least 1. Requires: a job arrived or ended at both times.
   double Mean(Time from, Time to) const {
     if (to <= from) return 1;
     return std::max(1.0, (At(to) - At(from)) / ToSeconds(to - from));
@@ -82,7 +82,7 @@ JobFigures Figure(const TraceJob& job, const Outcome& outcome, double sharers, d
   return figures;
 }
 
-/// Gathers figures of jobs.
+/// Collects the metrics of jobs.
 struct Gathering {
   Figures figures;
   std::vector<double> jct, wait, slowdown, rho;
@@ -108,7 +108,7 @@ struct Gathering {
   }
 };
 
-/// The class by the exponent of its upper bound; -2: no GPU, -1: less than one.
+/// The exponent of the class's upper bound. -2: no GPU; -1: less than one.
 int SizeExponent(const TraceJob& job) {
   if (job.gpus == 0) return -2;
   if (GpusOf(job) < 1) return -1;

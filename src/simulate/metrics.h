@@ -1,16 +1,16 @@
-// What a replay was like for those who waited and for those who paid: computed from its outcomes alone, so any two runs
-// of one trace compare.
+// Metrics of a replay for users and for operators. They are computed only from its outcomes, so any two runs of one
+// trace are comparable.
 //
 //   JCT        end - submission
-//   wait       JCT less the time it held GPUs; without preemption: start - submission
+//   wait       JCT minus the time with GPUs; without preemption: start - submission
 //   slowdown   max(1, JCT / max(run time, 10 s)), Feitelson's bounded slowdown
-//   rho        finish-time fairness (Themis, NSDI'20): JCT / the time with 1/N of the cluster, which is the run time x
-//              max(1, its GPUs x N / all GPUs). N is the mean, over its stay, of those who share the cluster: teams
-//              (where not all jobs have one: users, else jobs) with a job in it. Run times count as at least 10 s.
-//              Above 1: unfair.
-//   allocation share of GPU time that was held; utilisation: that was held and not lost to beginning anew
+//   rho        finish-time fairness (Themis, NSDI'20): JCT / the run time on 1/N of the cluster. That run time is
+//              run time x max(1, its GPUs x N / all GPUs). N is the mean number of sharers during its stay: teams
+//              with a job in the cluster. If not all jobs have a team, sharers are users, else jobs. Run times count
+//              as at least 10 s. Above 1: unfair.
+//   allocation share of GPU time that was held; utilisation: the same without held time that restarts lost
 //
-// Percentiles interpolate between the two nearest values, as numpy's do.
+// Percentiles interpolate between the two nearest values, like numpy's.
 #pragma once
 
 #include <cstdint>
@@ -29,18 +29,18 @@ struct Spread {
 
   friend bool operator==(const Spread&, const Spread&) = default;
 };
-/// All zero of no values.
+/// All zero if there are no values.
 Spread SpreadOf(std::vector<double> values);
 /// `values` ascending; `part` from 0 to 1. Requires: not empty.
 double Percentile(const std::vector<double>& values, double part);
 
-/// Of some of the jobs.
+/// Metrics of a group of jobs.
 struct Figures {
   std::int64_t jobs = 0;
-  double gpu_hours = 0;  // Of run time.
+  double gpu_hours = 0;  // Run time x GPUs.
   std::int64_t preemptions = 0;
   Spread jct_seconds, wait_seconds, slowdown, rho;
-  double unfair_percent = 0;  // With rho > 1.
+  double unfair_percent = 0;  // Jobs with rho > 1.
 };
 
 struct JobFigures {
@@ -49,24 +49,24 @@ struct JobFigures {
 
 struct RunMetrics {
   Figures all;
-  /// The tenth of the jobs (rounded up) that asked for most GPUs; of equal ones the earlier.
+  /// The tenth of the jobs (rounded up) that requested most GPUs. Among equal ones, the earlier.
   Figures largest_tenth;
   std::int64_t unfinished = 0;
-  double makespan_seconds = 0;  // First submission to last end.
+  double makespan_seconds = 0;  // From the first submission to the last end.
   double allocation_percent = 0;
-  double allocation_while_waiting_percent = 0;  // While at least one job waited; 0 where none did.
+  double allocation_while_waiting_percent = 0;  // While at least one job waited. 0 if none ever did.
   double utilisation_percent = 0;
-  double fragmentation_percent = 0;  // Of all GPUs, as the decider tells.
+  double fragmentation_percent = 0;  // Percent of all GPUs, as the decider reports.
   using Groups = std::vector<std::pair<std::string, Figures>>;
-  Groups by_team;                // By name; empty where the trace knows no teams.
-  Groups by_size;                // Classes of SizeClass, smallest first.
-  Groups by_hour;                // "00".."23" of submission.
-  std::vector<JobFigures> jobs;  // Beside Replayed::outcomes.
+  Groups by_team;                // By name. Empty if the trace has no teams.
+  Groups by_size;                // By SizeClass, smallest first.
+  Groups by_hour;                // By the hour of submission, "00".."23".
+  std::vector<JobFigures> jobs;  // In the order of Replayed::outcomes.
 };
 
 RunMetrics Measure(const Workload& workload, const TraceCluster& cluster, const Replayed& replayed);
 
-/// "0", "<1", "1", "2", "3-4", "5-8", ..., in doubling steps.
+/// "0", "<1", "1", "2", "3-4", "5-8", ..., each class twice as wide.
 std::string SizeClass(const TraceJob& job);
 
 }  // namespace divvy::simulate

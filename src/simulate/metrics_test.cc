@@ -1,4 +1,4 @@
-// Figures that were worked out by hand.
+// Metrics that were computed by hand.
 #include "simulate/metrics.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ struct Ran {
   std::string team;
 };
 
-/// Jobs that ran without a break, and what a replay says of them on eight GPUs.
+/// Jobs that ran without interruption, and the metrics of their replay on eight GPUs.
 class Metrics : public testing::Test {
  protected:
   RunMetrics Of(const std::vector<Ran>& all, int gpus = 8) {
@@ -73,7 +73,7 @@ TEST_F(Metrics, AShareOfAGpuCountsAsThat) {
 }
 
 TEST_F(Metrics, FairnessIsAgainstAnEqualPart) {
-  // Two teams all the time: an equal part is 4 of 8 GPUs, on which the first job takes twice its 100 s.
+  // Two teams all the time: an equal share is 4 of 8 GPUs, on which the first job takes twice its 100 s.
   const RunMetrics metrics = Of({{0, 0, 100, 8, "a"}, {0, 100, 200, 4, "b"}, {0, 100, 200, 4, "a"}});
   EXPECT_DOUBLE_EQ(metrics.jobs[0].rho, .5);
   EXPECT_DOUBLE_EQ(metrics.jobs[1].rho, 2);
@@ -82,7 +82,7 @@ TEST_F(Metrics, FairnessIsAgainstAnEqualPart) {
 }
 
 TEST_F(Metrics, SharersAreCountedWhileTheyAreThere) {
-  // Team b is there for half of a's stay: N is 1.5 for a (8 x 1.5 / 8 times 100 s), and 2 for b.
+  // Team b is present for half of a's stay. So N is 1.5 for a (8 x 1.5 / 8 times 100 s), and 2 for b.
   const RunMetrics metrics = Of({{0, 0, 100, 8, "a"}, {50, 100, 150, 8, "b"}});
   EXPECT_DOUBLE_EQ(metrics.jobs[0].rho, 1 / 1.5);
   EXPECT_DOUBLE_EQ(metrics.jobs[1].rho, 100 / (50 * 1.5));

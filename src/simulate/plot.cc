@@ -10,13 +10,13 @@
 namespace divvy::simulate {
 namespace {
 
-// In the units of the view box; a phone shows it about as it is.
+// In view box units, which a phone shows at about this size.
 constexpr double kWidth = 460, kHeight = 250, kLeft = 52, kRight = 12, kTop = 10, kBottom = 26;
 constexpr double kInnerWidth = kWidth - kLeft - kRight, kInnerHeight = kHeight - kTop - kBottom;
 constexpr double kDay = 86400;
 
 struct Tick {
-  double at = 0;  // 0..1 along the axis.
+  double at = 0;  // Position along the axis, 0..1.
   std::string text;
 };
 
@@ -42,7 +42,7 @@ std::string DateText(double seconds, bool has_hours) {
   return two(minutes / 60) + ":" + two(minutes % 60);
 }
 
-/// Steps of time that people count in.
+/// The step between ticks of a time axis: a round number of seconds, minutes, hours or days.
 double TimeStep(double span) {
   static constexpr std::array kSteps = {1.0,       5.0,       15.0,       60.0,       300.0,      900.0,      3600.0,
                                         10800.,    21600.,    43200.,     kDay,       2 * kDay,   5 * kDay,   10 * kDay,
@@ -66,7 +66,7 @@ std::string PlainNumber(double value) {
   return value >= 10 || value == std::floor(value) ? Grouped(value) : Decimals(value, value < 1 ? 2 : 1);
 }
 
-/// Where `value` lies on the axis, 0..1.
+/// Position of `value` on the axis, 0..1.
 double Along(PlotAxis axis, const Range& range, double value) {
   if (axis == PlotAxis::kLogSeconds) return std::log10(std::max(1.0, value)) / std::log10(std::max(10.0, range.most));
   return range.most > range.least ? (value - range.least) / (range.most - range.least) : 0;
@@ -161,7 +161,7 @@ std::vector<double> Ticks(double most, int count) {
 std::string Svg(const LinePlot& plot) {
   const Range x_range = RangeOf(plot.x, plot.series, false), y_range = RangeOf(plot.y, plot.series, true);
   std::string out = Open(plot.title) + YGrid(TicksOf(plot.y, y_range));
-  double free_from = 0;  // Labels that would run into the one before are left away.
+  double free_from = 0;  // Labels that would overlap the previous one are left out.
   for (const Tick& tick : TicksOf(plot.x, x_range)) {
     const double x = X(tick.at), half = 3.4 * static_cast<double>(tick.text.size());
     if (x - half < free_from) continue;
@@ -181,7 +181,7 @@ std::string Svg(const LinePlot& plot) {
 }
 
 std::string PlotStyle() {
-  // A colour each, and dashes too, so that lines differ without colour.
+  // Each series has a colour and a dash pattern, so that lines differ without colour.
   static constexpr std::string_view kDashes[] = {"none", "7 3", "2 3", "9 3 2 3", "none", "7 3", "2 3", "9 3 2 3"};
   std::string out = R"(
 :root{--c0:#2563c9;--c1:#d2690e;--c2:#14865a;--c3:#8a47c9;--c4:#c62f4f;--c5:#0d8597;--c6:#8a6a0a;--c7:#5b6675}
@@ -214,7 +214,7 @@ std::string Svg(const BarPlot& plot) {
   for (const auto& [name, values] : plot.series) {
     for (const double value : values) most = std::max(most, value);
   }
-  // Ticks in the unit that the tallest bar is counted in.
+  // Ticks in the unit that suits the tallest bar.
   const double unit = most < 100 ? 1 : most < 6000 ? 60 : most < 360'000 ? 3600 : kDay;
   const std::string unit_name = unit == 1 ? " s" : unit == 60 ? " min" : unit == 3600 ? " h" : " d";
   const std::vector<double> values = Ticks(most / unit, 5);
@@ -227,7 +227,7 @@ std::string Svg(const BarPlot& plot) {
   std::size_t longest = 0;
   for (const std::string& group : plot.groups) longest = std::max(longest, group.size());
   const bool is_small = 6.8 * static_cast<double>(longest) > group_width;
-  // So many groups that not every one has room for its name.
+  // If there are too many groups, only every n-th name is shown.
   const auto every = static_cast<std::size_t>(std::max(1.0, std::ceil(26 / group_width)));
   for (std::size_t group = 0; group < plot.groups.size(); ++group) {
     const double left = kLeft + group_width * (static_cast<double>(group) + .1);

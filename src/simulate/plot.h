@@ -1,5 +1,5 @@
-// Plots as inline SVG, drawn here so that a page needs nothing from outside. Series take the colours and dashes of
-// their number (s0..s7), for light and dark, by PlotStyle.
+// Plots as inline SVG, so that a page needs no external resources. PlotStyle gives series their colours and dashes by
+// number (s0..s7), for light and dark mode.
 #pragma once
 
 #include <string>
@@ -14,35 +14,35 @@ struct PlotSeries {
 };
 
 enum class PlotAxis {
-  kLinear,      // From 0 on.
+  kLinear,      // Starts at 0.
   kPercent,     // 0 to 100.
-  kDate,        // Seconds since 1970; whole days are named by month and day.
-  kElapsed,     // Seconds since a beginning.
-  kLogSeconds,  // From one second on, what is less is drawn there.
+  kDate,        // Seconds since 1970. Whole days are labelled with month and day.
+  kElapsed,     // Seconds since a start.
+  kLogSeconds,  // Starts at one second; smaller values are drawn there.
 };
 
 struct LinePlot {
-  std::string title;  // Of the whole, read out by screen readers.
+  std::string title;  // For the whole plot; screen readers read it out.
   PlotAxis x = PlotAxis::kElapsed;
   PlotAxis y = PlotAxis::kLinear;
   std::vector<PlotSeries> series;
 };
 std::string Svg(const LinePlot& plot);
 
-/// Bars in groups, a bar of each group per series, in seconds from 0 on.
+/// Groups of bars, with one bar per series in each group. Values are seconds and start at 0.
 struct BarPlot {
   std::string title;
   std::vector<std::string> groups;
-  std::vector<std::pair<std::string, std::vector<double>>> series;  // A value per group.
+  std::vector<std::pair<std::string, std::vector<double>>> series;  // One value per group.
 };
 std::string Svg(const BarPlot& plot);
 
-/// For a page's style sheet that has --dim and --line: what drawings and legends need.
+/// The CSS that plots and legends need, for a page whose style sheet defines --dim and --line.
 std::string PlotStyle();
-/// The names of the series in their order, each behind its line.
+/// The names of the series in order, each after a sample of its line.
 std::string Legend(const std::vector<std::string>& names);
 
-/// Round values that part 0..most into at most `count` steps; the last is not below `most`.
+/// Round values that divide 0..most into at most `count` steps. The last one is not below `most`.
 std::vector<double> Ticks(double most, int count);
 
 }  // namespace divvy::simulate

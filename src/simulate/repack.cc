@@ -14,7 +14,7 @@ using placement::Shape;
 using placement::ShapeIndex;
 using placement::Spot;
 
-// Nodes tried for one request, the cheapest first; more of them rarely help when these did not.
+// Nodes tried for one request, cheapest first. More rarely help if these did not.
 constexpr std::size_t kMostTries = 64;
 
 }  // namespace
@@ -24,7 +24,7 @@ std::optional<Repacker::Candidate> Repacker::WhoMustLeave(NodeIndex index, const
   if (node.gpus < shape.gpus || ((shape.models >> node.model) & 1) == 0) return std::nullopt;
   const auto& residents = residents_[index];
   Candidate candidate{index, {}, 0};
-  // The one whose leaving costs the least and helps: it is on the GPUs that are nearest to being free enough.
+  // Chooses the cheapest job whose leaving helps: one on the GPUs that are closest to having enough room.
   while (!Fits(node, shape)) {
     if (static_cast<int>(candidate.leaving.size()) == most_) return std::nullopt;
     const GpuSet wanted = [&] {
@@ -38,7 +38,7 @@ std::optional<Repacker::Candidate> Repacker::WhoMustLeave(NodeIndex index, const
       if (std::ranges::find(candidate.leaving, i) != candidate.leaving.end()) continue;
       const Shape& one = fleet_.shape(residents[i].shape);
       if (lacks_gpus ? (residents[i].place.gpus & wanted).empty() : one.cpu_milli + one.memory_mib == 0) continue;
-      // The same request again would gain nothing.
+      // Moving an equal request would gain nothing.
       if (one == shape) continue;
       const auto smaller = [](const Shape& a, const Shape& b) {
         return std::pair(a.gpu_parts(), -a.cpu_milli) < std::pair(b.gpu_parts(), -b.cpu_milli);
@@ -74,7 +74,7 @@ bool Repacker::Try(const Candidate& candidate, ShapeIndex shape) {
   const Spot here{node, placement::TightestGpus(fleet_.nodes()[node], fleet_.shape(shape))};
   fleet_.Take(shape, here);
 
-  // The largest first: it has the fewest places to go.
+  // Largest first: it has the fewest possible places.
   std::vector<std::pair<Resident, Spot>> moved;
   std::ranges::stable_sort(leavers, std::greater(),
                            [&](const Resident& one) { return fleet_.shape(one.shape).gpu_parts(); });

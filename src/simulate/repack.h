@@ -1,5 +1,5 @@
-// Making room by moving what runs: for a request that fits nowhere, a node is looked for from which a few others can go
-// elsewhere so that it fits. What moving buys is measured by how many moves it took.
+// Makes room by migrating running jobs. For a request that fits nowhere, it looks for a node from which a few jobs can
+// move so that the request fits. The number of moves measures the cost.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ namespace divvy::simulate {
 
 class Repacker {
  public:
-  /// At most `moves_per_request` others are moved for one request.
+  /// Moves at most `moves_per_request` jobs for one request.
   Repacker(placement::Fleet& fleet, int moves_per_request)
       : fleet_(fleet), most_(moves_per_request), residents_(fleet.nodes().size()) {}
 
-  /// Every start has to be told, so that it is known who is where.
+  /// Records where a job runs. Must be called for every start.
   void Started(placement::ShapeIndex shape, const placement::Spot& spot) {
     residents_[spot.node].push_back({shape, spot.place});
   }
-  /// Moves others and starts `shape`; false: nothing has changed.
+  /// Moves other jobs and starts `shape`. False: nothing has changed.
   bool StartByMoves(placement::ShapeIndex shape);
 
   std::int64_t moves() const { return moves_; }
@@ -33,7 +33,7 @@ class Repacker {
   struct Candidate {
     placement::NodeIndex node = 0;
     std::vector<std::size_t> leaving;  // Indices into residents_[node], ascending.
-    std::int64_t parts = 0;            // That they hold.
+    std::int64_t parts = 0;            // GPU parts that the leaving jobs hold.
   };
 
   std::optional<Candidate> WhoMustLeave(placement::NodeIndex node, const placement::Shape& shape) const;

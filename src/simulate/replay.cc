@@ -13,10 +13,10 @@ enum class Phase { kComing, kWaiting, kRunning, kDone };
 struct Life {
   Phase phase = Phase::kComing;
   std::uint32_t attempt = 0;  // Ends of earlier attempts are stale.
-  double left_seconds = 0;    // Of run time at speed 1.
+  double left_seconds = 0;    // Remaining run time at speed 1.
   double speed = 1;
-  double gpus = 0;  // Held, shares counted.
-  Time since{};     // Of this attempt.
+  double gpus = 0;  // GPUs held; fractions count as such.
+  Time since{};     // Start of this attempt.
   Outcome outcome;
 };
 
@@ -24,7 +24,7 @@ struct End {
   Time time{};
   JobIndex job = 0;
   std::uint32_t attempt = 0;
-  /// For a queue whose top is the earliest.
+  /// For a priority queue whose top is the earliest end.
   friend bool operator<(const End& a, const End& b) { return a.time != b.time ? a.time > b.time : a.job > b.job; }
 };
 
@@ -50,7 +50,7 @@ class Run {
       for (const Stopped& stopped : decision.stops) DIVVY_CHECK(Stop(stopped));
       for (const Started& started : decision.starts) DIVVY_CHECK(Start(started));
       level_.fragmented_gpus = decider_.FragmentedGpus();
-      // Wakings after the last arrival and end change nothing and belong to no run.
+      // Wakeups after the last arrival and end change nothing, and are not part of the run.
       if (idle_wakeups_ == 0 || !decision.starts.empty()) result_.load.Set(measured_until_ = now_, level_);
       wakeup_ = decider_.NextWakeup();
       if (wakeup_ <= now_) return Internal("the decider asks to be woken at a moment that has passed");
@@ -60,13 +60,13 @@ class Run {
   }
 
  private:
-  /// False: nothing is left to happen.
+  /// Returns false if no event is left.
   bool NextMoment() {
     while (!ends_.empty() && IsStale(ends_.top())) ends_.pop();
     Time next = kNever;
     if (coming_ < lives_.size()) next = workload_.jobs[coming_].submit;
     if (!ends_.empty()) next = std::min(next, ends_.top().time);
-    // A decider that only ever waits for itself would be woken for ever once nothing else can happen.
+    // A decider that only waits for its own wakeups would otherwise be woken indefinitely.
     const bool is_idle = coming_ == lives_.size() && ends_.empty();
     if (wakeup_ < next && !(is_idle && ++idle_wakeups_ > kMostIdleWakeups)) next = wakeup_;
     if (!is_idle) idle_wakeups_ = 0;
@@ -125,7 +125,7 @@ class Run {
     level_.allocated_gpus += life.gpus;
     level_.running_jobs += 1;
     Wait(job, -1);
-    // A whole run at full speed ends to the nanosecond where the trace says, without a rounding on the way.
+    // An uninterrupted run at full speed must end exactly as in the trace, without rounding.
     const bool is_plain = life.attempt == 1 && started.speed == 1;
     const Duration left =
         is_plain ? job.runtime : Duration(std::llround(std::min(life.left_seconds / started.speed, 9e9) * 1e9));
@@ -148,7 +148,7 @@ class Run {
     return {};
   }
 
-  /// Gives its GPUs back.
+  /// Releases the job's GPUs.
   void Leave(Life& life) {
     const Duration held = now_ - life.since;
     life.outcome.held += held;
@@ -188,7 +188,7 @@ class Run {
   const ReplayOptions& options_;
   std::vector<Life> lives_;  // By job.
   std::priority_queue<End> ends_;
-  std::size_t coming_ = 0;  // The first job that has not arrived.
+  std::size_t coming_ = 0;  // The first job that has not arrived yet.
   std::size_t ended_ = 0;
   Time now_{};
   Time measured_until_{};

@@ -1,4 +1,4 @@
-// Time in the replay, with a decider that does as the test says.
+// Time in the replay, with a decider that follows a script.
 #include "simulate/replay.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ Workload Jobs(const std::vector<std::tuple<double, double, int>>& jobs) {
   return workload;
 }
 
-/// Says at given moments what it was told to, and writes down what it is told.
+/// Makes scripted decisions at given times, and logs all calls.
 class Script : public Decider {
  public:
   void Submit(JobIndex job, const TraceJob&, Time now) override { Log("submit", job, now); }
@@ -177,7 +177,7 @@ TEST(LoadSeries, KeepsMeansWhenItRunsOutOfBins) {
   series.Set(At(1), {.allocated_gpus = 4});
   series.Set(At(6.5), {.allocated_gpus = 2});
   series.Finish(At(7));
-  // Seven seconds in at most four bins: two each.
+  // Seven seconds in at most four bins: two seconds each.
   const auto points = series.Points();
   ASSERT_EQ(points.size(), 4u);
   EXPECT_EQ(points[0].width, 2s);

@@ -19,7 +19,7 @@ bool AnyPreempted(const Report& report) {
   return std::ranges::any_of(report.runs, [](const PolicyRun& run) { return run.metrics.all.preemptions > 0; });
 }
 
-/// The same separator before each of several items of JSON.
+/// Adds the separator before each item except the first.
 class Items {
  public:
   explicit Items(std::string& out, std::string_view separator = ", ") : out_(out), separator_(separator) {}
@@ -184,7 +184,7 @@ Grid GroupGrid(const Report& report, RunMetrics::Groups RunMetrics::*groups, std
   Grid grid;
   grid.columns = FigureColumns();
   grid.columns.insert(grid.columns.begin(), {{std::move(title), std::move(key), 0}, {"POLICY", "policy", 0}});
-  // All runs' names of groups, in the order of the first run that has them.
+  // The group names of all runs, in the order of the first run that has them.
   std::vector<std::string> names;
   for (const PolicyRun& run : report.runs) {
     for (const auto& group : run.metrics.*groups) {
@@ -246,7 +246,7 @@ std::string GridText(const Grid& grid, std::size_t width) {
     for (const auto& row : grid.rows) widths[i] = std::max(widths[i], Shown(row[i]).size());
   }
   const auto is_word = [&](std::size_t i) { return !grid.rows.empty() && grid.rows.front()[i].unit == Unit::kText; };
-  // Those that name a row are in each table.
+  // Columns that name a row are repeated in each table.
   std::vector<std::size_t> names;
   std::size_t name_width = 0;
   for (std::size_t i = 0; i < widths.size() && is_word(i); ++i) {

@@ -1,4 +1,4 @@
-// What replays are shown as: one or several runs side by side, as a table, JSON, CSV and one self-contained page
+// Presentation of replays: one or several runs side by side, as a table, JSON, CSV and one self-contained page
 // (report_html.h).
 #pragma once
 
@@ -12,9 +12,9 @@
 
 namespace divvy::simulate {
 
-/// `workload` outlives the run.
+/// `workload` must outlive the run.
 struct PolicyRun {
-  std::string policy;  // Its label: differs between the runs of one report.
+  std::string policy;  // Its label, unique within a report.
   const Workload* workload = nullptr;
   TraceCluster cluster;
   Replayed replayed;
@@ -23,11 +23,11 @@ struct PolicyRun {
 
 struct Report {
   std::string title;               // "helios venus_gpu_jobs.csv.gz".
-  std::vector<std::string> notes;  // Shown below the figures.
+  std::vector<std::string> notes;  // Shown below the metrics.
   std::vector<PolicyRun> runs;     // At least one.
 };
 
-/// Seconds, percentages and counts keep their unit until they are written.
+/// Seconds, percentages and counts keep their unit until they are formatted.
 struct GridCell {
   enum class Unit { kText, kSeconds, kPercent, kCount, kNumber };
   Unit unit = Unit::kText;
@@ -38,7 +38,7 @@ struct GridCell {
 struct GridColumn {
   std::string title;  // For people: "MEAN JCT".
   std::string key;    // For programs: "jct_mean_seconds".
-  /// Which of several runs is the better one: 1 the higher, -1 the lower, 0 neither.
+  /// Which value is better when runs are compared: 1 the higher, -1 the lower, 0 neither.
   int better = 0;
 };
 
@@ -52,19 +52,18 @@ std::string Shown(const GridCell& cell);
 /// For programs: plain decimals.
 std::string Plain(const GridCell& cell);
 
-/// A row per run.
+/// One row per run.
 Grid SummaryGrid(const Report& report);
-/// A row per group and run. `title` and `key` name the first column: "SIZE", "size".
+/// One row per group and run. `title` and `key` name the first column: "SIZE", "size".
 Grid GroupGrid(const Report& report, RunMetrics::Groups RunMetrics::*groups, std::string title, std::string key);
-/// A row per job that ended and run.
+/// One row per run and ended job.
 Grid JobGrid(const Report& report);
 
-/// Aligned columns for a terminal.
-/// `width`: of a terminal. Columns that have no room there are in further tables below, each with the words that name
-/// its rows. 0: all are in one.
+/// Aligned columns for a terminal of this `width`. Columns that do not fit follow in further tables, each with the
+/// columns that name its rows. 0: all columns in one table.
 std::string GridText(const Grid& grid, std::size_t width = 0);
 std::string GridCsv(const Grid& grid);
-/// One object: title, notes, and a run each with all figures, groups and the thinned load over time.
+/// One JSON object: title, notes, and for each run all metrics, groups and the thinned load over time.
 std::string ReportJson(const Report& report);
 
 }  // namespace divvy::simulate

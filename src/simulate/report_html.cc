@@ -34,7 +34,8 @@ footer{margin-top:22px;font-size:.85rem;overflow-wrap:anywhere}
 @media print{details>*{display:block}figure,section{break-inside:avoid}}
 )";
 
-/// Rows that hold the best value of their column (per group of rows with the same first cell when `is_grouped`).
+/// Whether the cell has the best value of its column. With `is_grouped`, only rows with the same first cell are
+/// compared.
 bool IsBest(const Grid& grid, std::size_t row, std::size_t column, bool is_grouped) {
   const int better = grid.columns[column].better;
   if (better == 0) return false;
@@ -78,7 +79,7 @@ std::string FigureHtml(const std::string& title, const std::string& caption, con
          "\n<details><summary>Numbers</summary>" + HtmlTable(table, is_grouped) + "</details></figure>\n";
 }
 
-/// Traces without dates begin at 0, not in 1970.
+/// Traces without dates begin at 0 and not in 1970.
 PlotAxis TimeAxis(const Report& report) {
   constexpr double kYear1990 = 631'152'000;
   for (const PolicyRun& run : report.runs) {

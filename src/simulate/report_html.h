@@ -1,5 +1,5 @@
-// A report as one page that needs nothing else: no script, no font, no picture from anywhere. Light and dark as the
-// reader's system has it, readable on a phone, with the numbers of each plot in a table under it.
+// A report as a self-contained page without external scripts, fonts or pictures. It follows the system's light or dark
+// mode, is readable on a phone, and has a table with the numbers below each plot.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace divvy::simulate {
 
-/// `made_with` stands at the foot: the command that made it.
+/// `made_with`: the command that created the report, shown at the bottom.
 std::string ReportHtml(const Report& report, const std::string& made_with);
 
 }  // namespace divvy::simulate

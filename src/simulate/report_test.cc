@@ -1,4 +1,4 @@
-// What readers and programs get to see of a run.
+// The output of a run for people and programs.
 #include "simulate/report.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ Time At(double seconds) { return TimeFromSeconds(seconds); }
 class Reports : public testing::Test {
  protected:
   void SetUp() override {
-    // 6 and then 4 GPUs of 8, and 2 that could go on beside the first.
+    // 6 and then 4 of 8 GPUs. The third job needs 2 and could run next to the first.
     const std::vector<std::pair<double, int>> asked = {{100, 6}, {10, 4}, {10, 2}};
     for (std::size_t i = 0; i < asked.size(); ++i) {
       TraceJob job;

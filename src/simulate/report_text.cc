@@ -8,7 +8,7 @@
 namespace divvy::simulate {
 namespace {
 
-/// Bytes of the UTF-8 character at the beginning of `text`; 0: there is none.
+/// Length in bytes of the UTF-8 character at the start of `text`. 0: invalid.
 std::size_t CharacterLength(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const std::size_t length = byte(0) < 0x80 ? 1 : byte(0) < 0xc2 ? 0 : byte(0) < 0xe0 ? 2 : byte(0) < 0xf0 ? 3 : 4;

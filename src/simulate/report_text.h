@@ -1,4 +1,4 @@
-// Numbers and words as the formats of a report want them.
+// Formats numbers and texts for reports.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ std::string Decimals(double value, int digits);
 std::string Grouped(double value);
 /// "48 s", "12.3 min", "4.6 h", "3.2 d".
 std::string ShortSeconds(double seconds);
-/// In quotes, escaped. Bytes that are no UTF-8 become '?'.
+/// In quotes, escaped. Bytes that are not valid UTF-8 become '?'.
 std::string JsonString(std::string_view text);
 std::string HtmlText(std::string_view text);
-/// In quotes where CSV needs them.
+/// In quotes if CSV requires them.
 std::string CsvField(std::string_view text);
 
 }  // namespace divvy::simulate

@@ -11,12 +11,12 @@
 namespace divvy {
 namespace {
 
-// One step of pruning; a few milliseconds.
+// Limits of one pruning step, so that it takes about 20 ms.
 constexpr int kJobsPerPrune = 1'000;
 constexpr int kCapturesPerPrune = 1'000;
 
 std::int64_t HashOf(const Capture& capture) {
-  // Only finds candidates, whose content is then compared: nothing depends on it being the same in every build.
+  // Only finds candidates, whose content is then compared. So the hash may differ between builds.
   std::uint64_t hash = static_cast<std::uint64_t>(capture.umask);
   const auto mix = [&](std::uint64_t value) { hash = (std::rotl(hash, 5) ^ value) * 0x9E3779B97F4A7C15; };
   for (const std::string& variable : capture.environment) mix(std::hash<std::string_view>{}(variable));
@@ -27,7 +27,7 @@ std::int64_t HashOf(const Capture& capture) {
   return std::bit_cast<std::int64_t>(hash);
 }
 
-// An element usually carries its array's name; then only the array is found by it (the index jobs_named).
+// An element usually has its array's name. Then only the array is found by that name (index jobs_named).
 std::string HasOwnName() {
   const std::string array = RowParameter("array_id");
   return "CASE WHEN " + array + " = 0 THEN 1 ELSE " + RowParameter("name") +
@@ -177,7 +177,7 @@ Result<std::int64_t> BatchWriter::CaptureId(const Capture& capture) {
     insert_capture_.Bind(1, hash);
     insert_capture_.Bind(2, std::string_view(body));
     DIVVY_TRY(const bool has_row, insert_capture_.Next());
-    DIVVY_ASSERT(has_row);  // RETURNING gives one row per inserted row.
+    DIVVY_ASSERT(has_row);  // RETURNING yields one row per inserted row.
     id = insert_capture_.Integer(0);
     DIVVY_CHECK(insert_capture_.Run());
   }
@@ -223,7 +223,7 @@ Result<bool> BatchWriter::DeleteOldJobs(Time finished_before) {
     jobs.push_back(find_old_jobs_.Integer(0));
   }
   for (const std::int64_t job : jobs) DIVVY_CHECK(DeleteJob(job));
-  // Nothing old may still hide arrays whose last element went in this very step.
+  // Even without old jobs in the next query, arrays may be left whose last element was removed in this step.
   bool has_more = !jobs.empty();
   if (jobs.empty()) {
     delete_old_events_.Bind(1, finished_before.time_since_epoch().count());
@@ -247,10 +247,10 @@ Status BatchWriter::DeleteJob(std::int64_t job) {
 }
 
 void BatchWriter::RollBack() {
-  // Captures that this transaction added are gone with it.
+  // Captures that this transaction added are rolled back too.
   known_captures_.clear();
   next_known_ = 0;
-  // SQLite has rolled back by itself after some write errors.
+  // After some write errors SQLite has already rolled back.
   if (connection_.is_in_transaction()) (void)rollback_.Run();
 }
 

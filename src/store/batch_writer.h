@@ -1,4 +1,4 @@
-// Writes batches: all of them in one transaction or nothing. The only writer of the database.
+// Writes batches, all of them in one transaction or none. The only writer of the database.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@ namespace divvy {
 
 class BatchWriter {
  public:
-  /// `connection` must outlive the writer; its schema is the newest.
+  /// `connection` must outlive the writer and have the newest schema.
   static Result<std::unique_ptr<BatchWriter>> Create(Connection& connection);
 
-  /// As Store::Commit.
+  /// See Store::Commit.
   Status Write(const std::vector<Batch>& batches);
-  /// As Store::PruneStep.
+  /// See Store::PruneStep.
   Result<bool> PruneStep(Time finished_before);
 
  private:
@@ -32,7 +32,7 @@ class BatchWriter {
   Status WriteSpec(JobId job, const JobSpec& spec);
   Status WriteSettings(const Batch& batch);
   Status WriteCounters(const std::vector<Batch>& batches);
-  /// The id of the row of `captures` with this content, made when there is none; 0 for an empty capture.
+  /// The id of the `captures` row with this content, which is inserted if necessary. 0 for an empty capture.
   Result<std::int64_t> CaptureId(const Capture& capture);
   Result<std::optional<std::int64_t>> FindCapture(std::int64_t hash, const std::string& body);
   void Remember(std::int64_t hash, std::int64_t id, const Capture& capture);
@@ -49,7 +49,7 @@ class BatchWriter {
   Statement find_old_jobs_, delete_job_, delete_spec_, delete_history_, delete_runs_, delete_old_events_;
   Statement delete_captures_;
 
-  // The captures used last: people submit many jobs from one shell, and comparing is cheaper than encoding.
+  // The most recently used captures. Users submit many jobs from one shell, and comparing is cheaper than encoding.
   struct KnownCapture {
     std::int64_t hash = 0;
     std::int64_t id = 0;

@@ -1,4 +1,4 @@
-// What was acknowledged is there after kill -9, at whatever moment it came.
+// Acknowledged commits survive kill -9 at any moment.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 namespace divvy {
 namespace durability_test {
 
-/// Commits for ever, two jobs and a line of history each, and says every id down the pipe once it is acknowledged.
+/// Commits in an endless loop, two jobs and a history line each. Writes each acknowledged id to the pipe.
 [[noreturn]] void CommitForEver(const std::string& path, std::uint64_t next, int pipe) {
   auto store = OpenSqliteStore(path);
   while (store) {

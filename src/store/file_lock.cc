@@ -33,7 +33,7 @@ Result<FileLock> FileLock::Acquire(const std::string& path, const std::string& g
                               (pid.empty() ? std::string() : " (pid " + std::string(pid) + ")") +
                               ": stop that one first with \"divvy down\"");
   }
-  // Only a courtesy to who comes second: the lock holds without the text, so a full disk does not matter here.
+  // The pid only helps the user of a second process. The lock holds without it, so a full disk does not matter here.
   const std::string pid = std::to_string(::getpid()) + "\n";
   if (::ftruncate(lock.descriptor_, 0) == 0) (void)!::pwrite(lock.descriptor_, pid.data(), pid.size(), 0);
   return lock;

@@ -1,4 +1,4 @@
-// Keeps two daemons from opening the same database. The lock goes with the process, however it ends.
+// Prevents two daemons from opening the same database. The lock is released when the process ends, for any reason.
 #pragma once
 
 #include <string>
@@ -14,8 +14,9 @@ class FileLock {
   FileLock& operator=(FileLock&&) = delete;
   ~FileLock();
 
-  /// Locks `path`, creating it with this process's id as its text; it is never removed, since a lock on a removed file
-  /// would keep nobody out. Held elsewhere: kFailedPrecondition that names `guarded` and the other's pid.
+  /// Locks `path`, which is created if necessary, and writes this process's pid into it. The file is never removed,
+  /// because a lock on a removed file excludes no other process. If another process holds the lock:
+  /// kFailedPrecondition, naming `guarded` and that pid.
   static Result<FileLock> Acquire(const std::string& path, const std::string& guarded);
 
  private:

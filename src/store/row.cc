@@ -12,8 +12,8 @@
 namespace divvy {
 namespace {
 
-// Enumerators are kept as numbers, so these may never change their meaning; new ones go to the end, and a new state
-// that is not final needs a migration because the indices know kSucceeded's number.
+// Enumerators are stored as numbers, so these may never change. Add new ones at the end. A new state that is not final
+// needs a migration, because the indices contain kSucceeded's number.
 static_assert(static_cast<int>(JobState::kHeld) == 0 && static_cast<int>(JobState::kQueued) == 1);
 static_assert(static_cast<int>(JobState::kStarting) == 2 && static_cast<int>(JobState::kRunning) == 3);
 static_assert(static_cast<int>(JobState::kPaused) == 4 && static_cast<int>(JobState::kStopping) == 5);
@@ -30,7 +30,7 @@ static_assert(static_cast<int>(TopologyNeed::kNuma) == 1 && static_cast<int>(Top
 static_assert(static_cast<int>(TopologyNeed::kRack) == 3 && static_cast<int>(TopologyNeed::kBlock) == 4);
 static_assert(static_cast<int>(Preemptible::kPause) == 1 && static_cast<int>(Preemptible::kRequeue) == 2);
 
-// What is read and lies above is not ours. A new last one goes here as well; the contract test walks up to it.
+// Larger numbers in the file are invalid. Update these for a new last enumerator; the contract test covers all values.
 constexpr std::int64_t Highest(JobState) { return static_cast<std::int64_t>(JobState::kLost); }
 constexpr std::int64_t Highest(StopIntent) { return static_cast<std::int64_t>(StopIntent::kRequeue); }
 constexpr std::int64_t Highest(Dialect) { return static_cast<std::int64_t>(Dialect::kValohai); }
@@ -226,7 +226,7 @@ struct BindWalk {
 struct ReadWalk {
   const Statement& statement;
   int column = 0;
-  const char* damaged = nullptr;  // The first column that does not read.
+  const char* damaged = nullptr;  // The first column that cannot be parsed.
 
   template <typename T>
   void operator()(const char* name, T& value) {
@@ -455,13 +455,13 @@ std::optional<std::vector<Dependency>> DependenciesFromText(std::string_view tex
 }
 
 std::string RangesToText(const IndexRanges& ranges) {
-  // IndexRanges::Parse takes at most 100,000 members of one stepped range.
+  // IndexRanges::Parse accepts at most 100,000 members in one stepped range.
   constexpr std::size_t kLongestRun = 100'000;
   const auto& all = ranges.ranges();
   const auto is_single = [&](std::size_t i) { return i < all.size() && all[i].first == all[i].last; };
   std::string out;
   for (std::size_t i = 0; i < all.size();) {
-    std::size_t run = 1;  // How many single numbers from i on have the same step between them.
+    std::size_t run = 1;  // Number of single members from i on with the same step between them.
     if (is_single(i) && is_single(i + 1)) {
       const std::uint32_t step = all[i + 1].first - all[i].first;
       while (run < kLongestRun && is_single(i + run) && all[i + run].first - all[i + run - 1].first == step) ++run;

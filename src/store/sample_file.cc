@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kLayout = 1;
 
-// WAL without syncs: commits are appends that a crash of the machine may lose, and readers never wait.
+// WAL without syncs: commits only append, a crash of the machine may lose them, and readers never wait.
 constexpr const char* kOpen =
     "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA cache_size = -4096;";
 constexpr const char* kSchema =
@@ -131,7 +131,7 @@ Status SampleFile::ForEach(std::int64_t step, std::int64_t since,
 Result<std::vector<std::string>> SampleFile::Subjects(std::string_view prefix) {
   std::vector<std::string> names;
   std::string behind(prefix);
-  behind.push_back('\x7f');  // Names begin in ASCII.
+  behind.push_back('\x7f');  // Subjects start with ASCII characters.
   subjects_.Bind(1, prefix);
   subjects_.Bind(2, behind);
   while (true) {
@@ -159,13 +159,13 @@ Result<Bytes> SampleFile::Size() {
   return Bytes((pages - unused) * size);
 }
 
-// An eighth of the time that is kept of a step at once, so that the loop is short.
+// Each round drops an eighth of the time range of one step, so that there are few rounds.
 Status SampleFile::Bound(Bytes most) {
   DIVVY_TRY(Bytes size, Size());
   const bool was_too_large = size > most;
   constexpr int kMostRounds = 64;
   for (int round = 0; size > most && round < kMostRounds; ++round) {
-    // Finest first; jobs as a whole (0) last.
+    // Finest step first. Blocks of whole jobs (step 0) last.
     DIVVY_TRY(const std::int64_t step, connection_.QueryInteger("SELECT coalesce(min(nullif(step, 0)), 0) FROM block"));
     oldest_.Bind(1, step);
     DIVVY_TRY(const bool has_row, oldest_.Next());

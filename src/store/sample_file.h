@@ -1,8 +1,8 @@
-// samples.db: blocks of samples by what they are of, beside the store and apart from it. What is lost with it is
-// history of use; no job depends on it. So nothing here is synced (a power cut may take the last minutes, never the
-// file), and it is bounded by size: the oldest goes first.
+// samples.db: blocks of samples by subject, in a separate file next to the store. It only holds usage history, and no
+// job depends on it. So nothing is synced: a power cut may lose the last minutes, but never the file. Its size is
+// limited; the oldest blocks are dropped first.
 //
-// One thread at a time. What the bytes of a block mean is for samples/block.h.
+// Use from one thread at a time. samples/block.h defines the content of a block.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ namespace divvy {
 
 struct SampleBlock {
   std::string subject;     // "gpu/3/n1"
-  std::int64_t step = 0;   // Seconds of a point; 0: the whole of a job, one block that is replaced.
+  std::int64_t step = 0;   // Seconds per point. 0: a block that covers a whole job and is replaced as a whole.
   std::int64_t begin = 0;  // Seconds since 1970.
-  std::int64_t end = 0;    // Not included.
+  std::int64_t end = 0;    // Exclusive.
   std::string bytes;
 
   friend bool operator==(const SampleBlock&, const SampleBlock&) = default;
@@ -30,22 +30,22 @@ struct SampleBlock {
 
 class SampleFile {
  public:
-  /// Made where there is none. One that is damaged, or of a layout that is not known, is put aside (NAME.damaged) and a
-  /// new one begun.
+  /// Creates the file if it does not exist. A damaged file, or one with an unknown layout, is renamed to NAME.damaged
+  /// and replaced by a new one.
   static Result<std::unique_ptr<SampleFile>> Open(const std::string& path);
 
-  /// All or none. A block takes the place of the one of the same subject, step and begin.
+  /// Writes all blocks or none. A block replaces the block with the same subject, step and begin.
   Status Put(const std::vector<SampleBlock>& blocks);
-  /// Those that touch the time from `since` until before `until`, by begin.
+  /// Blocks that overlap the time from `since` to before `until`, sorted by begin.
   Result<std::vector<SampleBlock>> Read(const std::string& subject, std::int64_t step, std::int64_t since,
                                         std::int64_t until);
-  /// Every block of this step that ends after `since`, in no order.
+  /// Calls `take` for every block of this step that ends after `since`, in no particular order.
   Status ForEach(std::int64_t step, std::int64_t since, const std::function<void(const SampleBlock& block)>& take);
-  /// Whose name begins so; sorted.
+  /// Subjects that start with `prefix`, sorted.
   Result<std::vector<std::string>> Subjects(std::string_view prefix);
-  /// Blocks of this step that end before.
+  /// Removes the blocks of this step that end before `before`.
   Status DropOlder(std::int64_t step, std::int64_t before);
-  /// Drops the oldest, the finest first, until the file's content is no larger than `most`.
+  /// Drops the oldest blocks, the finest step first, until the content is no larger than `most`.
   Status Bound(Bytes most);
   Result<Bytes> Size();
 

@@ -5,10 +5,10 @@
 namespace divvy {
 namespace {
 
-// "divv": file(1) and other programs can tell whose database this is.
+// "divv": lets file(1) and other programs identify the database.
 constexpr std::int64_t kApplicationId = 0x64697676;
 
-// Numbers of states are in row.cc; 6 is the first final one. Times and durations are nanoseconds, memory bytes.
+// The numbers of states are in row.cc; 6 is the first final one. Times and durations are nanoseconds; memory is bytes.
 constexpr char kVersion1[] = R"sql(
 CREATE TABLE meta (
   key TEXT PRIMARY KEY,
@@ -147,7 +147,7 @@ ALTER TABLE jobs ADD COLUMN grown_at INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE jobs ADD COLUMN shape TEXT NOT NULL DEFAULT '';
 )sql";
 
-// What is done is in billionths of the work.
+// `progress_done` is in billionths of the work.
 constexpr char kVersion4[] = R"sql(
 ALTER TABLE jobs ADD COLUMN gpu_model TEXT NOT NULL DEFAULT '';
 ALTER TABLE jobs ADD COLUMN progress_at INTEGER NOT NULL DEFAULT 0;
@@ -158,7 +158,7 @@ ALTER TABLE jobs ADD COLUMN progress_since INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE jobs ADD COLUMN progress_done_since INTEGER NOT NULL DEFAULT 0;
 )sql";
 
-// `gang`: the seats of a job on several machines, as JSON.
+// `gang`: the seats of a job on several nodes, as JSON.
 constexpr char kVersion5[] = R"sql(
 ALTER TABLE jobs ADD COLUMN node TEXT NOT NULL DEFAULT '';
 ALTER TABLE jobs ADD COLUMN gang TEXT NOT NULL DEFAULT '';
@@ -171,38 +171,36 @@ ALTER TABLE jobs ADD COLUMN node_list TEXT NOT NULL DEFAULT '';
 ALTER TABLE jobs ADD COLUMN excluded_nodes TEXT NOT NULL DEFAULT '';
 )sql";
 
-// `pool_of_run`: in which of the pools it names it runs. `exit_steps`: what is kept of its steps
-// (model/steps/step_list.h).
+// `pool_of_run`: the pool in which the job runs. `exit_steps`: the stored text of its steps (model/steps/step_list.h).
 constexpr char kVersion6[] = R"sql(
 ALTER TABLE jobs ADD COLUMN pool_of_run TEXT NOT NULL DEFAULT '';
 ALTER TABLE jobs ADD COLUMN exit_steps TEXT;
 )sql";
 
-// `others`: the components of a heterogeneous job beyond the first, as JSON.
+// `others`: the components of a heterogeneous job after the first, as JSON.
 constexpr char kVersion7[] = R"sql(
 ALTER TABLE jobs ADD COLUMN others TEXT NOT NULL DEFAULT '';
 )sql";
 
-// `portion`: what it asks of each GPU in place of a whole one, as JSON. `gpu_parts`: ten-thousandths that it has of
-// each.
+// `portion`: the requested fraction of each GPU, as JSON. `gpu_parts`: ten-thousandths of each GPU that it has.
 constexpr char kVersion8[] = R"sql(
 ALTER TABLE jobs ADD COLUMN portion TEXT NOT NULL DEFAULT '';
 ALTER TABLE jobs ADD COLUMN slice TEXT NOT NULL DEFAULT '';
 ALTER TABLE jobs ADD COLUMN gpu_parts INTEGER NOT NULL DEFAULT 10000;
 )sql";
 
-// `gpu_slice`: the MIG instance that it has, as JSON.
+// `gpu_slice`: the job's MIG instance, as JSON.
 constexpr char kVersion9[] = R"sql(
 ALTER TABLE jobs ADD COLUMN gpu_slice TEXT NOT NULL DEFAULT '';
 )sql";
 
-// `is_run_once`: it is never queued again once it has begun.
+// `is_run_once`: the job is never requeued once it has started.
 constexpr char kVersion10[] = R"sql(
 ALTER TABLE jobs ADD COLUMN is_run_once INTEGER NOT NULL DEFAULT 0;
 )sql";
 
-// `runs`: those that are over of jobs that were started again; the last run is in the job's own row.
-// `jobs.waits_since`: queued_at is its place in the line, which who was taken back keeps.
+// `runs`: earlier runs of jobs that were started again; the last run is in the job's own row. `jobs.waits_since`:
+// needed because queued_at is the queue position and survives preemption.
 constexpr char kVersion11[] = R"sql(
 ALTER TABLE jobs ADD COLUMN waits_since INTEGER NOT NULL DEFAULT 0;
 UPDATE jobs SET waits_since = queued_at;
@@ -226,13 +224,13 @@ CREATE INDEX runs_job ON runs (job);
 CREATE INDEX runs_ended ON runs (ended);
 )sql";
 
-// Jobs that have to be over by a time.
+// Jobs with a deadline.
 constexpr char kVersion12[] = R"sql(
 ALTER TABLE jobs ADD COLUMN end_by INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE jobs ADD COLUMN full_limit INTEGER NOT NULL DEFAULT -1;
 )sql";
 
-// Older versions cannot read a status in the text of `dependencies`. The columns are the same.
+// The columns are unchanged, but older versions cannot parse a status in the text of `dependencies`.
 constexpr char kVersion13[] = "";
 
 constexpr std::array kMigrations = {Migration{1, kVersion1},   Migration{2, kVersion2},   Migration{3, kVersion3},

@@ -1,4 +1,4 @@
-// The shape of the database and how an older one is brought up to it.
+// The schema of the database, and the migration of older databases.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace divvy {
 
-/// One step from version `to` - 1 to `to`. Never edited once released: a change of the schema is a new step.
+/// One step from version `to` - 1 to `to`. Never change a released step: a schema change is a new step.
 struct Migration {
   std::int64_t to;
   const char* sql;
@@ -18,8 +18,9 @@ struct Migration {
 /// All steps, ascending from 1; an empty file has version 0.
 std::span<const Migration> Migrations();
 
-/// Brings the open database up to the last step, all steps in one transaction: it is at the old or the new version,
-/// never between. Fails with kFailedPrecondition for a newer schema or another program's database, which stays as is.
+/// Migrates the open database to the last version, all steps in one transaction. So it has the old or the new version,
+/// never something between. Fails with kFailedPrecondition for a newer schema or another program's database, and leaves
+/// them unchanged.
 Status MigrateSchema(Connection& connection, std::span<const Migration> migrations);
 
 }  // namespace divvy

@@ -9,7 +9,7 @@
 namespace divvy {
 namespace {
 
-// How long another program's lock (a sqlite3 shell, a backup) is waited for.
+// How long to wait for the lock of another program (a sqlite3 shell, a backup).
 constexpr int kBusyTimeoutMilliseconds = 5'000;
 
 bool SaysNoRoom(int error_number) { return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG; }
@@ -68,7 +68,7 @@ Error TranslateError(sqlite3* database, int code, const std::string& path) {
 
 int Length(std::string_view text) { return static_cast<int>(text.size()); }
 
-// A null pointer would be bound as NULL, which is not the empty text.
+// SQLite binds a null pointer as NULL, which differs from an empty text.
 const char* Start(std::string_view text) { return text.data() == nullptr ? "" : text.data(); }
 
 }  // namespace
@@ -92,7 +92,7 @@ void Statement::Bind(int parameter, std::string_view text) {
 }
 
 void Statement::BindCopy(int parameter, std::string_view text) {
-  // SQLITE_TRANSIENT is a cast that -Wold-style-cast refuses; this is its value.
+  // The macro SQLITE_TRANSIENT contains a cast that -Wold-style-cast rejects; this is its value.
   const auto transient = reinterpret_cast<sqlite3_destructor_type>(-1);  // NOLINT
   const int code = sqlite3_bind_text(statement_, parameter, Start(text), Length(text), transient);
   if (code != SQLITE_OK) bind_error_ = code;

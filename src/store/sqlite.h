@@ -1,5 +1,5 @@
-// The little of SQLite's C interface that the store needs: connections and statements that close themselves, and errors
-// that say which file it was and what to do. A connection and its statements belong to one thread at a time.
+// The small part of SQLite's C interface that the store needs: connections and statements that close themselves, and
+// errors that name the file and a remedy. A connection and its statements may be used by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct sqlite3_stmt;
 
 namespace divvy {
 
-/// A prepared statement. Parameters and columns count from 1 and from 0, as SQLite counts them.
+/// A prepared statement. As in SQLite, parameters count from 1 and columns from 0.
 class Statement {
  public:
   Statement() = default;
@@ -28,11 +28,11 @@ class Statement {
   void BindCopy(int parameter, std::string_view text);
   void BindNull(int parameter);
 
-  /// True: there is a row. After false or an error the statement is ready to be bound again.
+  /// Returns true if there is a row. After false or an error, the statement can be bound again.
   Result<bool> Next();
   /// For a statement without rows.
   Status Run();
-  /// Ends a query whose rows were not all taken; the bound values go with it.
+  /// Ends a query before its last row, and clears the bound values.
   void Reset();
 
   std::int64_t Integer(int column) const;

@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::int64_t kNamedAtMost = 100;
 
-// synchronous=FULL syncs the log at every commit: what "durable" means here. The log is copied into the file whenever
-// it holds 1,000 pages (4 MB), and is cut down again when a burst or a full disk made it longer than 64 MB.
+// synchronous=FULL syncs the log at every commit, so commits are durable. The log is copied into the file whenever it
+// has 1,000 pages (4 MB). It is truncated if a burst or a full disk made it longer than 64 MB.
 constexpr char kWriterSettings[] =
     "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 1000; PRAGMA journal_size_limit = 67108864;"
     "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;";
@@ -46,7 +46,7 @@ Result<std::vector<JobRecord>> ReadRows(Statement& statement) {
   }
 }
 
-// The query for a filter. What a user wrote goes in as parameters, numbers as they are.
+// The query for a filter. Texts from users are bound as parameters; numbers are written into the SQL.
 struct HistoryQuery {
   explicit HistoryQuery(const HistoryFilter& filter) : sql("SELECT " + RowColumns() + " FROM jobs WHERE 1") {
     Equals("user", filter.user);
@@ -71,7 +71,7 @@ struct HistoryQuery {
     std::string list;
     for (const JobState state : states) list += (list.empty() ? "" : ", ") + std::to_string(static_cast<int>(state));
     sql += " AND state IN (" + list + ")";
-    // SQLite takes a partial index only when it sees its very condition.
+    // SQLite uses a partial index only if the query repeats its condition literally.
     if (std::ranges::none_of(states, IsFinal)) sql += " AND state < 6";
   }
 
@@ -87,7 +87,7 @@ struct HistoryQuery {
   }
 
   std::string sql;
-  std::vector<std::string> texts;  // Of ?1, ?2, ...
+  std::vector<std::string> texts;  // The values of ?1, ?2, ...
 };
 
 class SqliteStore : public Store {
@@ -113,7 +113,7 @@ class SqliteStore : public Store {
  private:
   Status PrepareReads();
 
-  // Declared first, so that it is given back last, when both connections are closed.
+  // Declared first, so that it is released last, after all connections are closed.
   FileLock lock_;
 
   std::mutex writer_mutex_;
@@ -124,7 +124,7 @@ class SqliteStore : public Store {
   Connection reading_;
   Statement find_, spec_, history_of_, last_of_, named_;
 
-  // Of their own for what may take seconds, so that a look for one job does not wait for it.
+  // A separate connection for queries that may take seconds, so that short reads do not wait for them.
   std::mutex scan_mutex_;
   Connection scanning_;
 };
@@ -170,7 +170,7 @@ Status SqliteStore::Commit(const std::vector<Batch>& batches) {
 Result<Store::Loaded> SqliteStore::Load() {
   const std::lock_guard lock(writer_mutex_);
   Loaded loaded;
-  // A long queue is most of a start's time and memory: without growing, it is neither moved nor held twice.
+  // A long queue dominates the time and memory of a start. Reserving avoids reallocation and a second copy.
   DIVVY_TRY(const std::int64_t count, writing_.QueryInteger("SELECT count(*) FROM jobs WHERE state < 6"));
   loaded.live.reserve(static_cast<std::size_t>(count));
   DIVVY_TRY(Statement live, writing_.Prepare("SELECT " + RowColumns() + " FROM jobs WHERE state < 6 ORDER BY id"));
@@ -187,7 +187,7 @@ Result<Store::Loaded> SqliteStore::Load() {
     loaded.settings.emplace_back(settings.Text(0), settings.Text(1));
   }
   DIVVY_TRY(const std::int64_t next, writing_.QueryInteger("SELECT value FROM meta WHERE key = 'next_id'"));
-  // Never an id that is taken, should a batch have come without its counter.
+  // Never a used id, even if a batch came without its counter.
   DIVVY_TRY(const std::int64_t free,
             writing_.QueryInteger("SELECT id + array_count + 1 FROM jobs ORDER BY id DESC LIMIT 1"));
   loaded.next_id = static_cast<std::uint64_t>(std::max(next, free));
@@ -294,7 +294,7 @@ Result<std::vector<JobId>> SqliteStore::Named(const std::string& name, const std
   }
 }
 
-// SQLite would create it readable by all, and its -wal and -shm take the mode of this file.
+// SQLite would create the file readable by all users. Its -wal and -shm files get the mode of this file.
 Status CreateFile(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (descriptor < 0) {

@@ -1,4 +1,4 @@
-// What only a file can do: be full, damaged, someone else's, too new, or in use.
+// Tests of the file itself: full, damaged, another program's, too new, or in use.
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ void WriteFile(const std::string& path, const std::string& content) {
 
 bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// No file of this process may grow past so many bytes while it lives: write(2) then fails as on a full disk.
+/// While it lives, no file of this process may exceed `bytes`. write(2) then fails as on a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -67,7 +67,7 @@ TEST(FullDisk, KeepsNothingOfTheCommitAndWorksAgainWhenThereIsRoom) {
   {
     const FileSizeLimit limit(1 << 20);
     Status done;
-    while (done && id < 10'000) {  // Each takes some kilobytes of the log.
+    while (done && id < 10'000) {  // Each commit takes some kilobytes of the log.
       Batch batch = Insert({Job(id + 1), Job(id + 2)});
       batch.next_id = id + 3;
       batch.history = {{JobId(id + 1), kNoon, std::string(20'000, 'x')}};
@@ -84,7 +84,7 @@ TEST(FullDisk, KeepsNothingOfTheCommitAndWorksAgainWhenThereIsRoom) {
     const Status refused = store->Commit({Insert({Job(id + 2)}), again});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kLimitExceeded);
-    // Reading goes on.
+    // Reading still works.
     EXPECT_EQ(Must(store->Find(JobId(id))).id, JobId(id));
     EXPECT_EQ(store->Find(JobId(id + 1)).error().code, ErrorCode::kNotFound);
   }
@@ -124,7 +124,7 @@ TEST(Captures, AreKeptOncePerContentAndGoWithTheirLastJob) {
   batch.inserts = {{Ended(Job(1), kNoon), with("A=1")}, {Job(2), with("A=1")}, {Ended(Job(3), kNoon), with("A=2")}};
   MustCommit(*store, {batch});
   store.reset();
-  store = MustOpen(path);  // Knows none by heart.
+  store = MustOpen(path);  // The new store has no captures cached.
   batch.inserts = {{Job(4), with("A=1")}};
   MustCommit(*store, {batch});
   Connection look(path);
@@ -226,7 +226,7 @@ TEST(Lock, SecondStoreOnTheSameFileNamesTheFirst) {
   EXPECT_TRUE(OpenSqliteStore(path));
 }
 
-/// The steps that there are, and then these.
+/// All existing migrations, followed by these.
 std::vector<Migration> AndThen(std::initializer_list<const char*> more) {
   std::vector<Migration> steps(Migrations().begin(), Migrations().end());
   for (const char* sql : more) steps.push_back({steps.back().to + 1, sql});
@@ -254,7 +254,7 @@ TEST(Schema, OlderFileIsBroughtUpStepByStepWithItsRows) {
   EXPECT_EQ(Must(connection.QueryInteger("SELECT value FROM meta WHERE key = 'schema_version'")), kNewest + 2);
 }
 
-// As the first release wrote it: without teams, preemption, elastic sizes and topology.
+// A database of the first release: without teams, preemption, elastic sizes and topology.
 TEST(Schema, DatabaseOfTheFirstVersionOpensWithItsJobs) {
   TemporaryFolder folder;
   const std::string path = folder.File("divvy.db");

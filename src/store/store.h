@@ -1,7 +1,7 @@
-// What survives. One writer; readers beside it. Everything that one commit holds becomes durable together: after Commit
-// returns, it survives kill -9 and a power cut (SQLite WAL, synchronous=FULL).
+// The durable state, with one writer and concurrent readers. Everything in one commit becomes durable together: after
+// Commit returns, it survives kill -9 and a power cut (SQLite WAL, synchronous=FULL).
 //
-// Final jobs live here only, so the daemon's memory does not grow with history.
+// Final jobs are only kept here, so the daemon's memory does not grow with history.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,9 @@ struct HistoryFilter {
   std::string group;
   std::vector<JobState> states;  // Empty: all.
   std::optional<JobId> array;
-  std::optional<std::pair<JobId, JobId>> ids;  // From the first to the last; no elements of arrays.
-  Time since = kNoTime;                        // Ended, or submitted when it has not, at or after this.
+  std::optional<std::pair<JobId, JobId>> ids;  // Both ends inclusive; without array elements.
+  Time since = kNoTime;                        // Jobs that ended at or after this. Jobs that have not ended: submitted
+                                               // at or after this.
   std::uint64_t limit = 0;                     // Newest first; 0: all.
 };
 
@@ -33,25 +34,25 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  /// Durable when it returns, all batches together. kLimitExceeded: it could not be written now (the disk is full, or
-  /// another program holds a lock), nothing of any batch was kept, and a later try may succeed; other errors mean the
-  /// store cannot be used any more. Inserting an id that exists or updating one that does not is kInternal.
+  /// Writes all batches together; they are durable when it returns. kLimitExceeded: writing is impossible now (the disk
+  /// is full, or another program holds a lock). Then no batch was written, and a later try may succeed. After other
+  /// errors the store cannot be used any more. Inserting an existing id or updating a missing one is kInternal.
   virtual Status Commit(const std::vector<Batch>& batches) = 0;
 
   struct Loaded {
     std::vector<JobRecord> live;  // Every record that is not final, ascending by id.
     std::vector<std::pair<std::string, std::string>> settings;
     std::uint64_t next_id = 1;
-    std::uint64_t jobs_total = 0;  // Ever submitted, elements of arrays counted one by one.
+    std::uint64_t jobs_total = 0;  // Jobs that were ever submitted; array elements count one by one.
   };
   virtual Result<Loaded> Load() = 0;
 
-  /// Forgets final jobs that ended before `finished_before`, with their specifications, captures and history, and what
-  /// happened to machines before that; an array
-  /// after all of its elements. One step is one short transaction of at most 1,000 jobs (about 20 ms), so that commits
-  /// can pass in between; it says true while there is more. The file keeps its size; the space is used again.
+  /// Removes final jobs that ended before `finished_before`, with their specifications, captures and history, and node
+  /// events before that time. An array is removed after all of its elements. One step is a short transaction of at most
+  /// 1,000 jobs (about 20 ms), so that commits can run in between. Returns true while there is more to do. The file
+  /// keeps its size, and its space is reused.
   virtual Result<bool> PruneStep(Time finished_before) = 0;
-  /// All steps, one after another: about 15 ms per 1,000 jobs.
+  /// Runs all steps: about 15 ms per 1,000 jobs.
   Status Prune(Time finished_before) {
     while (true) {
       DIVVY_TRY(const bool has_more, PruneStep(finished_before));
@@ -59,25 +60,28 @@ class Store {
     }
   }
 
-  // Reads; safe on other threads than Commit's, and they do not wait for it, nor for a History under way. They see
-  // committed batches only.
+  // Reads. They may run on other threads than Commit, and wait neither for it nor for a running History. They only see
+  // committed batches.
   virtual Result<JobRecord> Find(JobId id) = 0;  // kNotFound.
-  virtual Result<JobSpec> Spec(JobId id) = 0;    // Environment included. An element gives its array's.
+  virtual Result<JobSpec> Spec(JobId id) = 0;    // Includes the environment. For an array element: the array's spec.
   virtual Result<std::vector<JobRecord>> History(const HistoryFilter& filter) = 0;
   virtual Result<std::vector<Batch::HistoryLine>> HistoryOf(JobId id) = 0;
-  /// Runs that were over at or after `since`, of jobs that were started again; newest first, at most `limit`.
+  /// Runs that ended at or after `since`, of jobs that were started again. Newest first, at most `limit`.
   virtual Result<std::vector<JobRecord>> PastRuns(Time since, std::uint64_t limit) = 0;
-  /// Lines of all jobs and machines as they came, newest first, at most `limit`.
+  /// History lines of all jobs and nodes, newest first, at most `limit`.
   virtual Result<std::vector<Batch::HistoryLine>> LatestHistory(std::uint64_t limit) = 0;
-  virtual Result<std::optional<JobId>> LastOf(std::int64_t uid, std::uint64_t back) = 0;  // "@~back"; no elements.
-  /// Newest first, at most 100; every user's when `user` is empty. Elements only where their array is called otherwise.
+  virtual Result<std::optional<JobId>> LastOf(std::int64_t uid, std::uint64_t back) = 0;  // "@~back": the user's last
+                                                                                          // job but `back`. Without
+                                                                                          // array elements.
+  /// Newest first, at most 100. `user` empty: all users. Includes array elements only if their name differs from their
+  /// array's.
   virtual Result<std::vector<JobId>> Named(const std::string& name, const std::string& user) = 0;
 };
 
-/// Opens or creates the database file (mode 0600: it holds environments) and brings its schema up to this version; a
-/// newer schema is refused by both numbers, kFailedPrecondition. A file that is not a database, or is damaged, is
-/// kCorruptData with what to do, and stays as it is. While the store lives it holds a lock on `path` + "-lock"; a
-/// second one is kFailedPrecondition and names the first one's pid.
+/// Opens or creates the database file (mode 0600, because it holds environments), and migrates its schema to this
+/// version. A newer schema is kFailedPrecondition, with both versions. A file that is damaged or not a database is
+/// kCorruptData with a remedy, and stays unchanged. While the store lives, it holds a lock on `path` + "-lock"; a
+/// second store on the same file is kFailedPrecondition and names the first one's pid.
 Result<std::unique_ptr<Store>> OpenSqliteStore(const std::string& path);
 
 }  // namespace divvy

@@ -1,4 +1,4 @@
-// What every store promises: the same tests over the database and over the one in memory.
+// The contract of every store: the same tests run on the database and on the store in memory.
 #include <gtest/gtest.h>
 
 #include "store/store_fake.h"
@@ -25,7 +25,7 @@ class StoreContract : public testing::TestWithParam<Kind> {
     ASSERT_TRUE(opened) << opened.error().message;
     store_ = *std::move(opened);
   }
-  /// As after a restart of the daemon.
+  /// Simulates a restart of the daemon.
   Store::Loaded Restart() {
     if (GetParam() == Kind::kSqlite) {
       store_.reset();
@@ -153,7 +153,7 @@ TEST_P(StoreContract, EveryNumberOfAnEnumerationSurvivesARestart) {
   const auto add = [&all](auto& field, auto last) {
     for (int value = 0; value <= static_cast<int>(last); ++value) {
       all.push_back(Job(all.size() + 1));
-      // The field of the record that was just added.
+      // Sets the field in the record that was just added.
       field(all.back()) = static_cast<decltype(last)>(value);
     }
   };

@@ -67,7 +67,7 @@ Status MemoryStore::Commit(const std::vector<Batch>& batches) {
   return {};
 }
 
-// Everything that can be refused is looked at first, so that nothing is left of a commit that fails in the middle.
+// Checks everything before changing anything, so that a failing commit leaves no trace.
 Status MemoryStore::Check(const std::vector<Batch>& batches) const {
   std::set<JobId> added;
   const auto is_known = [&](JobId id) { return jobs_.contains(id) || added.contains(id); };
@@ -182,7 +182,7 @@ Result<std::vector<JobRecord>> MemoryStore::PastRuns(Time since, std::uint64_t l
   for (const JobRecord& run : past_runs_) {
     const auto job = jobs_.find(run.id);
     if (run.ended < since || job == jobs_.end()) continue;
-    // What may differ between two runs of a job is the run's, the rest is the job's.
+    // Fields that may differ between runs come from the run, the others from the job.
     JobRecord& record = runs.emplace_back(job->second);
     CopyRun(run, record);
   }
@@ -223,7 +223,7 @@ bool MemoryStore::HasOwnName(const JobRecord& record) const {
   return array == jobs_.end() || array->second.name != record.name;
 }
 
-// The ids after an array's own are its elements'.
+// The ids after an array's own id belong to its elements.
 bool MemoryStore::HasElements(JobId array) const {
   const auto next = jobs_.upper_bound(array);
   return next != jobs_.end() && next->second.array == array;

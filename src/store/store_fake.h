@@ -1,5 +1,5 @@
-// A store without a disk: the same answers as the SQLite one (store_contract_test.cc holds both to them), for the tests
-// and the simulator. What was committed stays for the life of the object, so a restart is a second Load().
+// A store in memory for the tests and the simulator. It gives the same answers as the SQLite store, which
+// store_contract_test.cc checks. Committed data lives as long as the object, so a restart is a second Load().
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ namespace divvy {
 
 class MemoryStore : public Store {
  public:
-  /// The next commit fails as on a full disk; the one after it works again.
+  /// The next commit fails as if the disk were full. Later ones succeed.
   void FailNextCommit();
-  /// Commits that were kept, empty ones not counted.
+  /// Number of successful commits, without empty ones.
   std::uint64_t commits() const;
 
   Status Commit(const std::vector<Batch>& batches) override;
@@ -43,8 +43,8 @@ class MemoryStore : public Store {
   mutable std::mutex mutex_;
   std::map<JobId, JobRecord> jobs_;
   std::map<JobId, std::shared_ptr<const JobSpec>> specs_;
-  std::vector<Batch::HistoryLine> history_;  // As it came.
-  std::vector<JobRecord> past_runs_;         // As they came.
+  std::vector<Batch::HistoryLine> history_;  // In the order of their commits.
+  std::vector<JobRecord> past_runs_;         // In the order of their commits.
   std::map<std::string, std::string> settings_;
   std::uint64_t next_id_ = 1;
   std::uint64_t jobs_total_ = 0;

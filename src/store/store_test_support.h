@@ -1,4 +1,4 @@
-// Small verbs for the tests of this folder.
+// Helpers for the tests of this folder.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 
 namespace divvy {
 
-/// A folder of its own for one test, gone with it; in memory where there is a file system for that, since these tests
-/// kill processes and not machines, and waiting for a disk would only make them slow.
+/// A temporary folder for one test, removed with the object. It is in memory if possible: these tests kill processes
+/// and not machines, and waiting for a disk would only make them slow.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -81,7 +81,7 @@ inline Batch Update(const std::vector<JobRecord>& records) {
   return batch;
 }
 
-/// The value of a result that must be there; ends the test with its error otherwise.
+/// Returns the value of a successful result. Otherwise reports a test failure with its error.
 template <typename T>
 T Must(Result<T> result) {
   if (!result) ADD_FAILURE() << result.error().message;

@@ -1,6 +1,6 @@
-// What the pure libraries answer to random questions, bit by bit (doubles in hexadecimal), written to the file that
-// DIVVY_DUMP names: scripts/determinism compares the files of two compilers. Draws are statements of their own, or
-// stand in braces: the order in which a call's arguments are evaluated is the compiler's choice.
+// Asks the pure libraries random questions and writes their answers, bit by bit (doubles in hexadecimal), to the file
+// named by DIVVY_DUMP. scripts/determinism compares the files of two compilers. Each random draw is a statement of its
+// own or in braces, because a compiler may evaluate the arguments of a call in any order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ class Answers : public testing::Test {
 };
 
 std::size_t Index(Draws& draws, std::size_t size) { return draws.Next() % size; }
-/// A number without a short form in binary.
+/// A number that has no short binary representation.
 double Odd(Draws& draws, int below) { return (1 + draws.Below(below * 1000)) / 997.0; }
 
 // --- Sets of GPUs ---------------------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ std::string Clock(int minutes) {
   return text.data();
 }
 
-/// A trace as Helios publishes it, of users who run much the same again and again.
+/// A trace in the format of Helios, with users who submit similar jobs again and again.
 std::string HeliosTrace(int jobs) {
   Draws draws(7);
   std::string text = "job_id,user,vc,jobname,gpu_num,state,submit_time,duration\n";
@@ -338,9 +338,10 @@ std::string ReplayJson(const std::string& format, const std::string& path) {
   auto runs = simulate::RunAll(plan, 2, {});
   if (!runs) return runs.error().message;
   simulate::Report report{format, workload->notes, std::move(*runs)};
-  for (simulate::PolicyRun& run : report.runs) run.replayed.decide_cpu_seconds = 0;  // The one measured figure.
+  for (simulate::PolicyRun& run : report.runs)
+    run.replayed.decide_cpu_seconds = 0;  // The only measured value; it differs between runs.
   std::string json = simulate::ReportJson(report);
-  std::ranges::replace(json, ',', '\n');  // A figure a line.
+  std::ranges::replace(json, ',', '\n');  // One figure per line.
   return json + simulate::GridCsv(simulate::JobGrid(report));
 }
 
@@ -352,7 +353,7 @@ TEST_F(Answers, Replays) {
   }
 }
 
-/// Steps per second of every model that is drawn, alone and with another, on as many GPUs as jobs have.
+/// Steps per second of every model that is drawn, alone and with another model, for each number of GPUs that jobs use.
 research::GavelThroughputs Throughputs() {
   Draws draws(9);
   std::vector<std::string> models;

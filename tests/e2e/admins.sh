@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The machine's daemon and its users: an owner, a stranger, and administrators by name and by group. Everything that the daemon of the
-# machine uses (/etc, /run, /var/lib) is private to this test, in a mount namespace; it takes root, and is skipped (77) otherwise.
+# The system-wide daemon and its users: an owner, another user, and administrators by name and by group. Everything that
+# this daemon uses (/etc, /run, /var/lib) is private to the test, in a mount namespace. Needs root, otherwise it is
+# skipped (77).
 set -eu
 if [ -z "${DIVVY_MACHINE:-}" ]; then
   DIVVY_MACHINE=$(mktemp -d)
@@ -11,7 +12,7 @@ if [ -z "${DIVVY_MACHINE:-}" ]; then
     exit 77
   fi
   chmod 755 "$DIVVY_MACHINE"
-  # An own copy of the program, because the users must be able to reach it.
+  # Uses a copy of the program, because the users must be able to reach it.
   cp "${DIVVY:?path of the divvy to test}" "$DIVVY_MACHINE/divvy"
   cp -a /etc "$DIVVY_MACHINE/etc"
   mkdir -p "$DIVVY_MACHINE/etc/divvy"
@@ -46,14 +47,14 @@ jobs_of_ada() { as ada divvy submit --quiet --hold -- true; }
 ada=$(jobs_of_ada)
 expect ada "$(field "$ada" user)" "the owner"
 
-# A stranger may look, and nothing else.
+# Another user may look at jobs and do nothing else.
 as eve divvy cancel "$ada" >answer 2>&1 && fail "a stranger cancelled somebody's job"
 as eve divvy gpus restrict 0 >answer 2>&1 && fail "a stranger restricted the GPUs"
 as ada divvy gpus restrict 0 >answer 2>&1 && fail "a user restricted the GPUs"
 as eve divvy down >answer 2>&1 && fail "a stranger ended the daemon"
 state_is "$ada" held || fail "ada's job is $(field "$ada" state)"
 
-# bob is listed in the group, carl's own group it is, dora is named.
+# bob is a member of the group, carl has it as his primary group, and dora is named.
 for admin in bob carl dora; do
   job=$(jobs_of_ada)
   as "$admin" divvy cancel "$job" >answer 2>&1 || fail "$admin may not cancel: $(cat answer)"
@@ -62,7 +63,7 @@ for admin in bob carl dora; do
 done
 as ada divvy cancel "$ada" >/dev/null || fail "the owner may not cancel"
 
-# eve leads the team of ada's jobs: acts on them, sees them but for script and output, and can do no more.
+# eve leads the team of ada's jobs. She may act on them and see them, except script and output, and may do nothing else.
 refuses() {
   local words=$1
   shift
@@ -97,7 +98,7 @@ as eve divvy cancel "$job" >answer 2>&1 || fail "a lead may not cancel: $(cat an
 grep -F '"user":"eve"' "$audit" | grep -F /v1/jobs/cancel | grep -q '"status":200' || fail "no cancel in: $(tail -n 3 "$audit")"
 grep -F '"user":"eve"' "$audit" | grep -F /v1/teams/users | grep -q '"status":403' || fail "no refusal in: $(tail -n 3 "$audit")"
 
-# Root has its jobs by consent alone, and a pool is for whom it names.
+# Jobs of root need root_jobs = true, and a pool is only for the users that it names.
 refuses "root_jobs = true" divvy submit --quiet -- true
 divvy down >/dev/null
 printf '[jobs]\nroot_jobs = true\n[pools.bobs]\nnodes = "all"\nusers = ["bob"]\n' >>/etc/divvy/divvy.toml

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# kill -9 of everything that divvy is made of, at random moments, under load. Four clients submit jobs (of no, one and two GPUs,
-# arrays, retries) of 0 to 300 ms, each with an exit code of its own, and write down what was acknowledged. Meanwhile these are killed:
+# Kills all of divvy's processes with kill -9 at random times, under load. Four clients submit jobs (with no, one or two
+# GPUs, arrays, retries) that take 0 to 300 ms and have different exit codes, and record what was acknowledged.
+# Meanwhile the test kills:
 #
 #   daemon, launcher, a supervisor, all supervisors, all guards, "the rest" (daemon, launcher and supervisors at once),
 #   and in a second part "all": the rest and the guards, which belong to the jobs.
 #
-# At the end: every acknowledged job is known and has its own exit code, ran exactly as often as it should, no GPU had two
-# owners at any time, and no id was given out twice. A job may be "lost" instead if every process was killed that could have
-# seen its end: the supervisor and the guard above it that it found when it started (docs/supervisor.md). Each job
-# appends a line to one file when it starts and one when it ends, so the order of the lines is the truth, whatever divvy believes.
+# At the end, every acknowledged job must be known, have its own exit code and have run exactly as often as it should.
+# No GPU may have had two owners at any time, and no id may have been given out twice. A job may be "lost" instead if
+# every process that could have seen its end was killed: the supervisor and the guard above it that the job found when
+# it started (docs/supervisor.md). Each job appends a line to one file when it starts and one when it ends, so the order
+# of the lines is the truth, independent of divvy.
 #
 #   KILLS=6 SEED=1 chaos.sh      DIVVY_LONG=1: 200 kills.
 . "$(dirname "$0")/lib.sh"
@@ -25,8 +27,9 @@ fail() {
 export STAMPS=$DIVVY_HOME/stamps
 cat >job <<'EOS'
 #!/bin/sh
-# TOKEN CODE SLEEP FAILURES: fails so often before it ends with CODE. `watchers` are the processes that can see its end: its supervisor
-# and the guard above it, or the guard alone where that has taken over. A parent that cannot be read any more was just killed.
+# TOKEN CODE SLEEP FAILURES: fails FAILURES times before it ends with CODE. `watchers` are the processes that can see
+# its end: its supervisor and the guard above it, or only the guard if it has taken over. A parent whose /proc file
+# cannot be read was just killed.
 while :; do
   read -r _ _ _ pid _ <"/proc/$$/stat"
   read -r _ name _ above _ <"/proc/$pid/stat" && break
@@ -50,7 +53,7 @@ EOS
 chmod +x job
 : >stamps
 
-# client NUMBER: submits until the file "stop" is there. Lines of "acknowledged": DISPLAY_ID CODE RUNS.
+# client NUMBER: submits until the file "stop" exists. Writes "DISPLAY_ID CODE RUNS" lines to "acknowledged".
 client() {
   local number=0 id code seconds token options failures elements
   RANDOM=$((${SEED:-1} * 10 + $1))
@@ -76,8 +79,8 @@ client() {
   done >>"acknowledged.$1"
 }
 
-# pids_of KIND...: this daemon's own processes. What a supervisor has begotten and what has not become the job's program yet looks
-# like it, but has a session of its own: that is the job.
+# pids_of KIND...: lists this daemon's own processes. A child of a supervisor that has not yet become the job's program
+# looks like a supervisor, but has its own session: it is the job.
 pids_of() {
   local wanted="$*" pids
   pids=$(cat /proc/[0-9]*/stat 2>/dev/null | awk -v wanted=" $wanted " -v machine="${DIVVY_ON_MACHINE:-}" '
@@ -118,7 +121,7 @@ strike() {
 
 is_acknowledged() { cat acknowledged.* | grep -q .; }
 
-# run_part NAME COUNT KIND...: load, COUNT strikes, and the end of all jobs.
+# run_part NAME COUNT KIND...: runs the load and COUNT kills, and waits for the end of all jobs.
 run_part() {
   part=$1
   local count=$2 clients= client
@@ -149,10 +152,10 @@ run_part first $((kills - kills / 6)) daemon launcher supervisor supervisors gua
 run_part second $((kills / 6)) all
 divvy queue --all --csv --no-header -o id,state,exit --limit 0 | tr ',' ' ' >known
 
-# Each wrong is one line; nothing is said of what is right.
+# Prints one line for each violation, and nothing otherwise.
 awk '
   function wrong(text) { print text; wrongs++ }
-  # Whether none was left that could see the end of its last run.
+  # Returns 1 if no process was left that could see the end of the last run of the job.
   function could_be_lost(job,    pids, count, i) {
     if (!(job in watchers)) return 0
     count = split(watchers[job], pids, ",")
@@ -160,7 +163,7 @@ awk '
     return 1
   }
   FILENAME == "known" { state[$1] = $2; code[$1] = $3; next }
-  # A strike. A job that it met may write its first line only afterwards; much later its pid may be that of another process.
+  # A kill. A job that it hit may write its first line afterwards. Much later, the pid may belong to another process.
   FILENAME == "stamps" && $1 == "x" {
     strikes++
     for (i = 2; i <= NF; i++) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The short form of scripts/test-cluster, where this machine lets hosts be made in network namespaces.
+# The short form of scripts/test-cluster. Needs hosts in network namespaces.
 set -u
 DIVVY=${DIVVY:?path of the divvy to test}
 export DIVVY

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Heterogeneous jobs: components on machines of different kinds start together and end together, steps run in each of them, and one
-# server has them all.
+# Heterogeneous jobs: components on nodes of different kinds start together and end together, and steps run in each of
+# them. One server can also hold all components.
 . "$(dirname "$0")/lib.sh"
 
 port=
@@ -12,7 +12,7 @@ all_free() { [ "$(gpus_free)" = "$1" ]; }
 divvy shims shims >/dev/null
 PATH=$PWD/shims:$PATH
 
-# One server has room for both: a script in Slurm's words.
+# One server has room for both components of a Slurm script.
 cat >both.sh <<'X'
 #!/bin/bash
 #SBATCH -n 1 --gres=gpu:1 -o both.out
@@ -28,7 +28,7 @@ a 0/3 0
 b 1/3 1
 b 2/3 1" "$(cat both.out)" "components on one server"
 
-# What can never be there together is refused, with the component where one is to blame.
+# Components that can never fit together are refused. If one component is the reason, the message names it.
 ! submit --gpus 1 : --gpus 9 -- true 2>err || fail "took 9 GPUs of 2"
 grep -q 'component 1 asks for 9 GPUs' err || fail "said: $(cat err)"
 ! submit --gpus 2 : --gpus 1 -- true 2>err || fail "took 3 GPUs of 2"
@@ -36,7 +36,7 @@ grep -q 'each of its components fits alone' err || fail "said: $(cat err)"
 ! submit : --gpus 1 -- true 2>err || fail "took a job whose first component is empty"
 grep -q "nothing stands before the first ':'" err || fail "said: $(cat err)"
 
-# What names a component that there is not is refused, outside of jobs and inside.
+# A component that does not exist is refused, outside of jobs and inside.
 ! srun --het-group=1 true 2>err || fail "ran in component 1 of a job that has none"
 grep -q 'no component 1; it has component 0 alone; leave --het-group out' err || fail "said: $(cat err)"
 ! divvy run -- sh -c 'srun echo a : echo b' >out 2>err || fail "ran echo with ':' as an argument: $(cat out)"
@@ -47,7 +47,7 @@ for name in n1 n2; do
   on $name agent --join-file "$DIVVY_HOME/token" --name $name --emulate 4xA100-40GB --detach --quiet || fail "$name did not join"
 done
 
-# Three machines of two kinds; a task of each component, ranks in their order.
+# Three nodes of two kinds. Each component has tasks, with ranks in order.
 id=$(submit --gpus 1 --gpu-type h100 : --nodes 2 --gpus 2 --gpu-type a100 -- sh -c 'echo "$RANK of $WORLD_SIZE: $CUDA_VISIBLE_DEVICES"')
 divvy wait "$id" >/dev/null 2>&1 || true
 expect succeeded "$(field "$id" state)" "a job of two components"
@@ -55,7 +55,7 @@ expect "0 of 3: 0 1 of 3: 0,1 2 of 3: 0,1" "$(divvy logs "$id" | sort | xargs)" 
 divvy show "$id" | grep -q '^component 1  *2 machines with 2 GPUs each of type a100' || fail "show says: $(divvy show "$id")"
 divvy show "$id" | grep -q 'component 0 on .*: rank 0, GPU 0$' || fail "show says: $(divvy show "$id")"
 
-# All or nothing: while one component has no room the other starts nothing.
+# All or nothing: while one component has no room, the other does not start.
 holder=$(submit --gpus 3 --gpu-type a100 --nodes 2 -- sh -c "until [ -e $machines/go ]; do sleep 0.02; done")
 wait_for "the holder" state_is "$holder" running
 cat >wait.sh <<'X'
@@ -82,7 +82,7 @@ expect "$id+0 $id+1" "$(sacct -n -X -P -j "$id" -o jobid | xargs)" "sacct of com
 expect "$id+0 $id+0.batch $id+0.0 $id+1 $id+1.1" "$(sacct -n -P -j "$id" -o jobid | xargs)" "sacct of their steps"
 scontrol show job "$id+1" | grep -q "^JobId=$id HetJobId=$id HetJobOffset=1 " || fail "scontrol says: $(scontrol show job "$id+1")"
 
-# A machine's part is killed: the whole job ends, and nothing is left.
+# The processes on one node are killed: the whole job ends, and no process is left.
 victim=$(cat "$machines/n2/agent/agent.lock")
 pids=$(pgrep -f "internal-s[a-z]* $machines/n2/" || true)
 [ -n "$pids" ] || fail "no part of it on n2"
@@ -93,7 +93,7 @@ grep -q n2 <<<"$(field "$id" reason)" || fail "its reason: $(field "$id" reason)
 wait_for "all GPUs" all_free 10
 kill -0 "$victim" || fail "the agent has gone as well"
 
-# Cancelling one component ends the whole job, and says so.
+# Cancelling one component ends the whole job and reports that.
 id=$(submit --gpus 1 --gpu-type h100 : --gpus 1 --gpu-type a100 -- sleep 1000)
 wait_for "its start" state_is "$id" running
 waiter=$(submit --nodes 2 --gpus 4 --gpu-type a100 -- true)
@@ -104,7 +104,7 @@ grep -q "$id+1 is a component of job $id, which ends as a whole" err || fail "sc
 wait_for "its end" state_is "$id" cancelled
 wait_for "all GPUs" all_free 10
 
-# The controller is killed while it runs: it goes on, and is known afterwards with its components.
+# The controller is killed while the job runs. The job continues, and the next controller knows it with its components.
 rm -f "$machines/go"
 id=$(submit --gpus 1 --gpu-type h100 : --gpus 1 --gpu-type a100 : --cpus 1 -- sh -c "until [ -e $machines/go ]; do sleep 0.02; done")
 wait_for "its start" state_is "$id" running

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What divvy.toml says takes effect: the grace of jobs that name none, how long logs stay, what the daemon logs.
+# Settings in divvy.toml take effect: the grace period of jobs without their own, the retention of logs, the log level.
 . "$(dirname "$0")/lib.sh"
 cat >divvy.toml <<'TOML'
 [daemon]
@@ -9,7 +9,7 @@ grace = "200ms"
 TOML
 divvy up --quiet --emulate 8xH100-80GB
 
-# Deaf to SIGTERM; with the default of 30 s, or with their own grace, they would still be there.
+# The jobs ignore SIGTERM. With the default of 30 s, or with their own grace period, they would still run.
 deaf='trap "" TERM; echo ready; while :; do sleep 0.05; done'
 ready() { divvy logs "$1" | grep -q ready; }
 quick=$(divvy submit --quiet -- sh -c "$deaf")
@@ -26,7 +26,7 @@ wait_for "the job with a grace of its own" state_is "$slow" cancelled
 grep -q "job=$quick event=changed state=cancelled" daemon.log || fail "log_level debug does not log what happens to jobs"
 grep -q "event=request" daemon.log && fail "log_level debug logs every request"
 
-# Logs go with old jobs only, and only those that divvy keeps.
+# Logs are removed together with old jobs, and only those that divvy keeps.
 kept=$(divvy submit --quiet -- echo kept)
 chosen=$(divvy submit --quiet --output "$DIVVY_HOME/logs/chosen.%j.log" -- echo chosen)
 runs=$(divvy submit --quiet -- sh -c 'echo runs; sleep 600')
@@ -48,7 +48,8 @@ divvy cancel "$runs" >/dev/null
 divvy down >/dev/null
 [ ! -s daemon.log ] || fail "log_level off logs $(head -n 1 daemon.log)"
 
-# Of a log that divvy keeps the newest alone, while the job writes on; who reads along misses nothing, who comes late is told.
+# The log limit keeps the newest part of a log while the job writes. A reader that follows misses nothing; a later
+# reader gets a notice.
 printf '[gpus]\npoll = "100ms"\n[jobs]\nlog_limit = "1M"\n' >divvy.toml
 divvy up --quiet --emulate 8xH100-80GB
 big=$(divvy submit --quiet -- sh -c "seq -w 1 700000; until [ -e $PWD/more ]; do sleep 0.02; done; seq -w 700001 800000")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Parts of GPUs in containers: by the real podman on stand-in GPUs, with an image made on the spot that has this machine's libc
-# and nothing of divvy's. Memory is bounded inside, the keeper knows the processes by the node's numbers, and they are parked, woken
-# and moved as outside.
+# GPU fractions in containers: with the real podman on emulated GPUs, and an image that is built here from this
+# machine's libc and has nothing of divvy. Memory is limited inside, the keeper knows the processes by the node's pids,
+# and they are parked, woken and moved as outside.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/podman_lib.sh"
 export LC_ALL=C
@@ -41,23 +41,23 @@ tenant_is() { [ "$(tenant "$1" "$2")" = "$3" ]; }
 has_memory() { [ "$(tenant "$1" used_bytes)" -ge 1000000000 ] 2>/dev/null; }
 inside() { divvy run --image "$image" "$@"; }
 
-# What the machine gives is inside at the same paths, and nothing else of its environment.
+# The share folder and the library are at the same paths inside, and nothing else of the node's environment is.
 LD_PRELOAD='' inside --gpus 0.5 -- sh -c 'ls "$DIVVY_SHARE"; echo "$LD_PRELOAD"; test -r "$LD_PRELOAD" && echo readable; echo "$CUDA_VISIBLE_DEVICES"' >out.txt
 grep -qx link out.txt && grep -qx page out.txt && grep -qx readable out.txt || fail "inside is: $(cat out.txt)"
 expect 1 "$(grep -c '/libdivvy_cuda.so$' out.txt)" "libraries to be loaded first"
 expect 1 "$(grep -o GPU- out.txt | wc -l)" "GPUs that are seen"
 
-# Stand-in GPUs are there for whole ones as well.
+# Emulated GPUs also work inside for whole-GPU jobs.
 inside --gpus 1 -- divvy-burn --gpu-seconds 0.2 --vram 1G --check >whole.txt || fail "a whole GPU in a container: $(cat whole.txt)"
 grep -q "errors=0" whole.txt || fail "its memory: $(cat whole.txt)"
 
-# The limit holds inside, and what the program is shown agrees with it.
+# The limit holds inside, and the program sees the same limit.
 code=0; inside --gpus 0.25 -- divvy-burn --gpu-seconds 0.2 --vram 30G >much.txt 2>&1 || code=$?
 [ "$code" != 0 ] || fail "30G of a quarter of 80G were given: $(cat much.txt)"
 grep -q OUT_OF_MEMORY much.txt || fail "it was told: $(cat much.txt)"
 inside --gpus 0.25 -- divvy-burn --gpu-seconds 0.2 --vram 15G --check >some.txt || fail "15G were refused: $(cat some.txt)"
 
-# A tenant like any other: seen, held by the library, parked, woken and moved.
+# It is a tenant like any other: it is listed, limited by the library, parked, woken and moved.
 burn() { divvy submit --quiet --image "$image" "$@"; }
 job=$(burn --gpus 0.5 -- divvy-burn --gpu-seconds 600 --vram 1G --check)
 wait_for "its memory" has_memory "$job"
@@ -81,7 +81,7 @@ divvy signal TERM "$job" >/dev/null
 wait_for "its end" state_is "$job" succeeded
 divvy logs "$job" | grep -q "errors=0" || fail "its memory: $(divvy logs "$job")"
 
-# A step in a container, from a script outside: its share is the job's.
+# A step in a container, started from a script outside, has the share of the job.
 mkdir bin && divvy shims bin >/dev/null
 cat >step.sh <<T
 #!/bin/bash

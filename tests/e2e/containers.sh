@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Jobs in containers: by the real podman where it runs here, on an image made on the spot, and by stand-ins for docker and for
-# a machine's podman that fails. No registry is asked for anything.
+# Jobs in containers: with the real podman if it runs here, on an image built here, and with stand-ins for docker and
+# for a failing podman. No registry is contacted.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/podman_lib.sh"
 export LC_ALL=C
 image=localhost/divvy-e2e-$$:1
 
-# --- Engines that only say what they were asked -------------------------------------------------------------------------
+# --- Engines that only record their arguments -------------------------------------------------------------------------
 mkdir stand-in
-# The node removes what is left in an environment of its own: so its file is named here.
+# The node removes left-over containers in its own environment, so the path of the file is written into the script.
 { echo '#!/bin/bash'; echo "said=$PWD/docker.said"; } >stand-in/docker
 cat >>stand-in/docker <<'S'
 printf '%s\n' "$*" >>"$said"
@@ -24,7 +24,8 @@ S
 chmod +x stand-in/docker
 real_path=$PATH
 export PATH=$PWD/stand-in:$PATH
-# By its path: a machine's launcher removes containers by the engine that root has named.
+# Named by its path: the launcher of a system-wide daemon removes containers only with the engine that root has
+# configured.
 cat >divvy.toml <<T
 [container]
 engine = "$PWD/stand-in/docker"
@@ -38,7 +39,7 @@ grep -q -- '^rm -f divvy-' docker.said || fail "docker's container was left"
 code=0; DOCKER_STARTED=0001-01-01T00:00:00Z divvy submit --wait --image some/image -- sh -c 'exit 125' >/dev/null || code=$?
 expect 125 $code "docker's own failure"
 divvy why @ | grep -q "docker could not start a container" || fail "it is not said whose failure it was: $(divvy why @)"
-# The grace is over before the stand-in ends: what is left is removed by the node.
+# The grace period ends before the stand-in does. The node removes the container.
 : >docker.said
 job=$(divvy submit --image some/image -- sh -c 'touch begun; exec sleep 300' | grep -oE '[0-9]+' | head -n 1)
 wait_for "the container" test -e begun
@@ -69,7 +70,7 @@ remove_image() { podman rmi -f "$image" >/dev/null 2>&1 || true; clean_up; }
 trap remove_image EXIT
 timeout 60 podman run --rm --network=host --ipc=host --pid=host "$image" true >run.txt 2>&1 ||
   skip_podman "it runs no container here: $(tail -n 1 run.txt)"
-# Of this test's image alone: another one's containers have such names as well.
+# Lists only containers of this test's image: other containers may have the same names.
 ours() { podman ps -aq --filter "ancestor=$image"; }
 none_left() { [ -z "$(ours)" ]; }
 
@@ -113,14 +114,14 @@ divvy cancel "$job"
 wait_for "its end" state_is "$job" cancelled
 expect "up usr2 got" "$(grep -v "^Terminated\|^User" term.out | xargs)" "each signal once"
 wait_for "the container's removal" none_left
-# Killed: nothing runs on, nothing is left.
+# Killed: no process continues, and no container is left.
 job=$(divvy submit -o kill.out --image "$image" -- sh -c 'trap "" TERM; echo up; while :; do sleep 0.1; done' | grep -oE '[0-9]+' | head -n 1)
 wait_for "the container" grep -q up kill.out
 divvy cancel --grace 1 "$job"
 wait_for "its end" state_is "$job" cancelled
 none_left || fail "left: $(ours)"
 
-# Each task its own container; a step of srun's in one, from a script outside.
+# Each task has its own container. A script outside starts a step of srun in one.
 expect "0:1 1:1" "$(divvy run --tasks 2 --gpus-per-task 1 --gpu-bind single --image "$image" -- sh -c 'set -- $(echo $CUDA_VISIBLE_DEVICES); echo $RANK:$#' | sort | xargs)" "tasks"
 mkdir bin && divvy shims bin >/dev/null
 cat >step.sbatch <<S

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A full disk: new work is refused and the disk named, jobs that run go on and can be stopped, the daemon can be ended; once there is
-# room everything goes on, and nothing that was acknowledged is lost. The daemon's state lies on a small file system of its own, in a
-# mount namespace that ends with the test. Skipped (77) where there can be none.
+# A full disk: new work is refused with the name of the disk, running jobs continue and can be stopped, and the daemon
+# can be ended. Once there is room, everything continues, and nothing acknowledged is lost. The daemon's state is on a
+# small file system in a mount namespace that ends with the test. Skipped (77) if none can be mounted.
 set -eu
 if [ -z "${DIVVY_SMALL_DISK:-}" ]; then
   DIVVY_SMALL_DISK=$(mktemp -d)
@@ -11,7 +11,7 @@ if [ -z "${DIVVY_SMALL_DISK:-}" ]; then
   namespace=(unshare -m) user=()
   if [ "$(id -u)" != 0 ]; then
     namespace=(unshare -rm)
-    # Mounting takes a root, but a daemon that is one would change users, which this one could not.
+    # Mounting needs root in the namespace. But a daemon that runs as root would change users, which it cannot do here.
     user=(unshare -U "--map-user=$(id -u)" "--map-group=$(id -g)")
   fi
   if ! "${namespace[@]}" sh -c "$mount" sh ${user[@]+"${user[@]}"} true 2>"$DIVVY_SMALL_DISK.out"; then
@@ -21,7 +21,7 @@ if [ -z "${DIVVY_SMALL_DISK:-}" ]; then
   "${namespace[@]}" sh -c "$mount" sh ${user[@]+"${user[@]}"} "$0" || exit $?
   exit 0
 fi
-elsewhere=$DIVVY_SMALL_DISK.out # What the test itself writes must not need room.
+elsewhere=$DIVVY_SMALL_DISK.out # The test's own files must not need room on the small disk.
 rm -rf "$elsewhere"
 mkdir "$elsewhere"
 TMPDIR=$DIVVY_SMALL_DISK
@@ -29,7 +29,7 @@ export TMPDIR
 . "$(dirname "$0")/lib.sh"
 
 fill() { cat /dev/zero >filler 2>/dev/null || true; }
-# submit_until_refused COMMAND...: what is acknowledged goes to $elsewhere/acknowledged.
+# submit_until_refused COMMAND...: submits until it is refused. Acknowledged ids go to $elsewhere/acknowledged.
 submit_until_refused() {
   for _ in $(seq 500); do
     divvy submit --quiet --hold -- "$@" >>"$elsewhere/acknowledged" 2>"$elsewhere/refusal" || return 0
@@ -60,7 +60,7 @@ grep -q "free space under $DIVVY_HOME" "$elsewhere/refusal" || fail "the refusal
 all_acknowledged_are_known "on the full disk"
 state_is "$keeps" running || fail "the running job is $(field "$keeps" state)"
 
-# The answer may wait for room; that the job is stopped does not.
+# The answer may have to wait for disk space; stopping the job does not.
 divvy cancel "$victim" >"$elsewhere/cancelled" 2>&1 &
 canceller=$!
 wait_for "the end of the job that is cancelled on a full disk" sh -c "! kill -0 $victim_pid"
@@ -80,7 +80,7 @@ ran=$(divvy submit --quiet --gpus 1 -- true)
 wait_for "a job after all that" state_is "$ran" succeeded
 all_acknowledged_are_known "with room again"
 
-# Neither kill -9 nor an orderly end on a full disk costs an acknowledged job.
+# Neither kill -9 nor an orderly shutdown on a full disk loses an acknowledged job.
 fill
 submit_until_refused true
 kill -9 "$(daemon_pid)"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The other tools' own examples, unmodified: VH_GPUS steps, gflow commands and script, Slurm scripts, an unmanaged process.
+# Runs unmodified examples of other tools: VH_GPUS steps, gflow commands and a gflow script, Slurm scripts; and an
+# unmanaged process.
 . "$(dirname "$0")/lib.sh"
 cat >divvy.toml <<'T'
 [queue]
@@ -36,7 +37,7 @@ touch "$DIVVY_HOME/go"
 wait_for "the executions" queue_is_empty
 rm "$DIVVY_HOME/go"
 
-# Small first, and after escalation the large job starts although small ones keep coming.
+# Small jobs run first. After its escalation the large job starts, although more small ones keep arriving.
 for _ in 1 2 3 4 5 6; do divvy submit --quiet --gpus 1 -- sh -c 'sleep 0.5' >/dev/null; done
 large=$(divvy submit --quiet --gpus 4 -- true)
 end=$((SECONDS + 30))

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# An elastic job takes what is idle and gives back what another waits for, at its own checkpoints; also over a kill -9 of the daemon.
+# An elastic job takes idle GPUs, and gives back GPUs that another job waits for, at its own checkpoints; also over a
+# kill -9 of the daemon.
 . "$(dirname "$0")/lib.sh"
 up() { divvy up --quiet --emulate 4xH100-80GB; }
 up
 
-# A training loop: each round is a step on the GPUs that it may use; a signal ends the step early.
+# A training loop: each round is a step on the GPUs that it may use. A signal ends the step early.
 cat >train.sh <<'SH'
 trap : USR1
 gpus=$(divvy checkpoint) || [ $? -eq 3 ] || exit 1
@@ -32,7 +33,7 @@ touch go
 wait_for "all four" last_round_is 0,1,2,3
 expect 0,1,2,3 "$(cat file)" "its file"
 
-# It does not come to a checkpoint for a while: its GPUs stay its own, and the one that waits is told why.
+# The job does not reach a checkpoint for a while. It keeps its GPUs, and the waiting job is told why.
 touch hold
 other=$(divvy submit --quiet --gpus 3 -- sh -c 'while [ ! -e go2 ]; do sleep 0.02; done')
 asked() { divvy why "$other" | grep -q "job $job was asked .* ago to give back 3 GPUs"; }

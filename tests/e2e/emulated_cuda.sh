@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Programs that use CUDA on emulated GPUs: each sees its job's GPU alone, what it uses is shown, and faults reach it.
+# Programs that use CUDA on emulated GPUs: each sees only its job's GPU, its use is reported, and faults reach it.
 . "$(dirname "$0")/lib.sh"
 divvy up --quiet --emulate 2xH100-80GB
-burn() { # burn OPTIONS...: as a job of one GPU; prints what it printed
+burn() { # burn OPTIONS...: runs divvy-burn as a job with one GPU and prints its output
   divvy run --gpus 1 -- env "LD_LIBRARY_PATH=$DIVVY_HOME/emulate" "$(dirname "$divvy_binary")/divvy-burn" "$@"
 }
 
 expect "gpu_seconds=0.100 kernels=20 checks=1 errors=0" \
   "$(burn --gpu-seconds 100ms --vram 200M --check | tail -n 1 | sed -E 's/ (wall_seconds|vram)=[^ ]*//g')" "what a job computed"
 
-# Nobody told NVML of this process: the driver did.
+# Nothing reported this process to NVML; the emulated driver detected it.
 job=$(divvy submit --quiet --gpus 1 -- env "LD_LIBRARY_PATH=$DIVVY_HOME/emulate" "$(dirname "$divvy_binary")/divvy-burn" --gpu-seconds 600 --vram 2G)
 wait_for "its memory and its load" sh -c 'divvy gpus | grep -E "^ +0 .* (9[0-9]|100)% +2/80G"'
 
-# The other GPU is the next job's first, and its only one.
+# The other GPU is the first and only one that the next job sees.
 code=0
 burn --gpu-seconds 100ms --device 1 2>err.log || code=$?
 expect 2 "$code" "the code of a job that wanted a GPU it has not"
@@ -24,7 +24,8 @@ burn --vram 1G 2>err.log || code=$?
 expect 2 "$code" "the code of a job whose allocation failed"
 burn --vram 1G --check >/dev/null || fail "the fault stayed"
 
-# A program that sets CUDA_VISIBLE_DEVICES itself: the GPU that its job does not hold is nobody's until it leaves, and who it is is said.
+# A program that sets CUDA_VISIBLE_DEVICES itself. The GPU that its job does not hold is unmanaged until it leaves, and
+# divvy names the job.
 divvy cancel "$job" --grace 0 >/dev/null
 wait_for "GPU 0, the first that is given" sh -c 'divvy gpus | grep -qE "^ +0 .* free "'
 job=$(divvy submit --quiet --gpus 1 -- env CUDA_VISIBLE_DEVICES=1 "LD_LIBRARY_PATH=$DIVVY_HOME/emulate" "$(dirname "$divvy_binary")/divvy-burn" --gpu-seconds 600 --vram 2G)
@@ -34,7 +35,7 @@ next=$(divvy submit --quiet --gpus 1 -- true)
 divvy why "$next" | grep -q "GPU 1 is used by job $job" || fail "why says: $(divvy why "$next")"
 divvy top --once | grep -qE "^ +1 .*job $job of " || fail "top says: $(divvy top --once)"
 
-# Killed, it leaves nothing behind.
+# It is killed and leaves nothing behind.
 divvy signal KILL "$job" >/dev/null 2>&1 || divvy cancel "$job" --grace 0 >/dev/null
 wait_for "an empty GPU" sh -c 'divvy gpus | grep -E "^ +0 .* 0/80G"'
 wait_for "GPU 1 in right hands" state_is "$next" succeeded

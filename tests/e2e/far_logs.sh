@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Output of jobs on the machines of agents, read from the controller's: of those that have ended, that go on printing, whose
-# agent was killed meanwhile; logs that divvy keeps and files that the job names. What is in the foreground stays here.
+# Reads the output of jobs on agents' nodes from the controller: of jobs that have ended, jobs that continue to print,
+# and jobs whose agent was killed meanwhile. Covers logs that divvy keeps and files that the job names. Output of
+# foreground jobs stays here.
 . "$(dirname "$0")/lib.sh"
 
 port=
@@ -20,7 +21,7 @@ mkdir "$machines/n1"
 printf '[gpus]\npoll = "100ms"\n[jobs]\nlog_limit = "1M"\n' >"$machines/n1/divvy.toml"
 on n1 agent --join-file "$DIVVY_HOME/token" --name n1 --emulate 4xA100-40GB --detach --quiet || fail "n1 did not join"
 
-# It has ended. Several pieces' worth, and its last lines.
+# The job has ended. Its log is longer than one piece; its last lines are read.
 id=$(far -- sh -c 'seq 1 100000; printf "\000\377end"')
 ended "$id"
 expect n1 "$(field "$id" node)" "its machine"
@@ -33,14 +34,14 @@ expect "n1:$machines/n1/agent/logs/$id.log" "$(divvy logs --path "$id")" "its pa
 divvy logs -f "$id" >got || fail "its log cannot be followed"
 cmp wanted got || fail "its log is another one when it is followed"
 
-# It goes on printing, from the queue on, and over its agent's end.
+# The log is followed from the queue on, while the job prints, and over the end of its agent.
 submit --name before --gpus 4 --gpu-type a100 -- sh -c "until [ -e $machines/free ]; do sleep 0.02; done" >/dev/null
 id=$(far -- sh -c "echo one; until [ -e $machines/two ]; do sleep 0.02; done; echo two
   until [ -e $machines/go ]; do sleep 0.02; done; echo three")
 divvy logs -f "$id" >followed 2>said &
 follower=$!
 expect queued "$(field "$id" state)" "the state of what is behind another"
-# Which machine it gets is not certain: so is where its output will be, unless it asks for one machine.
+# The node is not known yet, so neither is the place of the output, unless the job requests one node.
 expect "" "$(field "$id" output)" "the output of what waits"
 divvy show "$id" | grep -q '^output  *known when it starts' || fail "show tells: $(divvy show "$id")"
 refused=$(divvy logs --path "$id" 2>&1) && fail "the path of what waits is $refused"
@@ -63,7 +64,7 @@ wait $follower || fail "the follower ended with $?: $(cat said)"
 expect "one two three" "$(tr '\n' ' ' <followed | sed 's/ $//')" "what was followed"
 expect "one two three" "$(divvy logs "$id" | tr '\n' ' ' | sed 's/ $//')" "the log of what ended under another agent"
 
-# Files that the job names; errors of their own.
+# Output files that the job names, with a separate file for errors.
 mkdir "$machines/out"
 id=$(far --chdir "$machines/out" --output '%N-%j.txt' --error errors.txt -- sh -c 'echo said; echo complained >&2')
 ended "$id"
@@ -74,13 +75,13 @@ rm "$machines/out/n1-$id.txt"
 refused=$(divvy logs "$id" 2>&1) && fail "a file that has gone was read"
 echo "$refused" | grep -q "cannot read 'n1:$machines/out/n1-$id.txt': No such file" || fail "logs says: $refused"
 
-# One that has grown above the limit there: its newest part, and how much is missing.
+# A log that exceeds the limit on its node: its newest part is read, with a notice of how much is missing.
 echo >holes
 if fallocate -p -o 0 -l 4096 holes 2>/dev/null; then
   id=$(far -- sh -c "seq -w 1 700000; until [ -e $machines/cut ]; do sleep 0.02; done")
   log=$machines/n1/agent/logs/$id.log
   has_all() { [ "$(stat -c %s "$log")" -ge 4900000 ]; }
-  # For the last time: what is left is not over the limit by more than an eighth (and a block on either side).
+  # For the last time: the log may exceed the limit by an eighth, and a block on either side.
   is_cut() { [ "$(($(stat -c %b "$log") * 512))" -le $((1048576 * 9 / 8 + 2 * 65536)) ]; }
   wait_for "all of its lines" has_all
   wait_for "its log to be cut" is_cut
@@ -93,24 +94,24 @@ if fallocate -p -o 0 -l 4096 holes 2>/dev/null; then
   ended "$id"
 fi
 
-# Of an array, each under its heading.
+# The logs of an array, each under its heading.
 id=$(far --array 0-1 -- sh -c 'echo "element $DIVVY_ARRAY_INDEX"')
 divvy logs -f "$id" >got || fail "an array's logs cannot be followed: $(cat got)"
 expect 2 "$(grep -c '^element ' got)" "the lines of an array"
 divvy show "$id" | grep -q "^output  *a file of each element: divvy logs --path $id$" || fail "show tells: $(divvy show "$id")"
 expect 2 "$(divvy logs --path "$id" | grep -c "^n1:$machines/n1/agent/logs/")" "the paths of an array"
 
-# It waits to run again: its last run's.
+# A job that waits for a retry: the log of its last run is read.
 id=$(far --retries 1 --retry-delay 1h false)
 wait_for "its second try" sh -c "divvy show $id | grep -q 'waits before the next try'"
-# Known with its history, which comes from the disk.
+# Read together with the history, which comes from the disk.
 output_is() { [ "$(field "$id" output)" = "$1" ]; }
 wait_for "the output of what runs again" output_is "n1:$machines/n1/agent/logs/$id.log"
 expect "0" "$(divvy queue --csv --columns id,time | grep "^$id," | cut -d, -f2)" "how long it has waited for its next try"
 expect "BeginTime" "$(divvy squeue -h -j "$id" -o %r)" "why Slurm's users see it wait"
 expect "" "$(divvy cancel -q "$id")" "what a quiet cancel says"
 
-# Its steps, while it runs there; of a machine that is away none are to be had, and nobody waits for them.
+# The steps of a job are listed while it runs. For a node that is away there is no list, and no command waits for it.
 id=$(far --gpus 2 -- sh -c "divvy run --gpus 1 -- sh -c 'until [ -e $machines/step ]; do sleep 0.02; done' & wait")
 has_step() { divvy show "$id" | grep -q '^  0  running .* sh -c .until'; }
 wait_for "the step in show" has_step
@@ -118,10 +119,10 @@ divvy show --json "$id" | grep -q '"steps":\[{"number":0,' || fail "show --json 
 divvy squeue -s -h -o '%i %j' | grep -qx "$id.0 sh" || fail "squeue -s tells: $(divvy squeue -s)"
 divvy sacct -j "$id" -n -P -o jobid,state | grep -qx "$id.0|RUNNING" || fail "sacct tells: $(divvy sacct -j "$id")"
 gone_and_seen n1
-# What was seen of its GPUs last is long past, and nobody restricted them.
+# The last sample of its GPUs is out of date, and no administrator has restricted them.
 expect "allocated,," "$(divvy gpus --csv --columns node,state,use,temp | grep -m 1 '^n1,allocated' | cut -d, -f2-)" "a GPU's use"
 expect "away,," "$(divvy gpus --csv --columns node,state,use,temp | grep -m 1 '^n1,away' | cut -d, -f2-)" "an idle GPU"
-# Of a machine that is away the next controller knows it as well.
+# The next controller also knows the log's place on a node that is away.
 pid=$(daemon_pid)
 kill -9 "$pid"
 wait_for "the daemon's end" sh -c "! kill -0 $pid"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Steps of a job that runs on another machine, from a login node: srun --jobid with its streams, signals, exit codes and a terminal,
-# also in a job that has started no step itself; scancel JOB.STEP.
+# Steps of a job on another node, started from a login node: srun --jobid with its streams, signals, exit codes and a
+# terminal, also in a job that has started no step itself; scancel JOB.STEP.
 . "$(dirname "$0")/lib.sh"
-stays="sleep $((100000 + $$))" # Of this test alone, so that it can be found.
+stays="sleep $((100000 + $$))" # Unique for this test, so that it can be found.
 
 printf '[controller]\nlost_after = "3s"\n' >divvy.toml
 up_listening
@@ -31,7 +31,7 @@ expect "0 1" "$(srun --jobid="$id" --overlap --ntasks=2 sh -c 'echo $SLURM_PROCI
 expect "1 0: labelled" "$(srun --jobid="$id" --overlap -l -n1 sh -c 'echo labelled' </dev/null | grep -c . | xargs) \
 $(srun --jobid="$id" --overlap -l -n1 sh -c 'echo labelled' </dev/null)" "a label"
 
-# Bytes both ways, errors apart, the exit code; the caller's environment and directory.
+# Bytes in both directions, separate errors and the exit code; the environment and directory of the caller.
 head -c 3000000 /dev/urandom >in
 MARK=carried srun --jobid="$id" --overlap -n1 sh -c 'cat; echo "$MARK $PWD" >&2; exit 7' <in >out 2>err && code=0 || code=$?
 expect 7 $code "the exit code: $(cat err)"
@@ -46,7 +46,7 @@ if unshare -m true 2>/dev/null; then
   grep -q "srun: cannot enter $DIVVY_HOME/elsewhere/only on " told || fail "it says: $(cat told)"
 fi
 
-# A signal to the caller is the step's; a caller that is killed takes its step with it.
+# A signal to the caller is forwarded to the step. If the caller is killed, its step ends too.
 srun --jobid="$id" --overlap -n1 sh -c 'trap "echo caught; exit 9" TERM; echo ready; while :; do sleep 0.02; done' >trapped </dev/null &
 runner=$!
 wait_for "its trap" grep -q ready trapped
@@ -61,7 +61,7 @@ kill -9 $runner
 wait_for "its end" sh -c "! pgrep -f '^$stays'"
 wait $runner 2>/dev/null || true
 
-# scancel of one step, by number and with a signal of one's own; the job goes on.
+# scancel of one step by its number, and with a given signal. The job continues.
 srun --jobid="$id" --overlap -n1 sh -c 'trap "echo usr1; exit 3" USR1; echo ready; while :; do sleep 0.02; done' >signalled </dev/null &
 runner=$!
 wait_for "its trap" grep -q ready signalled
@@ -79,7 +79,7 @@ expect running "$(field "$id" state)" "the job of the step"
 scancel "$id.999" 2>told && fail "a step that is not there was cancelled" || true
 grep -q "Invalid job step id specified" told || fail "scancel of no step says: $(cat told)"
 
-# From inside a job on a third machine, and from a machine that reaches the controller by a login.
+# From inside a job on a third node, and from a machine that is logged in to the controller.
 other=$(divvy submit --quiet --gpus 1 --nodelist n2 -- sh -c "PATH=$PWD/bin:\$PATH srun --jobid=$id --overlap -n1 sh -c 'echo inside \$DIVVY_JOB_ID; exit 4'")
 divvy wait "$other" >/dev/null 2>&1 && code=0 || code=$?
 expect 4 $code "the exit code of a step that another job started: $(divvy logs "$other")"
@@ -103,14 +103,14 @@ wait_for "it" grep -q ready there
 login scancel "$here.1" || fail "scancel of a step from a login node: $?"
 wait $runner && fail "a step that was cancelled ended with 0" || true
 
-# A job on several machines: the step goes to the first, and to the others from there.
+# A job on several nodes: the step is sent to the first node, and from there to the others.
 gang=$(divvy submit --quiet --nodes 2 --gpus 1 --gpu-type a100 -- sh -c "until [ -e $machines/go ]; do sleep 0.02; done")
 wait_for "its start" state_is "$gang" running
 expect "0 1" "$(srun --jobid="$gang" -N2 -n2 --overlap sh -c 'echo $SLURM_NODEID' </dev/null | sort | xargs)" \
   "a step over the machines of a job elsewhere"
 expect "1" "$(srun --jobid="$gang" -N1 -n1 --overlap sh -c 'echo $SLURM_NNODES' </dev/null)" "one on the first of them"
 
-# Which rank is where, with which GPU and cores: for people and for programs.
+# The node, GPU and cores of each rank, for users and for programs.
 srun --jobid="$gang" -N2 -n2 --gpus-per-task=1 --overlap --cpu-bind=cores sh -c "until [ -e $machines/mapped ]; do sleep 0.02; done" </dev/null &
 mapped=$!
 ranks() { divvy show "$gang" | sed -n 's/^ *rank /rank /p' | tr -s ' ' | grep GPU; }
@@ -123,7 +123,8 @@ divvy show "$gang" --json | grep -q '"task_map":\[{"rank":0,"node":"n1","gpus":\
 touch "$machines/mapped"
 wait $mapped || fail "the step that was looked at ended with $?"
 
-# sattach: a batch job's output from there, also for a step that its script started; the terminal of one that has it.
+# sattach: shows the output of a batch job there, also of a step that its script started, and the terminal of a step
+# that has one.
 cat >script.sh <<S
 #!/bin/sh
 echo begun
@@ -157,7 +158,7 @@ grep -q "no other can join it" told || fail "sattach of what is in the foregroun
 touch "$machines/step2"
 wait $runner || fail "it ended with $?"
 
-# A terminal there: its size, and what is typed.
+# A terminal there: its size and its input.
 if command -v script >/dev/null; then
   script -qefc "stty rows 33 cols 77; srun --jobid=$id --overlap --pty sh -c 'until [ \"\$(stty size)\" = \"33 77\" ]; do sleep 0.02; done; tty; read -r line; echo \"got \$line\"; exit 6'" \
     shown <<<typed >/dev/null && code=0 || code=$?
@@ -165,8 +166,8 @@ if command -v script >/dev/null; then
   grep -q 'got typed' shown || fail "what was typed: $(cat shown)"
 fi
 
-# A job whose first machine is n1, with a part here: its steps are those that n1 knows, while it runs and afterwards. One that is
-# called here is known there as well.
+# A job whose first node is n1, with a component on the controller's node. Its steps are those that n1 knows, while it
+# runs and afterwards. A step started here is known there as well.
 own=$(divvy nodes --csv | tail -n +2 | cut -d, -f1 | grep -v '^n[12]$')
 printf '#!/bin/sh\nsrun -n1 sh -c "exit 4"\nsrun --het-group=1 -n1 sh -c "exit 6"\ntouch %s/stepped\nuntil [ -e %s/step3 ]; do sleep 0.02; done\n' \
   "$machines" "$machines" >parts.sh
@@ -182,7 +183,7 @@ touch "$machines/step3"
 divvy wait "$parts" >/dev/null 2>&1 || fail "it ended otherwise: $(field "$parts" reason)"
 expect "4:0 2:0 6:0" "$(codes)" "its steps after its end: $(divvy show "$parts")"
 
-# Its machine is cut off: the caller hears of it, and is not left hanging. One that is away is named.
+# The node is cut off: the caller is told and does not hang. A node that is away is named.
 srun --jobid="$id" --overlap -n1 sh -c "echo ready; $stays" >cut 2>told </dev/null &
 runner=$!
 wait_for "it" grep -q ready cut

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# People and jobs across machines: commands inside a job on an agent's machine that speak with the controller, without a token;
-# jobs in the foreground whose machine is another one: input, output, errors, exit code, Ctrl-C, a terminal that is left and joined.
+# Users and jobs across nodes: commands inside a job on an agent's node that reach the controller without a token;
+# foreground jobs on another node, with input, output, errors, exit code, Ctrl-C, and a terminal that is left and joined
+# again.
 . "$(dirname "$0")/lib.sh"
 
 port=
@@ -15,7 +16,7 @@ is_over() { ! kill -0 "$1" 2>/dev/null; }
 divvy token create --node >token 2>/dev/null
 on n1 agent --join-file "$DIVVY_HOME/token" --name n1 --emulate 4xA100-40GB --detach --quiet || fail "n1 did not join"
 
-# A job speaks of itself and with the controller, as its user.
+# A job reports about itself and calls the controller as its user.
 other=$(submit --gpu-type h100 --gpus 2 --name other -- sh -c "until [ -e $machines/go ]; do sleep 0.02; done")
 id=$(submit $far --name speaks -- sh -c 'set -e
   divvy progress 0.25; divvy queue; divvy show "$DIVVY_JOB_ID" --json >/dev/null; divvy why "$DIVVY_JOB_ID" >/dev/null
@@ -32,7 +33,7 @@ next=$(sed -n 's/^next //p' said)
 ended "$next"
 expect "$DIVVY_HOME" "$(divvy logs "$next" | head -n 1)" "the directory of what was submitted inside"
 
-# Not what only administrators may, nor a token, nor after the last job.
+# The job cannot do what only administrators may, nor create a token, nor call after the last job has ended.
 id=$(submit $far -- sh -c 'divvy node cordon n1; divvy token create; divvy down; env | grep ^DIVVY_CONTROLLER=')
 ended "$id"
 divvy logs "$id" >said
@@ -42,7 +43,7 @@ door=$(sed -n 's/^DIVVY_CONTROLLER=//p' said)
 refused=$(DIVVY_CONTROLLER=$door divvy queue 2>&1) && fail "one without a job there was answered"
 echo "$refused" | grep -q 'you have none here' || fail "the door says: $refused"
 
-# In the foreground there: bytes both ways, errors apart, the exit code.
+# A foreground job there: bytes in both directions, separate errors and the exit code.
 head -c 3000000 /dev/urandom >in
 divvy run $far -- sh -c 'cat; echo "on $DIVVY_NODE" >&2; exit 7' <in >out 2>err && code=0 || code=$?
 expect 7 "$code" "the exit code: $(cat err)"
@@ -50,10 +51,10 @@ cmp in out || fail "what went through it is another"
 expect "on n1" "$(cat err)" "its errors"
 expect "" "$(divvy run $far -- true </dev/null)" "nothing"
 expect opened "$(divvy run $far -- sh -c 'echo opened >/dev/stdout' </dev/null)" "/dev/stdout"
-# Here where it fits here: nobody's input is read that is not asked for.
+# The job runs here if it fits here. Input is not read unless the job asks for it.
 expect left "$( (divvy run --gpus 1 --gpu-type h100 -- true; cat) <<<left)" "the input of what runs here"
 
-# The numbers that it prints are read as they pass, and the bytes are as they were.
+# Metrics that the job prints are parsed as they pass, and the bytes stay unchanged.
 divvy run $far --name tells -- sh -c 'echo "{\"step\": 3, \"loss\": 0.25}"; until [ -e '$machines'/told ]; do sleep 0.02; done; echo plain' >told.out </dev/null &
 runner=$!
 wait_for "its start" grep -q loss told.out
@@ -65,11 +66,11 @@ wait $runner || fail "what tells numbers ended with $?"
 expect '{"step": 3, "loss": 0.25} plain' "$(xargs -d '\n' <told.out)" "what it printed"
 tells || fail "its loss after its end: $(divvy metrics "$id" -m own.loss --csv)"
 
-# Who reads no more is written to no more.
+# Output stops when its reader has closed the stream.
 expect y "$(divvy run $far -- yes 2>/dev/null </dev/null | head -n 1)" "the first line of many"
 wait_for "the end of what nobody reads" queue_is_empty
 
-# One that stalls keeps nobody else waiting, and loses nothing.
+# A stalled reader blocks no other job and loses nothing.
 mkfifo stalled
 divvy run $far -- seq 1 300000 >stalled </dev/null &
 writer=$!
@@ -80,8 +81,8 @@ expect "$(seq 1 300000 | cksum)" "$(cksum <&3)" "all of what stalled"
 exec 3<&-
 wait $writer || fail "what stalled ended with $?"
 
-# A cut of the connection loses nothing: its agent is stopped for so long that the controller gives the connection up. Both ends
-# speak meanwhile.
+# A broken connection loses nothing: the agent is stopped until the controller gives up the connection. Both ends write
+# meanwhile.
 mkfifo said_there
 divvy run $far -- sh -c "echo one; until [ -e $machines/two ]; do sleep 0.02; done; echo two; touch $machines/spoke; cat" >cut <said_there &
 runner=$!
@@ -97,7 +98,7 @@ kill -CONT "$(agent_pid n1)"
 wait $runner || fail "it ended with $?"
 expect "one two three" "$(tr '\n' ' ' <cut | sed 's/ $//')" "what it said"
 
-# Ctrl-C is the job's.
+# Ctrl-C is sent to the job.
 divvy run $far -- sh -c 'trap "echo caught; exit 9" INT; echo ready; while :; do sleep 0.02; done' >trapped </dev/null &
 runner=$!
 wait_for "its trap" grep -q ready trapped
@@ -106,7 +107,7 @@ wait $runner && code=0 || code=$?
 expect 9 "$code" "the exit code of what caught Ctrl-C"
 grep -q caught trapped || fail "it did not hear Ctrl-C: $(cat trapped)"
 
-# The controller is killed while one waits for its turn there: its caller comes back, streams and all.
+# The controller is killed while a job waits for GPUs there. Its caller reconnects with all its streams.
 busy=$(submit --gpus 4 --gpu-type a100 -- sh -c "until [ -e $machines/free ]; do sleep 0.02; done")
 wait_for "its start" state_is "$busy" running
 divvy run $far --name waits -- sh -c 'cat; echo "on $DIVVY_NODE"' >kept 2>told <<<typed &
@@ -120,7 +121,7 @@ touch "$machines/free"
 wait $runner || fail "it ended with $?: $(cat told)"
 expect "typed on n1" "$(tr '\n' ' ' <kept | sed 's/ $//')" "what it said after the controller's restart"
 
-# The controller is killed while it runs, in the middle of much output and input: not a byte is lost or doubled, either way.
+# The controller is killed while a job runs with much output and input: no byte is lost or doubled in either direction.
 head -c 6000000 /dev/urandom >much
 mkfifo slow_in
 divvy run $far --name runs_on -- sh -c 'tee "$1"; cat much; exit 5' sh "$machines/read" <slow_in >through 2>told &
@@ -136,7 +137,7 @@ cmp much "$machines/read" || fail "its input is another"
 cat much much | cmp - through || fail "its output is another"
 grep -q 'went away' told || fail "its errors say: $(cat told)"
 
-# It ends while the controller is away: the rest of its output waits for its caller.
+# The job ends while the controller is away. The rest of its output waits for its caller.
 divvy run $far --name ends_alone -- sh -c "echo first; until [ -e $machines/alone ]; do sleep 0.02; done; seq 1 5000; exit 6" >alone 2>told </dev/null &
 runner=$!
 wait_for "its first line" grep -q first alone
@@ -148,8 +149,8 @@ wait $runner && code=0 || code=$?
 expect 6 "$code" "the exit code of what ended alone: $(cat told)"
 expect "$( (echo first; seq 1 5000) | cksum)" "$(cksum <alone)" "all of its output"
 
-# Its agent is killed while it runs: its caller is told that the streams are gone.
-# The job goes on: what it prints from then on is in its log, and its caller gets its exit code.
+# The agent is killed while the job runs: the caller is told that the streams are lost. The job continues. Its later
+# output is in its log, and the caller gets its exit code.
 divvy run $far --name broken -- sh -c "echo begun; until [ -e $machines/broken ]; do sleep 0.02; done; seq 1 50000; echo over >&2; exit 11" >broken.out 2>broken.err </dev/null &
 runner=$!
 wait_for "its first line" grep -q begun broken.out
@@ -162,7 +163,7 @@ touch "$machines/broken"
 wait $runner && code=0 || code=$?
 expect 11 "$code" "the exit code of what lost its pipes: $(cat broken.err)"
 divvy logs -f "$id" >rest
-# Two pipes: where the one's word stands among the other's is anybody's guess.
+# Two pipes: the order of the lines of one among those of the other is undefined.
 expect 1 "$(grep -c over rest)" "its errors after its agent's end"
 expect "$(seq 1 50000 | cksum)" "$(python3 -c 'import sys; sys.stdout.write(sys.stdin.read().replace("over\n", "", 1))' <rest | cksum)" \
   "what it printed after its agent's end"
@@ -171,7 +172,7 @@ id=$(divvy queue --all --csv | grep ',plain,' | cut -d, -f1)
 divvy logs "$id" 2>told && fail "there is a log of what ran on a terminal" || true
 grep -q "ran on its caller's terminal" told || fail "divvy logs says: $(cat told)"
 
-# A terminal there: its size, what is typed, leaving and joining it.
+# A terminal there: its size and input, leaving and joining it.
 if command -v script >/dev/null; then
   id=$(submit $far --pty -- sh -c 'while read -r line; do echo "got $line"; done; echo "ended"')
   wait_for "its start" state_is "$id" running
@@ -191,7 +192,8 @@ if command -v script >/dev/null; then
   grep -q 'got more' again || fail "what was typed then was not heard: $(cat again)"
   grep -q ended again || fail "its last word is missing: $(cat again)"
   expect succeeded "$(field "$id" state)" "the job whose terminal ended"
-  # The caller of a job leaves its terminal as a viewer does, there and here; the job goes on, and who waits for it is not at it.
+  # The caller of a job leaves its terminal as a viewer does, there and here. The job continues, and `divvy wait` does
+  # not join the terminal.
   for where in "$far" "--gpus 1 --gpu-type h100"; do
     rm -f typed own
     mkfifo typed
@@ -210,7 +212,7 @@ if command -v script >/dev/null; then
     grep -q 'got more' again || fail "what was typed to the job that was left: $(cat again)"
     wait $waiter || fail "divvy wait of a job that was left ended with $?"
   done
-  # Ctrl-C while it waits for its turn cancels it, there and here, and is not kept for it.
+  # Ctrl-C while a job waits for GPUs cancels it, there and here. The key is not kept for the job.
   for where in "--gpu-type a100 --gpus 4" "--gpu-type h100 --gpus 2"; do
     busy=$(submit $where -- sleep 600)
     wait_for "its start" state_is "$busy" running
@@ -226,7 +228,7 @@ if command -v script >/dev/null; then
     expect 130 "$code" "the exit code of what was cancelled while it waited: $(cat own)"
     id=$(sed -n 's/^divvy: job \([0-9]*\) waits.*/\1/p' own)
     expect cancelled "$(field "$id" state)" "what was cancelled while it waited: $(cat own)"
-    # One that is let wait has its terminal raw from its start on.
+    # If the job is left to wait, its terminal is raw from its start on.
     rm -f typed own
     mkfifo typed
     script -qefc "divvy run $where --pty --name waited -- sh -c 'stty raw -echo; echo ready; head -c 1 | od -An -tx1'" own <typed >/dev/null &
@@ -245,7 +247,7 @@ if command -v script >/dev/null; then
   grep -q sized sized || fail "its terminal has another size: $(cat sized)"
 fi
 
-# All machines of a job in the foreground.
+# All nodes of a foreground job.
 expect "n1" "$(divvy run $far --nodes 1 --nodelist n1 -- sh -c 'echo $DIVVY_NODE' </dev/null)" "its machine"
 
 echo "far_streams: well"

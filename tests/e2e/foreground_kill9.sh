@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# kill -9 of the daemon under foreground jobs, once while they run and twice while they wait: each ends on its caller's own streams and
-# with its true exit code. Who is ended while no daemon is there leaves at once.
+# kill -9 of the daemon under foreground jobs, once while they run and twice while they wait. Each ends on the streams
+# of its caller and with its true exit code. A client that is ended while no daemon runs exits at once.
 . "$(dirname "$0")/lib.sh"
 up() { divvy up --quiet --emulate 1xH100-80GB; }
-# run_as NAME COMMAND...: divvy run in the background; NAME.out, NAME.err, NAME.code and NAME.pid tell of it.
+# run_as NAME COMMAND...: runs divvy run in the background and writes NAME.out, NAME.err, NAME.code and NAME.pid.
 run_as() {
   local name=$1
   shift
@@ -29,7 +29,7 @@ run_as running sh -c 'read -r word; echo "$word begins"; while [ ! -e go ]; do s
 wait_for "the running job" running_are 1
 run_as waiting sh -c 'read -r word; echo "got $word"; echo "err $word" >&2; exit 6'
 run_as leaving true
-# Each has its answer, and not its job a place in the queue alone.
+# Waits until each client has its answer, not only until its job is queued.
 for name in waiting leaving; do wait_for "the waiting jobs" grep -q "waits for its turn" $name.err; done
 wait_for "the waiting jobs" queued_are 2
 for round in 1 2; do
@@ -56,7 +56,7 @@ expect "got in:waiting" "$(cat waiting.out)" "its output"
 grep -qx "err in:waiting" waiting.err || fail "its errors went elsewhere: $(cat waiting.err)"
 expect 1 "$(grep -c "went away" waiting.err)" "how often the client speaks of the daemon's end"
 
-# A job whose caller has gone gets no GPU for good: it fails when its caller does not come back.
+# A job whose caller has gone does not hold a GPU forever: it fails if its caller does not return.
 if [ -n "${DIVVY_LONG:-}" ]; then
   keeps=$(divvy submit --quiet --gpus 1 -- sh -c 'while [ ! -e go2 ]; do sleep 0.05; done')
   wait_for "the job before it" state_is "$keeps" running

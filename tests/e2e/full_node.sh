@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A full disk on another machine: it says so and takes nothing more, what was on its way there waits and runs elsewhere, what runs
-# there goes on and its exit code is known; once there is room it takes work again. Skipped (77) where no small disk can be mounted.
+# A full disk on another node: the node reports it and takes no more jobs. A job on its way there waits and runs
+# elsewhere. Running jobs continue, and their exit codes are known. Once there is room, the node takes work again.
+# Skipped (77) if no small disk can be mounted.
 set -eu
 if [ -z "${DIVVY_SMALL_DISK:-}" ]; then
   if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
@@ -29,7 +30,7 @@ on_machine() { divvy submit --quiet --gpu-type a100 --gpus 1 "$@"; }
 keeps=$(on_machine --nodelist n1 -- sh -c 'while [ ! -e "$1" ]; do sleep 0.02; done; exit 9' sh "$DIVVY_HOME/go")
 wait_for "the first job" state_is "$keeps" running
 
-# The first is refused by the machine itself, or it has said by then what is the matter; either way the job is not lost to it.
+# The first job is refused by the node, or the node has reported the problem by then. In both cases the job is not lost.
 cat /dev/zero >"$DIVVY_SMALL_DISK/filler" 2>/dev/null || true
 first=$(on_machine --nodelist n1,n2 -- hostname)
 second=$(on_machine -- true)
@@ -41,7 +42,7 @@ wait_for "the queue to say so" sh -c "'$divvy_binary' why $waits | grep -q 'n1: 
 state_is "$waits" queued || fail "job $waits is $(field "$waits" state)"
 state_is "$keeps" running || fail "what runs there is $(field "$keeps" state)"
 
-# An end on a full disk, and an agent that begins on one.
+# A job ends on a full disk, and an agent starts on one.
 touch go
 wait_for "the end of what ran there" state_is "$keeps" failed
 expect 9 "$(field "$keeps" exit_code)" "its exit code"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# One name, two numbers: users are known to another machine by their names alone. Job and output are those of the account of that name
-# there, whatever uid it has; a uid that is somebody else's there is not used; a name that the machine does not know starts nothing.
-# Everything that controller and agent use (/etc, /run, /var/lib) is private to each, in mount namespaces; it takes root, and is skipped
-# (77) otherwise.
+# One user name with two uids: users are known to other nodes by name only. A job and its output belong to the account
+# with that name there, whatever its uid is. The controller's uid is not used if it belongs to another user there. A
+# name that the node does not know starts nothing. Everything that controller and agent use (/etc, /run, /var/lib) is
+# private to each, in mount namespaces. Needs root, otherwise it is skipped (77).
 set -eu
 if [ -z "${DIVVY_MACHINE:-}" ]; then
   DIVVY_MACHINE=$(mktemp -d)
@@ -13,7 +13,7 @@ if [ -z "${DIVVY_MACHINE:-}" ]; then
     exit 77
   fi
   chmod 755 "$DIVVY_MACHINE"
-  # An own copy of the program, because the users must be able to reach it.
+  # Uses a copy of the program, because the users must be able to reach it.
   cp "${DIVVY:?path of the divvy to test}" "$DIVVY_MACHINE/divvy"
   for machine in head n1; do
     mkdir "$DIVVY_MACHINE/$machine"
@@ -22,7 +22,7 @@ if [ -z "${DIVVY_MACHINE:-}" ]; then
   done
   printf 'ada:x:61001:61001::/:/bin/sh\nbob:x:61002:61002::/:/bin/sh\n' >>"$DIVVY_MACHINE/head/etc/passwd"
   printf 'ada:x:61001:\nbob:x:61002:\n' >>"$DIVVY_MACHINE/head/etc/group"
-  # The other machine: ada has another number, and her number of here is eve's.
+  # On the other node ada has another uid, and her uid on the controller belongs to eve.
   printf 'ada:x:52001:52001::/:/bin/sh\neve:x:61001:61001::/:/bin/sh\n' >>"$DIVVY_MACHINE/n1/etc/passwd"
   printf 'ada:x:52001:\neve:x:61001:\nlab:x:52009:ada\n' >>"$DIVVY_MACHINE/n1/etc/group"
   export DIVVY="$DIVVY_MACHINE/divvy"
@@ -58,7 +58,7 @@ unshare -m sh -c 'mount --bind "$DIVVY_MACHINE/n1/etc" /etc && mount -t tmpfs ru
 agent=$!
 wait_for "n1" node_is n1 up
 
-# The same job on both machines.
+# The same job on both nodes.
 who='echo "$(id -un) $(id -u) $(id -G)"; touch "made-on-$DIVVY_NODE"'
 ended() { divvy wait "$1" >/dev/null 2>&1 || true; }
 here=$(as ada divvy submit --quiet -- sh -c 'echo "$(id -un) $(id -u)"')
@@ -72,28 +72,28 @@ expect 52001 "$(stat -c %u made-on-n1)" "whose the file is that it made"
 divvy logs "$there" >/dev/null || fail "an administrator cannot read it"
 as bob divvy logs "$there" >said 2>&1 && fail "another user read it: $(cat said)"
 
-# A file that the job names is made and read with the rights of the account there.
+# A file that the job names is created and read with the permissions of the account there.
 mkdir -m 700 private && chown 52001:52001 private
 named=$(as ada divvy submit --quiet --gpus 1 --nodelist n1 --output "$PWD/private/out" -- echo named)
 ended "$named"
 expect named "$(as ada divvy logs "$named")" "the output in a folder that only ada of n1 may enter"
 expect 52001 "$(stat -c %u private/out)" "whose it is"
 
-# What the job does by the agent's door it does as ada of the controller.
+# Commands of the job through the agent's socket act as the controller's ada.
 asked=$(as ada divvy submit --quiet --gpus 1 --nodelist n1 -- sh -c 'divvy submit --quiet --hold -- true')
 ended "$asked"
 child=$(as ada divvy logs "$asked")
 expect ada "$(field "$child" user)" "whose the job is that was submitted inside"
 as ada divvy cancel "$child" >/dev/null || fail "ada may not cancel it"
 
-# Who has no account there runs nothing there.
+# A user without an account there cannot run jobs there.
 nobody=$(as bob divvy submit --quiet --gpus 1 --nodelist n1 -- touch bobs)
 ended "$nobody"
 state_is "$nobody" failed || fail "bob's job on n1 is $(field "$nobody" state)"
 field "$nobody" reason | grep -q 'n1 has no user bob' || fail "the reason is: $(field "$nobody" reason)"
 [ ! -e bobs ] || fail "it ran all the same"
 
-# Across the controller's restart.
+# Over the controller's restart.
 kept=$(as ada divvy submit --quiet --gpus 1 --nodelist n1 -- sh -c "until [ -e $PWD/go ]; do sleep 0.02; done; id -u")
 wait_for "its start" state_is "$kept" running
 divvy down >/dev/null

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Jobs that try other jobs' GPUs: refused and counted by a cgroup, refused by mounts with and without root, and told by status and show.
-# The GPUs are emulated; their device files are harmless devices: GPU 0 is another /dev/zero, GPU 1 another /dev/full.
+# Jobs that try to use other jobs' GPUs: refused and counted by a cgroup, refused by mounts with and without root, and
+# reported by status and show. The GPUs are emulated. Their device files are harmless devices: GPU 0 is another
+# /dev/zero, GPU 1 another /dev/full.
 . "$(dirname "$0")/lib.sh"
 [ "$(id -u)" = 0 ] || skip "device files are made by root"
 chmod 755 "$DIVVY_HOME"
@@ -9,7 +10,7 @@ mkdir "$devices"
 mknod -m 666 "$devices/gpu0" c 1 5
 mknod -m 666 "$devices/gpu1" c 1 7
 head -c 1 "$devices/gpu0" >/dev/null 2>&1 || skip "devices do not open in $devices (nodev)"
-# configure DEVICES [LINE...]: a daemon with this way of closing them.
+# configure DEVICES [LINE...]: starts a daemon that closes devices in this way.
 configure() {
   divvy down >/dev/null 2>&1 || true
   printf '[isolation]\ndevice_files = "%s/gpu*"\ndevices = "%s"\n' "$devices" "$1" >"$DIVVY_HOME/divvy.toml"
@@ -22,7 +23,7 @@ curious="head -c 1 '$devices/gpu0' >/dev/null && echo opened0; head -c 1 '$devic
 try() { divvy run --gpus 1 -- sh -c "$curious" 2>&1; }
 shown=
 
-# Emulated GPUs without files, as ever.
+# Emulated GPUs without device files, as usual.
 divvy up --quiet --emulate 2xH100-80GB
 case $(isolation) in "advisory (CUDA_VISIBLE_DEVICES)"*) ;; *) fail "status of emulated GPUs: $(isolation)" ;; esac
 expect 0 "$(divvy run --gpus 1 -- sh -c 'echo $CUDA_VISIBLE_DEVICES')" "the GPU of a job that sees all"
@@ -34,7 +35,7 @@ if configure cgroup; then
   out=$(try)
   case $out in *"gpu1' for reading: Operation not permitted"*) ;; *) fail "GPU 1 was not refused: $out" ;; esac
   case $out in opened0*) ;; *) fail "the job's own GPU was refused: $out" ;; esac
-  # The other one has GPU 1 and nothing else, which CUDA counts as its first.
+  # The second job has only GPU 1, which CUDA numbers as 0.
   holder=$(divvy submit --quiet --gpus 1 -- sh -c 'while [ ! -e "$DIVVY_HOME/go" ]; do sleep 0.02; done')
   wait_for "the holder" state_is "$holder" running
   case $(field "$holder" isolation) in "enforced (cgroup v"*) ;; *) fail "show: $(field "$holder" isolation)" ;; esac
@@ -44,12 +45,12 @@ if configure cgroup; then
   cgroup=$(sed -n 's/^cgroup=//p' "$DIVVY_HOME/runs/$second")
   divvy logs "$second" | grep -q "opened0" && fail "GPU 0 was opened by the job on GPU 1"
   divvy logs "$second" | grep -q "opened1\|gpu1.*No space" || fail "the job on GPU 1 cannot open it"
-  # A way around: a file of its own for the same device.
+  # A bypass: the job creates its own file for the same device.
   out=$(divvy run --gpus 0 -- sh -c "mknod '$DIVVY_HOME/mine' c 1 7 && head -c 1 '$DIVVY_HOME/mine' >/dev/null" 2>&1) && fail "a job opened GPU 1 by a file of its own"
   case $out in *"Operation not permitted"*) ;; *) fail "the way around: $out" ;; esac
   if isolation | grep -q "cgroup v2"; then
     expect "enforced (cgroup v2); 1 open of another GPU refused" "$(field "$second" isolation)" "the count of a running job"
-    # kill -9 of the daemon loses no count of a job that runs.
+    # kill -9 of the daemon does not lose the count of a running job.
     kill -9 "$(daemon_pid)"
     configure cgroup
     wait_for "the running job's count" sh -c "divvy show $second | grep -q '1 open of another GPU refused'"
@@ -61,7 +62,7 @@ if configure cgroup; then
   touch go
   wait_for "an empty queue" queue_is_empty
   rm -f go
-  # A job with every GPU has nothing closed.
+  # No device is closed for a job with every GPU.
   expect 0,1 "$(divvy run --gpus 2 -- sh -c 'echo $CUDA_VISIBLE_DEVICES')" "a job with all GPUs"
   [ -n "$cgroup" ] || fail "the run record names no cgroup"
   for directory in $cgroup; do [ ! -d "$directory" ] || fail "left: $directory"; done
@@ -82,7 +83,7 @@ else
   echo "isolation: no mount namespaces here: $(cat refusal)"
 fi
 
-# /tmp of its own, a limit on processes, no new privileges.
+# A private /tmp, a limit on processes, and no new privileges.
 if configure off 'private_tmp = true' 'new_privileges = false' 'processes = 12'; then
   case $(isolation) in advisory*"own /tmp"*"no new privileges"*) ;; *) fail "status: $(isolation)" ;; esac
   mark=divvy-isolation.$$
@@ -91,7 +92,7 @@ if configure off 'private_tmp = true' 'new_privileges = false' 'processes = 12';
   expect "no" "$(divvy run --private-tmp=no -- sh -c "touch /tmp/$mark.all; [ -e /dev/shm/$mark.never ] || echo no")" "a job that asks for the /tmp of all"
   [ -e "/tmp/$mark.all" ] || fail "--private-tmp=no gave a /tmp of its own"
   rm -f "/tmp/$mark.all"
-  # Scripts and the daemon itself are reached, although they may lie under /tmp.
+  # Scripts and the daemon can be reached, even if they are below /tmp.
   cp "$divvy_binary" own-divvy
   printf '#!/bin/sh\n"$DIVVY_HOME/own-divvy" status --json | grep -c pid\n' >script.sh
   expect 1 "$(divvy run ./script.sh)" "divvy inside a job with its own /tmp"
@@ -102,7 +103,7 @@ if configure off 'private_tmp = true' 'new_privileges = false' 'processes = 12';
 fi
 divvy down >/dev/null
 
-# One job that asks for its own; CPU time as asked.
+# A single job that requests its own /tmp; a CPU limit as requested.
 if configure off 'cpu_quota = true'; then
   mark=divvy-isolation.$$
   expect "$mark" "$(divvy run --private-tmp -- sh -c "touch /tmp/$mark /dev/shm/$mark; cd /dev/shm; ls")" "a /dev/shm of its own"
@@ -127,7 +128,7 @@ if configure off 'cpu_quota = true'; then
 fi
 divvy down >/dev/null
 
-# Without root: a daemon of nobody's own, in a user namespace per job.
+# Without root: a daemon of an unprivileged user, with a user namespace per job.
 private=$(mktemp -d)
 cp "$divvy_binary" "$private/divvy"
 mkdir "$private/home"

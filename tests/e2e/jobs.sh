@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Jobs from the command line: exit codes, streams, order, holds, dependencies, arrays, cancelling, refusals.
+# Jobs from the command line: exit codes, streams, order, holds, dependencies, arrays, cancelling, and refusals.
 . "$(dirname "$0")/lib.sh"
 divvy up --quiet --emulate 8xH100-80GB
 divvy up >second 2>&1 && fail "a second up was accepted"
@@ -36,7 +36,7 @@ state_is "$held" held || fail "a held job is $(field "$held" state)"
 divvy release "$held" >/dev/null
 wait_for "the released job" state_is "$held" succeeded
 
-# What nothing could run is refused at once, by submit, run and explain alike.
+# Submissions that cannot run are refused at once, by submit, run and explain alike.
 refused() { # TEXT COMMAND...
   local said
   if said=$("${@:2}" 2>&1); then fail "not refused: ${*:2}"; fi
@@ -68,7 +68,7 @@ wait_for "the array" state_is "$array" failed
 state_is "${array}_4" failed || fail "element 4 is $(field "${array}_4" state)"
 state_is "${array}_5" succeeded || fail "element 5 is $(field "${array}_5" state)"
 
-# A sweep whose jobs have names of their own; those that wait are called by the template, also over a restart.
+# A sweep whose jobs have their own names. Waiting ones are shown with the template, also after a restart.
 sweep=$(divvy submit --quiet --gpus 4 --param lr=1e-3,1e-4 --param seed=0:1 --name-template 'train-{lr}-{seed}' -- \
   sh -c 'until [ -e go ]; do sleep 0.02; done')
 wait_for "the sweep's first" state_is train-1e-3-0 running
@@ -87,7 +87,7 @@ wait_for "the job that leaves a process behind" state_is "$orphan" failed
 expect 5 "$(field "$orphan" exit_code)" "its exit code"
 [ ! -e "/proc/$(cat left)" ] || fail "what the job left behind still runs"
 
-# An element of an array waits for those before it: one after the other here.
+# An element of an array waits for those before it, because only one runs at a time.
 array=$(divvy submit --quiet --array '0-5%1' --time 10m -- sleep 600)
 wait_for "its first element" state_is "${array}_0" running
 divvy why "${array}_3" | grep -qE "; 2 elements of its array go before it; it should start in [0-9.]+ (ms|s|min)" || fail "why says of its fourth: $(divvy why "${array}_3")"

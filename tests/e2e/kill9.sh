@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# kill -9 of the daemon while clients submit: what was acknowledged is known afterwards, and ends with its true exit code; jobs that
-# run are not touched. ROUNDS (3; DIVVY_LONG: 50).
+# kill -9 of the daemon while clients submit. Acknowledged jobs are known afterwards and end with their true exit code;
+# running jobs are not affected. ROUNDS: 3; with DIVVY_LONG 50.
 . "$(dirname "$0")/lib.sh"
 rounds=${ROUNDS:-$([ -n "${DIVVY_LONG:-}" ] && echo 50 || echo 3)}
 divvy up --quiet --emulate 8xH100-80GB

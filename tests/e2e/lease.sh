@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A machine whose agent is killed for good stops its jobs by itself before they start elsewhere: a job never runs twice at once.
+# A node whose agent is killed for good stops its jobs before they start elsewhere: a job never runs twice at the same
+# time.
 . "$(dirname "$0")/lib.sh"
 
 port=
@@ -17,7 +18,7 @@ for name in n1 n2; do
     fail "$name did not join"
 done
 
-# It hears no SIGTERM, so that it lasts as long as it is let; and it says all the time that it is there.
+# The job ignores SIGTERM, so that it runs as long as it is allowed to. It writes a line all the time.
 lines=$machines/lines
 cat >writer.sh <<EOF
 trap '' TERM
@@ -41,14 +42,14 @@ grep -q '^signal=9$' "$record" || fail "it was not killed: $(cat "$record")"
 ! grep -q "^$second " "$lines" || fail "it ran on $second before it had ended on $first"
 wait_for "its second start" grep -q "^$second " "$lines"
 expect "$second" "$(field "$id" node)" "its second machine"
-# One block of lines each, and time between them.
+# Each node wrote one block of lines, with a pause between the blocks.
 expect "$first
 $second" "$(cut -d' ' -f1 "$lines" | uniq)" "who wrote, in turn"
 last=$(grep "^$first " "$lines" | tail -n 1 | cut -d' ' -f3)
 next=$(grep "^$second " "$lines" | head -n 1 | cut -d' ' -f3)
 [ $(((next - last) / 1000000)) -gt 1000 ] || fail "only $(((next - last) / 1000000)) ms between the two"
 
-# Its first machine is back, and changes nothing for it.
+# The first node returns, which does not affect the job.
 on "$first" agent --detach --quiet || fail "$first did not connect again"
 forgotten() { [ ! -e "$record" ]; }
 wait_for "the end on $first to be forgotten" forgotten
@@ -56,7 +57,7 @@ expect "$second" "$(field "$id" node)" "its machine afterwards"
 divvy cancel "$id" --grace 0 >/dev/null
 wait_for "its end" state_is "$id" cancelled
 
-# Stopped by the lease, and its agent is back before the controller has given it away: it runs again all the same.
+# The lease stops the job, and its agent returns before the controller has reassigned it. It still runs again.
 id=$(divvy submit --quiet --gpus 1 --gpu-type a100 -- sleep 1000)
 wait_for "its start" state_is "$id" running
 first=$(field "$id" node)

@@ -1,7 +1,8 @@
-# Sourced by the end-to-end tests: a private daemon on stand-in GPUs, and its end by its own command. A test waits for conditions,
-# with a deadline; it never just sleeps.
+# Sourced by the end-to-end tests: starts a private daemon on emulated GPUs and stops it at the end of the test. Tests
+# wait for conditions with a deadline and never just sleep.
 #
-# With DIVVY_ON_MACHINE=1 the daemon is not a private one but the machine's, which is not root and has a launcher, in a machine of its own.
+# With DIVVY_ON_MACHINE=1 the daemon is the system-wide one, which does not run as root and has a launcher, in
+# namespaces of its own.
 set -eu
 [ -z "${DIVVY_ON_MACHINE:-}" ] || . "$(dirname "${BASH_SOURCE[0]}")/machine_lib.sh"
 divvy_binary=${DIVVY:?path of the divvy to test}
@@ -14,7 +15,7 @@ else
   runs=$DIVVY_HOME/runs
 fi
 unset SLURM_JOB_ID DIVVY_JOB_ID DIVVY_STEPS
-# Jobs outlive their daemon, also the one of a test that failed.
+# Ends all jobs, because they outlive their daemon, also after a failed test.
 clean_up() {
   divvy cancel --all --grace 0 >/dev/null 2>&1 || true
   for _ in $(seq 200); do
@@ -33,7 +34,7 @@ fail() {
   cat "$DIVVY_HOME/daemon.log" >&2 || true
   exit 1
 }
-# wait_for WHAT COMMAND...: until the command succeeds, at most 30 s, or WAIT_S.
+# wait_for WHAT COMMAND...: repeats the command until it succeeds, for at most WAIT_S seconds (30).
 wait_for() {
   local what=$1 end=$((SECONDS + ${WAIT_S:-30}))
   shift
@@ -42,7 +43,7 @@ wait_for() {
     sleep 0.02
   done
 }
-# skip REASON: what is missing, for the list of scripts/test.
+# skip REASON: ends the test as skipped; scripts/test lists the reason.
 skip() {
   echo "skipped: $*"
   exit 77
@@ -55,7 +56,7 @@ queue_is_empty() { [ "$(divvy queue --json)" = "[]" ]; }
 count_in_state() { divvy queue --json --state "$1" | grep -o '"display_id"' | wc -l; }
 running_are() { [ "$(count_in_state running)" = "$1" ]; }
 daemon_pid() { divvy status --json | grep -oE '"pid":[0-9]+' | cut -d: -f2; }
-# up_listening [PORT]: a daemon that listens for other machines there, or at a free port, and says so in $port.
+# up_listening [PORT]: starts a daemon that listens for other machines on the port, or on a free one, and sets $port.
 up_listening() {
   for try in 1 2 3 4 5; do
     port=${1:-$((20000 + (RANDOM + $$) % 12000))}
@@ -65,8 +66,8 @@ up_listening() {
   fail "found no free port: $(cat up.log)"
 }
 
-# with_machines: other machines of this test, as folders of $machines: `on NAME COMMAND...` is a command there. Their agents end with
-# the test, after its jobs, and so does whatever runs on a machine that the controller has given up.
+# with_machines: other nodes of this test, as folders in $machines; `on NAME COMMAND...` runs a command on one. Their
+# agents end with the test, after its jobs, and so do all processes on a node that the controller has given up.
 end_agents() {
   local pids
   for _ in $(seq 500); do
@@ -82,15 +83,15 @@ with_machines() {
 }
 on() { DIVVY_HOME=$machines/$1 "$divvy_binary" "${@:2}"; }
 agent_pid() { cat "$machines/$1/agent/agent.lock"; }
-# Has gone, lock and all, when this returns.
+# When this returns, the agent has ended and its lock is free.
 kill_agent() {
   local pid
   pid=$(agent_pid "$1")
   kill -9 "$pid"
   wait_for "$1's end" sh -c "! grep -qs '^State:[[:space:]]*[^Z[:space:]]' /proc/$pid/status"
 }
-# interrupt_twice PID FILE: Ctrl-C to srun, until one comes within a second of the one before; what srun answers goes to the file. On a
-# busy machine more time may pass between two, and then the second is another first one. For scripts of jobs as well.
+# interrupt_twice PID FILE: sends Ctrl-C to srun until two arrive within a second; srun's answers are in the file. On a
+# busy machine more time may pass between two, so that the second counts as another first one. Also used in job scripts.
 interrupt_twice() {
   local heard=0
   while kill -INT "$1" 2>/dev/null; do

@@ -1,6 +1,6 @@
-# Sourced by tests of the machine's daemon: a machine of its own. It is a mount and a PID namespace: /etc is a copy, /run and /var/lib are
-# empty file systems in memory. So a test needs nothing on the host and leaves nothing there, no process either. It takes root, and is
-# skipped (77) otherwise.
+# Sourced by tests of the system-wide daemon. Runs the test in a mount namespace and a PID namespace: /etc is a copy,
+# /run and /var/lib are empty file systems in memory. So a test needs nothing on the host and leaves nothing behind, not
+# even a process. Needs root, otherwise the test is skipped (77).
 if [ -z "${DIVVY_MACHINE_MADE:-}" ]; then
   : "${DIVVY:?path of the divvy to test}"
   enter="unshare --mount --pid --fork --kill-child --mount-proc"
@@ -23,8 +23,8 @@ install -m 755 "$DIVVY" /var/lib/bin/divvy
 [ ! -e "$(dirname "$DIVVY")/divvy-burn" ] || install -m 755 "$(dirname "$DIVVY")/divvy-burn" /var/lib/bin/divvy-burn
 export DIVVY=/var/lib/bin/divvy TMPDIR=/var/lib/tmp
 
-# test_on_machine: the test of a private daemon that sources lib.sh runs with the machine's, which starts root's jobs. What such a test
-# looks at in $DIVVY_HOME lies there as links; commands do not know of it.
+# test_on_machine: runs a test that was written for a private daemon with the system-wide daemon, which starts jobs of
+# root. Files that such a test expects in $DIVVY_HOME are links there; divvy's commands do not see that variable.
 test_on_machine() {
   unset DIVVY_HOME
   DIVVY_HOME=/var/lib/tmp/work

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Jobs on the machines of agents: placed there, known afterwards whoever was killed, gangs whole or not at all.
+# Jobs on agents' nodes: they are placed there and known afterwards, whichever process was killed; gangs start as a
+# whole or not at all.
 . "$(dirname "$0")/lib.sh"
 
 port=
@@ -13,7 +14,7 @@ for name in n1 n2; do
     fail "$name did not join"
 done
 
-# One job where its GPUs are; what it printed lies there.
+# One job runs where its GPUs are; its output is stored there.
 id=$(submit --gpus 3 --gpu-type a100 -- sh -c 'echo "$DIVVY_NODE $CUDA_VISIBLE_DEVICES"; exit 7')
 divvy wait "$id" >/dev/null 2>&1 || true
 expect failed "$(field "$id" state)" "the end of a job on n1"
@@ -21,7 +22,7 @@ expect 7 "$(field "$id" exit_code)" "its exit code"
 expect n1 "$(field "$id" node)" "its machine"
 grep -q '^n1 0,1,2$' "$machines/n1/agent/logs/$id.log" || fail "its log says: $(cat "$machines"/n1/agent/logs/*)"
 
-# The agent is killed while it runs; it ends meanwhile, and is known afterwards.
+# The agent is killed while the job runs. The job ends meanwhile, and the result is known afterwards.
 id=$(submit --gpus 1 --gpu-type a100 -- sh -c "until [ -e $machines/go ]; do sleep 0.02; done; exit 9")
 wait_for "its start" state_is "$id" running
 node=$(field "$id" node)
@@ -31,7 +32,7 @@ on "$node" agent --detach --quiet || fail "$node did not connect again"
 wait_for "its end" state_is "$id" failed
 expect 9 "$(field "$id" exit_code)" "the exit code of a job whose agent was killed"
 
-# The controller is killed; jobs go on, and end while nobody listens.
+# The controller is killed. Jobs continue, and end while no controller runs.
 rm "$machines/go"
 id=$(submit --gpus 4 --gpu-type a100 -- sh -c "until [ -e $machines/go ]; do sleep 0.02; done; exit 5")
 wait_for "its start" state_is "$id" running
@@ -43,7 +44,7 @@ up_listening "$port"
 wait_for "its end" state_is "$id" failed
 expect 5 "$(field "$id" exit_code)" "the exit code of a job that ended without a controller"
 
-# A gang: prepared on both, ranks in order, first the head's machine.
+# A gang: prepared on both nodes, ranks in order, with the head node first.
 wait_for "n1" node_is n1 up
 wait_for "n2" node_is n2 up
 id=$(submit --nodes 2 --gpus 2 --gpu-type a100 --tasks 4 --gpus-per-task 1 --label-output -- \
@@ -55,7 +56,7 @@ expect succeeded "$(field "$id" state)" "the end of a gang ($(cat "$log" 2>/dev/
 expect 4 "$(grep -c '^[0-3]: rank [0-3] of 4 on n[12], node [01] of 2$' "$log")" "its lines ($(cat "$log"))"
 expect 2 "$(grep -c 'on n1' "$log")" "its ranks on n1"
 
-# It runs again on another machine: what each run printed lies where it was, and is read there.
+# A job runs again on another node: the output of each run is stored on its node and read from there.
 id=$(submit --gpus 3 --gpu-type a100 --retries 1 --retry-delay 1s -- \
   sh -c "echo run \$DIVVY_ATTEMPT on \$DIVVY_NODE; until [ -e $machines/again ]; do sleep 0.02; done; exit 1")
 wait_for "its start" state_is "$id" running
@@ -77,24 +78,24 @@ grep -q "run 2 started on $second (GPUs 0-2): " shown || fail "its second start 
 grep -q "try 1 of 2 ended with exit code 1; tries again" shown || fail "its first end is not in its history: $(cat shown)"
 divvy node resume "$first" >/dev/null
 
-# torchrun's options come by its environment, where it is started once on each machine.
+# torchrun gets its options from the environment, and is started once on each node.
 id=$(submit --nodes 2 --gpus 2 --gpu-type a100 -- sh -c 'echo "$PET_NNODES $PET_NODE_RANK $PET_MASTER_ADDR"')
 divvy wait "$id" >/dev/null 2>&1 || true
 log=$machines/$(field "$id" node)/agent/logs/$id.log
 expect "2 0 127.0.0.1 2 1 127.0.0.1" "$(sort "$log" | xargs)" "what torchrun finds"
 
-# Its first failing task ends it everywhere; nothing is left.
+# The first failing task ends the gang on all nodes. No process is left.
 id=$(submit --nodes 2 --gpus 4 --gpu-type a100 -- sh -c '[ "$RANK" = 1 ] && exit 3; exec sleep 1000')
 divvy wait "$id" >/dev/null 2>&1 || true
 expect failed "$(field "$id" state)" "a gang whose second task fails"
 expect 3 "$(field "$id" exit_code)" "its exit code"
 
-# What one machine cannot prepare undoes it on both.
+# If one node cannot prepare a gang, it is rolled back on both.
 id=$(submit --nodes 2 --gpus 4 --gpu-type a100 -- /no/such/program)
 divvy wait "$id" >/dev/null 2>&1 || true
 expect failed "$(field "$id" state)" "a gang without a program"
 
-# One of its machines loses its step process: it is tried again, and then the reason names the machine.
+# One of its nodes loses its step process: the gang is retried. Then the reason names the node.
 id=$(submit --nodes 2 --gpus 4 --gpu-type a100 --retries 1 --retry-delay 1s -- sleep 1000)
 steps_of() {
   for process in /proc/[0-9]*; do
@@ -114,7 +115,7 @@ done
 divvy wait "$id" >/dev/null 2>&1 || true
 field "$id" reason | grep -q "^node $second lost its part: the job's step process" || fail "the reason is: $(field "$id" reason)"
 
-# A script in Slurm's words: the batch runs once, srun over both.
+# A Slurm script: the batch script runs once, and srun runs over both nodes.
 cat >two.sh <<'EOF'
 #!/bin/bash
 #SBATCH --nodes=2 --ntasks-per-node=2 --gpus-per-node=2 --constraint=feature=ib
@@ -131,13 +132,13 @@ expect "0/4 0
 2/4 1
 3/4 1" "$(grep / "$log" | sort)" "its tasks"
 
-# Outside a job, where its machines are named.
+# srun outside a job, with named nodes.
 expect "n1 n2" "$(divvy srun -n2 -w n1,n2 sh -c 'echo "$DIVVY_NODE"' 2>err | sort | xargs)" "srun -w of two machines ($(cat err))"
 expect "n1 n1" "$(divvy srun -n2 -w n1 sh -c 'echo "$DIVVY_NODE"' 2>err | xargs)" "two tasks by srun -w of one machine ($(cat err))"
 
 expect "$(hostname -s)" "$(divvy srun -w n1 printenv SLURM_SUBMIT_HOST 2>err)" "the machine of the submission ($(cat err))"
 
-# A step there is ended by its number, inside the job.
+# A step there is ended by its number, from inside the job.
 cat >ends.sh <<'EOF'
 #!/bin/bash
 #SBATCH --gpus=1 --nodelist=n1
@@ -153,7 +154,8 @@ divvy wait "$id" >/dev/null 2>&1 || true
 grep -q '^ended with 143$' "slurm-$id.out" || fail "a step that is ended says: $(cat "slurm-$id.out")"
 grep -q '^there is no 7$' "slurm-$id.out" || fail "a step that is not there was ended: $(cat "slurm-$id.out")"
 
-# A machine that is away takes nothing new, and one that is drained; who waits for it is told so, and starts when it is back.
+# A node that is away takes no new jobs, nor does a drained one. A job that waits for it reports that, and starts when
+# the node is back.
 kill_agent n2
 wait_for "n2's absence" node_is n2 away
 id=$(submit --gpus 1 --nodelist n2 -- true)
@@ -169,7 +171,7 @@ divvy show "$id" | grep -q 'node n1 is drained: fan' || fail "the reason does no
 divvy node resume n1 >/dev/null
 wait_for "its end" state_is "$id" succeeded
 
-# The controller's own machine has a name among several.
+# The controller's own node has a name, because there are several nodes.
 own=$(divvy nodes --csv --no-header -o NAME | head -n 1)
 id=$(submit --gpus 1 --gpu-type h100 -- sleep 1000)
 wait_for "its start" state_is "$id" running
@@ -179,13 +181,13 @@ divvy show "$id" | grep -q "machine  *$own\$" || fail "show names no machine: $(
 divvy why "$id" | grep -q "on GPU [01] of $own" || fail "why names no machine: $(divvy why "$id")"
 divvy cancel "$id" --grace 0 >/dev/null
 
-# A label that an agent says of its own machine stays where an administrator's is taken away.
+# A label that an agent sets for its own node remains when an administrator's label is removed.
 divvy node label n1 feature= | grep -q 'feature=ib is what its agent says of itself, and stays' || fail "$(divvy node label n1 feature=)"
 expect "labelled n1" "$(divvy node label n1 rack=r1)" "a label that is new"
 expect "the labels of n1 are what they were" "$(divvy node label n1 rack=r1)" "a label that is not"
 divvy node label n1 rack= >/dev/null
 
-# GPUs of one machine that take no new work, also after the controller's restart; lists of machines.
+# GPUs of one node that take no new work, also after the controller's restart; lists of nodes.
 divvy gpus restrict 'n[1-2]:0-9' 2>refusal && fail "GPUs that no machine has were taken"
 grep -q 'there is no GPU 4; node n1 has 4 GPUs, 0 to 3' refusal || fail "the refusal says: $(cat refusal)"
 divvy gpus restrict n9:0 2>refusal && fail "a machine that is none was taken"
@@ -207,7 +209,7 @@ divvy node cordon 'n[1-2]' >/dev/null
 [ "$(node_state n1)$(node_state n2)" = cordonedcordoned ] || fail "a list of machines: $(divvy nodes)"
 divvy node resume n1,n2 >/dev/null
 
-# Cancelled on all machines; a cordoned one takes nothing.
+# A gang is cancelled on all nodes. A cordoned node takes no jobs.
 id=$(submit --nodes 2 --gpus 4 --gpu-type a100 -- sleep 1000)
 wait_for "its start" state_is "$id" running
 divvy nodes | grep -q '^n1' || fail "nodes shows: $(divvy nodes)"
@@ -223,7 +225,8 @@ grep -q "asks for 2 nodes with 1 GPU" why || fail "why says: $(cat why)"
 divvy node resume n1 >/dev/null
 wait_for "its end" state_is "$id" succeeded
 
-# A machine that is gone for good: a gang keeps its GPUs until somebody says so, and runs again where there is room then.
+# A node is gone for good. A gang keeps its GPUs until an administrator declares that, and then runs again where there
+# is room.
 id=$(submit --nodes 2 --gpus 4 --gpu-type a100 -- sleep 1000)
 alone=$(submit --nodelist n2 --gpus 0 -- sleep 1000)
 wait_for "its start" state_is "$id" running
@@ -239,7 +242,7 @@ wait_for "what was cancelled there" state_is "$alone" cancelled
 wait_for "the gang in the queue" state_is "$id" queued
 free_of_n1() { [ "$(divvy gpus --csv | grep '^n1,' | grep -c ',free,')" = 4 ]; }
 wait_for "the GPUs of its other machine" free_of_n1
-history_says() { divvy show "$id" | grep -q "$1"; } # It is read from the store, a moment after the job's state is known.
+history_says() { divvy show "$id" | grep -q "$1"; } # The store has the history a moment after the state changes.
 wait_for "the reason in its history" history_says 'queued again: node n2 is gone for good'
 divvy cancel "$id" >/dev/null
 divvy down >/dev/null

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A server with 64 GPUs: jobs get each of them and all of them, alone, as tasks of one job, elastic, and in MIG instances on GPUs 40 and 63; also over a kill -9 of the daemon.
+# A server with 64 GPUs: jobs get each of them and all of them: as single jobs, as tasks of one job, in an elastic job,
+# and in MIG instances on GPUs 40 and 63; also over a kill -9 of the daemon.
 . "$(dirname "$0")/slices_lib.sh"
 . "$(dirname "$0")/lib.sh"
 export WAIT_S=120
@@ -12,7 +13,7 @@ up
 expect 64 "$(divvy gpus --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)))')" "GPUs"
 every=$(seq -s , 0 63)
 
-# Each of them, by 64 jobs at once.
+# 64 jobs use one GPU each.
 divvy submit --quiet --gpus 1 --array 0-63 -- sh -c 'echo "$CUDA_VISIBLE_DEVICES" >"gpu-$DIVVY_ARRAY_INDEX"; until [ -e go ]; do sleep 0.2; done' >/dev/null
 wait_for "64 jobs" running_are 64
 all=$(divvy submit --quiet --gpus 64 -- sh -c 'echo "$CUDA_VISIBLE_DEVICES"')
@@ -23,11 +24,11 @@ wait_for "the job of all" state_is "$all" succeeded
 expect "$every" "$(sort -n gpu-* | paste -sd , -)" "the GPUs of the 64 jobs"
 expect "$every" "$(divvy logs "$all")" "the GPUs of the job of all"
 
-# A task on each, with its own GPU first.
+# One task on each GPU; each task sees its own GPU first.
 divvy run --tasks 64 --gpus-per-task 1 --gpu-bind single -- sh -c 'echo "$CUDA_VISIBLE_DEVICES"' >tasks
 expect "$every" "$(sort -n tasks | paste -sd , -)" "the GPUs of 64 tasks"
 
-# MIG instances on GPUs 40 and 63: the others are taken.
+# MIG instances on GPUs 40 and 63, because the others are in use.
 holds() { divvy submit --quiet --gpus "$1" -- sh -c 'until [ -e done ]; do sleep 0.2; done'; }
 slice() { divvy submit --quiet --slice "$1" -- sh -c 'echo "$CUDA_VISIBLE_DEVICES"; until [ -e done ]; do sleep 0.2; done'; }
 low=$(holds 40)
@@ -54,7 +55,7 @@ touch done
 wait_for "the last instance's end" state_is "$large" succeeded
 wait_for "GPU 63 to be whole again" mig_is 63 off
 
-# An elastic job takes all that is idle and gives back what another waits for.
+# An elastic job takes all idle GPUs, and gives back those that another job waits for.
 rm done
 cat >train.sh <<'SH'
 trap : USR1

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What scrapers read: both text formats, as they ask; with the names of NVIDIA's exporter where that is wanted; without anything of
-# jobs that have ended; as promtool wants it, and by a real Prometheus over TLS, where they are installed.
+# The metrics page for scrapers: both text formats, as requested; with the names of NVIDIA's exporter if configured;
+# without series of ended jobs. It is checked by promtool and scraped by a real Prometheus over TLS, if they are
+# installed.
 tests=$(cd "$(dirname "$0")" && pwd)
 . "$(dirname "$0")/lib.sh"
 
@@ -14,7 +15,7 @@ waiting=$(divvy submit --quiet --gpus 2 -- true)
 held=$(divvy submit --quiet --hold -- true)
 wait_for "the job's use" has '^divvy_job_gpu_utilization_ratio\{id="'"$job"'",.*name="odd\\"name\\\\"'
 wait_for "the GPUs" has '^divvy_gpu_power_watts\{node="[^"]+",gpu="1"\} 70$'
-# From its second look on the driver has drawn some.
+# From its second sample on, the driver reports some energy.
 wait_for "the energy" has '^divvy_gpu_energy_joules_total\{node="[^"]+",gpu="1"\} [1-9]'
 for line in '^divvy_gpus 2$' '^divvy_gpus_free 1$' '^divvy_jobs\{state="running"\} 1$' '^divvy_jobs\{state="held"\} 1$' \
   '^divvy_jobs_waiting\{for="gpus"\} 1$' '^divvy_jobs_waiting\{for="release"\} 1$' '^divvy_jobs_submitted_total 3$' \
@@ -33,14 +34,14 @@ grep -qi '^content-type: application/openmetrics-text; version=1.0.0' open || fa
 page -i -H 'Accept: application/openmetrics-text;q=0.1, text/plain;q=0.9' | grep -qi '^content-type: text/plain' || fail "weights do not count"
 expect '# EOF' "$(tail -n 1 open)" "the last line"
 
-# Each name that the dashboard in contrib/ asks for is one of the page's: no other word says that a panel stays empty.
-strangers() { # strangers FILE: names in it that the page has not.
+# Every name in the dashboard in contrib/ must be on the page, because an unknown name only leaves a panel empty.
+strangers() { # strangers FILE: prints the names in it that the page lacks.
   page | sed -n 's/^# TYPE \(divvy_[a-z0-9_]*\) \(.*\)/\1 \2/p' | awk '{ print $1 } $2 == "histogram" { print $1 "_bucket"; print $1 "_sum"; print $1 "_count" }' | sort -u >named
   grep -oE '\bdivvy_[a-z0-9_]+' "$1" | sort -u | comm -23 - named
 }
 dashboard=$tests/../../contrib/grafana/divvy.json
 expect 0 "$(grep -q divvy_gpu_power_watts "$dashboard"; echo $?)" "the dashboard"
-# Some are there only once there is something to count.
+# Some names appear only when there is something to count.
 divvy cancel "$held" >/dev/null
 has_all() { [ -z "$(strangers "$dashboard")" ]; }
 WAIT_S=15 wait_for "names that the dashboard has and the page has not: $(strangers "$dashboard" | xargs)" has_all
@@ -51,7 +52,7 @@ promtool=${PROMTOOL:-promtool}
 if command -v "$promtool" >/dev/null; then
   page >page
   "$promtool" check metrics <page >said 2>&1 || true
-  # Of NVIDIA's names promtool thinks little; of ours nothing.
+  # promtool complains about NVIDIA's names, but must not complain about ours.
   grep -v '^DCGM_' said >ours || true
   [ ! -s ours ] || fail "promtool: $(cat ours)"
 else
@@ -86,7 +87,7 @@ else
   echo "no prometheus here: nothing scraped the page"
 fi
 
-# Of jobs that have ended nothing is left but their number.
+# After jobs have ended, only their count is left.
 touch go
 wait_for "the second job's end" state_is "$waiting" succeeded
 gone() { ! has '^divvy_job_[a-z_]*\{id='; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Users and administrators are told of jobs and GPUs: signed webhooks that are tried again and survive kill -9, commands, mail; and
-# jobs that leave their GPUs idle are warned twice before they are stopped.
+# Users and administrators are notified of events of jobs and GPUs: by signed webhooks, which are retried and survive
+# kill -9, by commands and by mail. Jobs that leave their GPUs idle are warned twice before they are stopped.
 receiver="$(cd "$(dirname "$0")" && pwd)/receiver.py"
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip "python3 is not installed (apt-get install python3)"
@@ -48,7 +48,7 @@ warn_every = "10s"
 TOML
 divvy up --quiet --emulate 4xH100-80GB
 
-# A webhook: its secret is shown once, and nothing that is as good as one ever again.
+# A webhook: its secret is shown once. After that, neither the secret nor anything equivalent is shown.
 divvy notify add phone --webhook "http://127.0.0.1:$port/hook?token=hidden" --on start,end,waste >secret 2>added
 grep -q '^whsec_' secret || fail "no secret: $(cat secret added)"
 says "delivered: .*204" divvy notify test phone || fail "the test was not delivered: $(divvy notify test phone 2>&1)"
@@ -57,13 +57,13 @@ for shown in "$(divvy notify)" "$(divvy notify list --json)" "$(cat audit.log)" 
 done
 says "^phone .*http://127.0.0.1:$port/\.\.\." divvy notify || fail "the listing says: $(divvy notify)"
 
-# The receiver fails twice: the same notice comes again, under the same id, and all are signed.
+# The receiver fails twice: the same notice is sent again with the same id. All requests are signed.
 echo 2 >fails
 job=$(divvy submit --quiet --name rocky -- sh -c 'exit 3')
 divvy wait "$job" || true
 wait_for "the end that came again" has_received 'event\\":\\"fail'
 wait_for "its success" says '^phone .* 2 +0 +0 ' divvy notify
-# For programs moments are in UTC, and what has not been is empty.
+# In machine-readable output times are in UTC, and missing values are empty.
 listed=$(TZ=Asia/Tokyo divvy notify list --csv)
 utc='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z'
 grep -qE "^phone,.*,2,0,0,$utc,$utc,$" <<<"$listed" || fail "moments for programs: $listed"
@@ -83,7 +83,7 @@ assert sent[2]["job"]["exit_code"] == 3 and sent[2]["job"]["name"] == "rocky", s
 assert sent[2]["text"].startswith("job ") and "exit code 3" in sent[2]["text"], sent[2]
 PY
 
-# The receiver is away, the daemon is killed: what waits is delivered by the next one, once.
+# The receiver is away and the daemon is killed: the next daemon delivers pending notices, each once.
 end_receiver
 lost=$(divvy submit --quiet --name survivor -- true)
 divvy wait "$lost"
@@ -97,7 +97,7 @@ wait_for "both notices" has_received survivor 2
 wait_for "an empty queue" says '^phone .* 4 +0 +0 ' divvy notify
 expect 2 "$(received survivor)" "notices of the job that ended while the receiver was away"
 
-# A name that is taken is not taken over silently.
+# A name that exists is not replaced silently.
 code=0; divvy notify add phone --mail me@example.org 2>err || code=$?
 [ $code != 0 ] || fail "it took the place of another"
 grep -q "you have a receiver phone already (webhook http://127.0.0.1:$port/..., start,end,waste); choose another name, or divvy notify add --replace" err || fail "says: $(cat err)"
@@ -110,7 +110,7 @@ expect 2 $code "a webhook without a host"
 expect "" "$(cat secret.none)" "a secret of nothing"
 grep -q "the webhook's URL names no host" err || fail "says: $(cat err)"
 
-# A command: as its user, with the event in its environment and on its standard input.
+# A command: runs as its user, with the event in its environment and on its standard input.
 divvy notify add cmd --command "env >'$DIVVY_HOME/env'; cat >'$DIVVY_HOME/stdin'" --on end
 divvy notify add slow --command 'exit 7' --on fail
 says "exit code 7" divvy notify test slow || fail "the test of a command that fails says: $(divvy notify test slow 2>&1)"
@@ -120,7 +120,7 @@ grep -qx "DIVVY_JOB_ID=$job" env || fail "its environment: $(cat env)"
 grep -qx "DIVVY_JOB_STATE=succeeded" env || fail "its environment: $(cat env)"
 divvy notify remove cmd slow
 
-# Mail: as a job asks for it, in divvy's words and in Slurm's.
+# Mail: as a job requests it, with divvy's options and with Slurm's.
 ln -s "$divvy_binary" sbatch
 divvy submit --quiet --name letter --notify end --notify-to ada@example.org -- true >/dev/null
 printf '#!/bin/sh\n#SBATCH --mail-type=BEGIN,FAIL --mail-user=grace@example.org --job-name=slurmy\nexit 1\n' >job.sh
@@ -134,12 +134,13 @@ says "ada@example.org" divvy notify || fail "the listing does not show addresses
 divvy submit --notify sometimes -- true 2>refused && fail "no event was refused"
 grep -q "is no event" refused || fail "the refusal: $(cat refused)"
 
-# Administrators hear of GPUs.
+# Administrators are notified of GPU events.
 divvy emulate xid 3 48
 wait_for "the fenced GPU" has_received gpu_fenced
 grep gpu_fenced got | grep -q '/ops?key=hidden' || fail "it went elsewhere: $(cat got)"
 
-# Who leaves its GPUs idle: warned twice, then stopped, because it wanted that. Another that did not is named, and goes on.
+# A job leaves its GPUs idle: it is warned twice and then stopped, because it chose that. A job that did not choose it
+# is named and continues.
 nap='while [ ! -e '$DIVVY_HOME'/go ]; do sleep 0.1; done'
 idle=$(divvy submit --quiet --gpus 1 --name forgotten --on-waste stop --notify all -- sh -c "$nap")
 other=$(divvy submit --quiet --gpus 1 --name spared -- sh -c "$nap")

@@ -1,6 +1,6 @@
-# For tests that run podman on images of their own making. Sourced after lib.sh.
+# For tests that run podman with images that they build themselves. Sourced after lib.sh.
 
-# Why podman cannot be tried on this machine; nothing where it can.
+# Prints why podman cannot be tested on this machine; prints nothing if it can.
 why_no_podman() {
   if ! command -v podman >/dev/null; then echo "it is not installed (apt-get install podman runc busybox-static)"
   elif [ ! -x /bin/busybox ] || ldd /bin/busybox >/dev/null 2>&1; then
@@ -8,7 +8,7 @@ why_no_podman() {
   fi
 }
 
-# Limits and runtime that work without systemd, for every podman of this test.
+# Sets limits and a runtime that work without systemd, for every podman of this test.
 configure_podman() {
   cat >containers.conf <<'C'
 [containers]
@@ -21,7 +21,7 @@ C
   export CONTAINERS_CONF=$PWD/containers.conf
 }
 
-# The beginning of an image in rootfs/: busybox under these names.
+# Creates the base of an image in rootfs/: busybox, with links of these names.
 begin_image() {
   mkdir -p rootfs/bin rootfs/tmp rootfs/etc
   cp /bin/busybox rootfs/bin/

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Pools: of machines named and labelled, with limits, caps and an order of preference; as Slurm's partitions; changed between two daemons.
+# Pools: of nodes by name and by label, with limits, caps and an order of preference; as Slurm's partitions; changed
+# between two daemons.
 . "$(dirname "$0")/lib.sh"
 
 write_pools() {
@@ -41,7 +42,7 @@ on n1 agent --join-file "$DIVVY_HOME/token" --name n1 --emulate 4xA100-40GB --de
 on n2 agent --join-file "$DIVVY_HOME/token" --name n2 --emulate 4xA100-40GB --label pool=night --detach --quiet || fail "n2 did not join"
 wait_for "n2" node_is n2 up
 
-# What there is.
+# The list of pools.
 divvy pools >pools
 grep -Eq '^debug +up +n1 +4 +4 +0 +0 +2 GPUs at most, 30 min +1 job' pools || fail "divvy pools shows: $(cat pools)"
 grep -Eq '^train\* +up +n\[1-2\] +8 +8' pools || fail "divvy pools shows: $(cat pools)"
@@ -59,7 +60,7 @@ divvy sbatch --test-only -G1 --wrap true 2>test-only || fail "sbatch --test-only
 grep -q 'in partition train$' test-only || fail "--test-only names another partition: $(cat test-only)"
 [ -z "$(divvy queue --no-header -o id)" ] || fail "an empty queue prints $(divvy queue --no-header -o id)"
 
-# Refused at once, with the limit; Slurm's shims in Slurm's words.
+# Refused at once, with the limit; Slurm's commands use Slurm's messages.
 refused "asks for 3 GPUs, but pool debug gives a job 2 at most" divvy submit --pool debug --gpus 3 true
 refused "give --time 30m or less" divvy submit --pool debug --time 1h true
 refused "pool closed takes no jobs: its state is drain" divvy submit --pool closed true
@@ -67,7 +68,8 @@ refused "there is no pool 'dbug'" divvy submit --pool dbug true
 refused "Invalid partition name specified" divvy sbatch -p dbug --wrap true
 refused "Requested time limit is invalid" divvy sbatch -p debug -t 60 --wrap true
 
-# Who names none is in the default; who names two is where there is room; a cap is of all jobs of the pool.
+# A job that names no pool is in the default one. A job that names two runs where there is room. A cap counts all jobs
+# of the pool.
 id=$(submit --gpus 1 -- sleep 1000)
 wait_for "its start" state_is "$id" running
 expect train "$(field "$id" pool)" "the pool of a job that names none"
@@ -83,14 +85,14 @@ divvy why "$third" >why
 grep -q 'pool debug' why || fail "why says: $(cat why)"
 divvy pools --json | grep -o '"name":"debug".*' | grep -q '"running":1,"queued":1' || fail "pools: $(divvy pools --json)"
 
-# A machine to itself: not beside the second.
+# A job that needs a whole node: not on one that the second job uses.
 alone=$(submit --pool alone --gpus 1 -- sleep 1000)
 divvy why "$alone" >why
 grep -q 'pool alone gives whole machines' why || fail "why says: $(cat why)"
 divvy cancel "$second" >/dev/null
 wait_for "a machine to itself" state_is "$alone" running
 expect 4 "$(divvy show "$alone" --json | grep -o '"gpus":\[[0-9,]*\]' | head -n 1 | tr -cd '0-9' | wc -c)" "its GPUs"
-# Of a list each pool is told: what is missing in it, or why it is not open.
+# For a list of pools, each pool's blocker is reported: what is missing, or why it is not open.
 both=$(submit --pool debug,alone --gpus 2 -- true)
 divvy why "$both" >why
 grep -q 'pool debug runs 1 of at most 1 job' why || fail "why says: $(cat why)"
@@ -104,7 +106,8 @@ divvy cancel "$two" >/dev/null
 beside=$(submit --pool night -- true)
 divvy why "$beside" | grep -q "other jobs' alone" || fail "why says: $(divvy why "$beside")"
 
-# Another file, another daemon: the jobs go on, the pool has room for one more; who waits for a pool that is gone hears so.
+# Another configuration and another daemon: the jobs continue, and the pool has room for one more. A job that waits for
+# a removed pool reports that.
 orphan=$(submit --pool old --priority -1 --gpus 4 -- true)
 divvy down >/dev/null
 write_pools 2
@@ -115,7 +118,7 @@ divvy why "$orphan" | grep -q "there is no pool 'old' any more; divvy update $or
 divvy cancel --all >/dev/null
 wait_for "their ends" queue_is_empty
 
-# A job without GPUs has its machine to itself as well: nothing of it is free.
+# A job without GPUs can also have a whole node: none of it is free.
 empty=$(submit --pool alone -- sleep 1000)
 wait_for "a machine to itself" state_is "$empty" running
 expect n2 "$(field "$empty" node)" "its machine"

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# The machine goes down under running jobs: everything is killed at once, and the kernel has another boot id. Jobs become failed, or
-# run again where they asked for it; what had ended before keeps its end, what waited still waits, and every GPU is free again.
+# The machine goes down under running jobs: all processes are killed at once, and the kernel has another boot id. Jobs
+# fail, or run again if they requested it. Ended jobs keep their result, waiting jobs still wait, and every GPU is free
+# again.
 . "$(dirname "$0")/lib.sh"
 export DIVVY_BOOT_ID_FILE=$DIVVY_HOME/boot_id
 echo "boot-1" >"$DIVVY_BOOT_ID_FILE"
 up() { divvy up --quiet --emulate 4xH100-80GB; }
-# Daemon, launcher, supervisors, guards and jobs: what has our private home in its environment. This shell has not: it was started
-# without one.
+# Lists daemon, launcher, supervisors, guards and jobs: processes with this private home in their environment. This
+# shell was started without it.
 ours() {
   local process
   for process in /proc/[0-9]*; do
@@ -24,7 +25,7 @@ kill_daemon() {
 }
 up
 
-# Ends while no daemon looks: its supervisor writes that down.
+# The job ends while no daemon runs. Its supervisor records that.
 ended=$(divvy submit --quiet --gpus 1 -- sh -c 'while [ ! -e may_end ]; do sleep 0.02; done; exit 5')
 fails=$(divvy submit --quiet --gpus 1 --name fails -- sh -c 'echo run >>fails.runs; exec sleep 1000')
 again=$(divvy submit --quiet --gpus 1 --requeue-after-reboot -- \
@@ -36,7 +37,7 @@ held=$(divvy submit --quiet --gpus 1 --hold -- true)
 for job in "$ended" "$fails" "$again" "${array}_0"; do wait_for "job $job to run" state_is "$job" running; done
 wait_for "their first words" test -s fails.runs -a -s again.runs -a -s array.runs
 
-# The daemon first, so that nobody hears of the end that comes now.
+# The daemon is killed first, so that it does not see the end of the job.
 ended_pid=$(field "$ended" pid)
 kill_daemon
 touch may_end
@@ -65,7 +66,7 @@ wait_for "free GPUs" eval '[ "$(gpus_free)" = 4 ]'
 no_records() { ! compgen -G "$DIVVY_HOME/runs/[0-9]*" >/dev/null; }
 wait_for "the last run record to go" no_records
 
-# A restart without a reboot is none.
+# A restart without a reboot does not count as one.
 runs=$(divvy submit --quiet --gpus 1 -- sh -c 'while [ ! -e go ]; do sleep 0.02; done; exit 3')
 wait_for "a job" state_is "$runs" running
 kill_daemon

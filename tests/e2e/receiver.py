@@ -1,4 +1,4 @@
-"""A webhook's receiver for tests: keeps each request as a line of JSON, and answers 500 as often as told to.
+"""A webhook receiver for tests: stores each request as a line of JSON, and answers 500 as often as FAILS_FILE says.
 
 receiver.py PORT_FILE GOT_FILE FAILS_FILE [PORT]     serves
 receiver.py --check GOT_FILE SECRET                  exits with 0 if every request in the file is signed with the secret

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A command line on another machine: it comes over TLS with a token, does what its user may, and reads logs there; who has no
-# good token, or is not talking to the right controller, learns so and nothing else. Over a kill -9 of the daemon as well.
+# A command line on another machine: it connects over TLS with a token, may do what its user may, and reads logs. A
+# client without a valid token, or of the wrong controller, is told so and gets nothing else. Also over a kill -9 of the
+# daemon.
 . "$(dirname "$0")/lib.sh"
 
 port=
@@ -14,13 +15,13 @@ expect 1 "$(wc -l <user.token)" "lines of the token"
 divvy token create --role viewer >viewer.token 2>/dev/null
 divvy token create --expires 1h >short.token 2>/dev/null
 expect 3 "$(divvy token list --json | grep -o '"has_expired"' | wc -l)" "tokens in the list"
-# For programs moments are in UTC, whoever asks.
+# In machine-readable output times are in UTC, whatever the caller's time zone is.
 utc='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z'
 expect 3 "$(TZ=Asia/Tokyo divvy token list --csv | grep -cE ",$utc,$utc,")" "tokens with UTC moments"
 expect "$(TZ=Asia/Tokyo divvy token list --csv)" "$(TZ=UTC divvy token list --csv)" "the list in two time zones"
 id_of() { sed 's/.*#\([0-9a-f]*\)\..*/\1/' "$1"; }
 
-# The other machine: another home, no socket.
+# The other machine has another home and no socket.
 home=$DIVVY_HOME
 other=$(mktemp -d)
 trap 'rm -rf "$other"; clean_up' EXIT
@@ -42,7 +43,7 @@ wait_for "its first line over there" grep -q 'at home' followed
 account=$(getent passwd "$(id -u)" | cut -d: -f6)
 grep -qx "at home in $account, secret " followed || fail "the other machine's environment came along: $(cat followed)"
 
-# Killed and started again: the follower goes on, the tokens are what they were.
+# The daemon is killed and restarted: the follower continues, and the tokens are still valid.
 pid=$(daemon_pid)
 kill -9 "$pid"
 wait_for "the daemon's end" sh -c "! kill -0 $pid"
@@ -66,7 +67,7 @@ refused 'takes an administrator' user down
 refused 'are made on the' user token create
 refused 'names no token line' said queue
 
-# Somebody else's secret, somebody else's certificate, and none at all.
+# A wrong secret, a wrong certificate, and no token.
 sed 's/\(#........\.\)./\1x/; s/\.x/.0/' user.token >wrong.token
 cmp -s wrong.token user.token && sed 's/\(#........\.\)./\1x/; s/\.x/.1/' user.token >wrong.token
 refused 'is not one of this' wrong queue
@@ -79,7 +80,7 @@ chmod 600 user.token
 divvy token remove "$(id_of short.token)" >/dev/null
 refused 'or no longer' short queue
 
-# Kept by a login, until a logout.
+# A login is kept until a logout.
 env -u DIVVY_HOME -u XDG_CONFIG_HOME HOME="$other" "$divvy_binary" login <user.token >said || fail "no login"
 grep -q "^logged in at 127.0.0.1:$port as $(id -un) (user), until " said || fail "login says: $(cat said)"
 expect 600 "$(stat -c %a "$other/.config/divvy/controller")" "the mode of what login keeps"
@@ -89,7 +90,7 @@ fi
 env -u DIVVY_HOME -u XDG_CONFIG_HOME HOME="$other" "$divvy_binary" logout >/dev/null
 [ ! -e "$other/.config/divvy/controller" ] || fail "logout keeps the token"
 
-# Who did what is written down, and no secret with it.
+# The audit log records who did what, and contains no secret.
 grep -q '"from":"127.0.0.1","asked":"POST /v1/jobs","status":200' audit.log || fail "the submission is not in the audit log"
 grep -q '"status":401' audit.log || fail "the refusals are not in the audit log"
 for file in user viewer short; do

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# How GPUs and jobs are used is seen each second, here and on other machines, in the command line and in the API; what a job prints
-# as JSON objects are its metrics, for its owner; and a job's history outlives its end and the daemon.
+# Samples of GPUs and jobs each second, here and on other nodes, on the command line and in the API. JSON objects that a
+# job prints are its metrics, for its owner. The history of a job outlives its end and the daemon.
 . "$(dirname "$0")/lib.sh"
 
 up_listening
 home=$DIVVY_HOME
 with_machines
 api() { curl -s --unix-socket "$home/divvy.sock" "http://divvy$1"; }
-# latest EXPRESSION: of /v1/latest, `a` in Python's words.
+# latest EXPRESSION: evaluates a Python expression in which `a` is the answer of /v1/latest.
 latest() { api /v1/latest | python3 -c "import json,sys; a=json.load(sys.stdin); print($1)"; }
 
-# A job that uses its GPU, and says how far it is.
+# A job that uses its GPU and reports its progress.
 job=$(divvy submit --quiet --gpus 1 -- sh -c '
   divvy-burn --gpu-seconds 300 --vram 4G & burn=$!
   i=0; while [ ! -e go ]; do i=$((i+1)); echo "{\"step\": $i, \"loss\": 0.25}"; echo words; sleep 0.1; done; kill $burn; wait; exit 0')
@@ -22,7 +22,7 @@ has_process() { [ "$(latest "any(p['id'] == $job and p['utilization'] > 0.5 for 
 wait_for "its process" has_process
 expect "1 2" "$(latest "'%d %d' % (a['cluster']['gpus_allocated'], a['cluster']['gpus_total'])")" "the cluster"
 
-# As it goes on: an event each second beside those of jobs.
+# As a stream: one sample event per second, in addition to the events of jobs.
 curl -sN --max-time 20 --unix-socket "$home/divvy.sock" 'http://divvy/v1/events?samples=1' >events &
 events=$!
 two_samples() { [ "$(grep -c '^event: samples' events)" -ge 2 ]; }
@@ -47,14 +47,14 @@ expect 2 $code "two formats"
 grep -q "^divvy: --json and --csv are two formats; write one of them" err || fail "two formats: $(cat err)"
 divvy metrics --gpu 0 --since 5m --json | grep -q '"metric":"gpu_temperature_celsius","unit":"celsius"' || fail "no series of GPU 0"
 divvy metrics --cluster | grep -q '^gpus_used  ' || fail "cluster: $(divvy metrics --cluster)"
-# A job that is over before anybody looked: what it said is read once more.
+# A job that ends before the first sample: its output is read once more.
 short=$(divvy submit --quiet -- sh -c 'echo "{\"loss\": 0.3}"')
 short_gpu=$(divvy submit --quiet --gpus 1 -- sh -c 'echo "{\"loss\": 0.4}"')
 says() { divvy metrics "$1" -m own.loss | grep -q "^own.loss  $2 all the time$"; }
 wait_for "the words of a short job" says "$short" 0.3
 wait_for "the words of a short job on a GPU" says "$short_gpu" 0.4
 
-# No numbers are gaps, and what is beyond the bounds is told.
+# Values that are not numbers become gaps, and names beyond the limit are reported.
 many=$(divvy submit --quiet -- sh -c 'i=0; while [ ! -e go ]; do i=$((i+1)); echo "{\"step\": $i, \"loss\": NaN, \"acc\": 0.5}"; [ $i = 3 ] && python3 -c "import json; print(json.dumps({chr(97 + i % 26) + str(i): i for i in range(40)}))"; sleep 0.1; done')
 names_left() { divvy metrics "$many" | grep -q '^It said up to 10 more names of its own than are kept: the first 32 are.$'; }
 wait_for "the names that are not kept" names_left
@@ -73,7 +73,7 @@ divvy cancel "$array" >/dev/null
 code=0; divvy metrics 4711 2>err || code=$?
 expect 3 $code "a job that there is not"
 
-# A job in the foreground: its output is its caller's own, unless it was asked for; what it prints goes on as it is.
+# A foreground job: its output is read only if it was requested, and passes unchanged.
 wants() { [ "$(latest "[j['own'].get('$2') == $3 for j in a['jobs'] if j['id'] == $1]")" = '[True]' ]; }
 talk='printf "{\"fg\": 1}\nwords"; while [ ! -e gone ]; do sleep 0.1; done; printf "\n{\"fg\": 2}\nlast"; [ ! -t 1 ]'
 divvy run --metrics --name fg -- sh -c "$talk" >printed 2>err &
@@ -99,14 +99,14 @@ inside=$(divvy submit --quiet -- sh -c 'divvy metrics --add in=5; while [ ! -e g
 wait_for "numbers from inside" wants "$inside" in 5.0
 touch gone2
 
-# Its end, and a daemon that is killed right after it was told to go.
+# The job ends, and the daemon is stopped right after it.
 touch go
 wait_for "its end" state_is "$job" succeeded
 divvy down >/dev/null
 divvy up --quiet --emulate 2xH100-80GB --listen "127.0.0.1:$port"
 divvy metrics "$job" --json | grep -q '"metric":"own.loss"' || fail "its metrics went with the daemon: $(divvy metrics "$job")"
 
-# Another machine: its GPUs and its job are seen here.
+# Another node: its GPUs and its job are visible here.
 divvy token create --node >n1.token 2>/dev/null
 on n1 agent --join-file "$home/n1.token" --name n1 --emulate 3xA100-40GB --detach --quiet || fail "n1 did not join"
 wait_for "n1" node_is n1 up
@@ -118,7 +118,7 @@ wait_for "n1's job" far_is_seen
 expect '"node":"n1"' "$(divvy metrics --node n1 --json | grep -o '"node":"n1"' | head -n 1)" "n1's own series"
 divvy cancel "$far" --grace 0 >/dev/null
 
-# Off is off.
+# Samples can be switched off.
 divvy down >/dev/null
 printf '[samples]\non = false\n' >divvy.toml
 divvy up --quiet --emulate 2xH100-80GB

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The part of a service manager that keeps descriptors for a daemon while it restarts (sd_notify's FDSTORE).
+"""The part of a service manager that keeps file descriptors for a daemon while it restarts (sd_notify's FDSTORE).
 
   service_manager.py keep DIRECTORY            keeps descriptors until it is killed; prints "ready" when it listens
-  service_manager.py start DIRECTORY COMMAND   starts the command with the descriptors that are kept, as nobody's child
+  service_manager.py start DIRECTORY COMMAND   starts the command with the kept descriptors, detached from this process
 """
 import os
 import select

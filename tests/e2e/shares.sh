@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Parts of GPUs, with real processes on stand-in GPUs: spread and packed again when a whole-GPU job comes, resized, parked, woken and
-# moved while they run, through kill -9 of the daemon and of the keeper. Who checks its memory all the time finds it intact.
+# GPU fractions, with real processes on emulated GPUs: spread, and packed again when a whole-GPU job arrives; resized,
+# parked, woken and moved while they run, through kill -9 of the daemon and of the keeper. A process that checks its
+# memory all the time finds it intact.
 . "$(dirname "$0")/lib.sh"
 command -v divvy-burn >/dev/null || fail "divvy-burn lies beside divvy"
 divvy up --quiet --emulate 2xH100-80GB
 
-# gpus_of JOB: where it is at this moment. tenant JOB FIELD
+# gpus_of JOB: prints the GPUs that the job is on at this moment. tenant JOB FIELD
 gpus_of() {
   divvy gpus --json | python3 -c 'import json, sys
 print(" ".join(str(g["index"]) for g in json.load(sys.stdin) if int(sys.argv[1]) in g["jobs"]))' "$1"
@@ -29,12 +30,12 @@ wait_for "b's memory" has_memory "$b"
 are_spread "$a" "$b" || fail "two notebooks are not spread over two GPUs"
 [ "$(field "$a" gpus)" = "$(field "$b" gpus)" ] || fail "on paper they are on two GPUs"
 
-# A whole-GPU job arrives: it starts, and both are on one GPU.
+# A whole-GPU job arrives: it starts, and both tenants are on one GPU.
 whole=$(divvy submit --quiet --gpus 1 -- sh -c 'while [ ! -e whole-may-end ]; do sleep 0.05; done')
 wait_for "the whole-GPU job" state_is "$whole" running
 are_packed() { [ -n "$(gpus_of "$a")" ] && [ "$(gpus_of "$a")" = "$(gpus_of "$b")" ]; }
 wait_for "both on one GPU" are_packed
-# Whoever was moved is shown where it is, by all who are asked, and its history tells of it.
+# All commands show the present GPU of a moved tenant, and its history shows the move.
 real() { divvy queue --json | python3 -c 'import json, sys
 print(" ".join(str(gpu["gpu"]) for job in json.load(sys.stdin) if job["id"] == int(sys.argv[1]) for gpu in job["share"]["gpus"]))' "$1"; }
 for job in "$a" "$b"; do
@@ -48,7 +49,7 @@ grep -q "event=share job=.* what=\"moved from" "$DIVVY_HOME"/daemon.log || fail 
 [ "$(gpus_of "$whole")" != "$(gpus_of "$a")" ] || fail "a whole GPU has tenants"
 state_is "$a" running && state_is "$b" running || fail "somebody was killed"
 
-# What a share is, changes while it runs; not beyond what the other one's right leaves.
+# A share can change while the job runs, but not beyond what the other tenant's guarantee leaves.
 divvy resize "$a" --gpus 0.25 --gpu-limit 0.4 >/dev/null
 wait_for "the smaller share" tenant_is "$a" share "0.25 to 0.4"
 ! divvy resize "$b" --gpus 0.8 2>message || fail "a share grew into another's"
@@ -64,8 +65,8 @@ grep -q "is the most it can ever give" message || fail "says: $(cat message)"
 touch whole-may-end
 wait_for "the whole-GPU job's end" state_is "$whole" succeeded
 
-# There and back, faster than anybody looks: its history has both. Who is on its way is moved by nobody else: and on a slow machine
-# the keeper spreads them again meanwhile.
+# Moved there and back faster than any sample: the history has both moves. A tenant that is being moved cannot be moved
+# again. On a slow machine the keeper spreads the tenants again meanwhile.
 for to in 0 1 0; do wait_for "a to be moved to GPU $to" divvy move "$a" --to $to; done
 is_on() { [ "$(gpus_of "$a")" = "$1" ]; }
 wait_for "a to be where it was moved last" is_on 0
@@ -74,7 +75,7 @@ wait_for "the word that it is there" stays
 has_both() { divvy show "$a" | grep -q "moved from GPU 0 to GPU 1" && divvy show "$a" | grep -q "moved from GPU 1 to GPU 0"; }
 wait_for "both moves in its history" has_both
 
-# Parked while it is idle: nothing of it is on the GPU, and the process lives; woken it is where it was.
+# Parked while it is idle: it has no memory on the GPU, and the process stays alive. When woken it is back on its GPU.
 c=$(divvy submit --quiet --name c --gpus 0.25 -- divvy-burn --gpu-seconds 600 --vram 1G --check --idle-after 0.2 --wake-after 3600)
 wait_for "c to be idle" sh -c "divvy logs $c | grep -q idle"
 divvy park "$c" >/dev/null
@@ -82,14 +83,14 @@ wait_for "it is parked" tenant_is "$c" state parked
 expect 0 "$(tenant "$c" used_bytes)" "bytes of a parked tenant on the GPU"
 divvy show "$c" | grep -q "on the host" || fail "show says: $(divvy show "$c")"
 divvy why "$c" | grep -q "It is parked: its GPU memory is on the host" || fail "why says: $(divvy why "$c")"
-# It wastes no GPU there: what it does with one is not known.
+# A parked tenant does not waste a GPU: its use is unknown.
 has_no_use() { ! divvy metrics --prometheus | grep "^divvy_job_gpu_utilization_ratio" | grep -q "\"$c\""; }
 wait_for "no use of the parked one" has_no_use
 divvy queue | grep -qE "^ *$c .* host .*parked on the host: as asked" || fail "the queue says: $(divvy queue)"
 divvy wake "$c" >/dev/null
 wait_for "it is back" has_memory "$c"
 divvy show "$c" | grep -q "its GPU memory went to the host: as asked" || fail "show says: $(divvy show "$c")"
-# Who is idle is shown with nothing of the time, and who is paused with nothing of the GPU.
+# An idle tenant is shown with no GPU time, and a paused one is parked.
 tenant_has_no_time() { [ "$(tenant "$1" compute)" = 0.0 ] || [ "$(tenant "$1" compute)" = 0 ]; }
 wait_for "an idle one's time" tenant_has_no_time "$c"
 divvy pause "$c" >/dev/null
@@ -97,7 +98,7 @@ wait_for "a paused one is parked" tenant_is "$c" state parked
 divvy resume "$c" >/dev/null
 divvy wake "$c" >/dev/null
 wait_for "it is back" has_memory "$c"
-# In 80 columns its job, user and what holds it to its share can be read; programs get a line for each.
+# In 80 columns, a row shows job, user and enforcement. Machine-readable output has one line for each tenant.
 screen=$(script -qec "stty cols 80; NO_COLOR=1 divvy gpus" /dev/null | tr -d '\r')
 echo "$screen" | grep -qE "^ +$c +c +$(id -un) " || fail "80 columns show: $screen"
 echo "$screen" | grep -q "enforced by interposer" || fail "80 columns show: $screen"
@@ -113,7 +114,7 @@ divvy move "$a" --to $other >/dev/null
 is_on() { [ "$(gpus_of "$1")" = "$2" ]; }
 wait_for "it is where it was moved to" is_on "$a" $other
 
-# The keeper and the daemon may die; nobody else notices.
+# The keeper and the daemon are killed. No other process notices.
 old=$(keeper_pid)
 kill -9 "$old"
 wait_for "another keeper" sh -c "[ -n \"\$(pgrep -f 'divvy keeper --directory $runs' | grep -v '^$old\$')\" ]"
@@ -125,7 +126,7 @@ divvy up --quiet --emulate 2xH100-80GB
 wait_for "what is shared is known again" has_memory "$a"
 divvy move "$a" --to $other >/dev/null
 
-# A GPU that is restricted, or that others use, is left at once; with it back, whoever is there may stay.
+# Tenants leave a restricted GPU, or one that others use, at once. When it is available again, they may stay on it.
 at=$(gpus_of "$a")
 divvy gpus restrict $((1 - at)) >/dev/null
 wait_for "it leaves the restricted GPU" is_on "$a" $((1 - at))
@@ -142,19 +143,19 @@ for job in "$a" "$b"; do
   divvy logs "$job" | grep -q "errors=0" || fail "memory of $job: $(divvy logs "$job")"
 done
 
-# Who empties its environment and goes to the GPU past the library is noticed by what it descends from.
+# A process that clears its environment and bypasses the library is detected through its ancestor processes.
 hidden=$(divvy submit --quiet --gpus 0.25 -- sh -c 'env -i PATH="$PATH" LD_LIBRARY_PATH="$LD_LIBRARY_PATH" DIVVY_EMULATE="$DIVVY_EMULATE" \
   divvy-burn --vram 30G --hold 600; true')
 wait_for "the word that nothing holds it to its share" tenant_is "$hidden" mechanism advisory
 divvy gpus | grep -q "1 process past the library" || fail "gpus says: $(divvy gpus)"
 
-# Whoever is moved before its program begins with CUDA (it imports, it reads its data) begins on the GPU that it was moved to.
+# A tenant that is moved before its program initialises CUDA (while it imports or reads its data) starts on the new GPU.
 late=$(divvy submit --quiet --name late --gpus 0.5 -- sh -c 'while [ ! -e late-may-begin ]; do sleep 0.05; done; exec divvy-burn --gpu-seconds 600 --vram 1G --check')
 wait_for "it to run" state_is "$late" running
 at=$(gpus_of "$late")
 divvy move "$late" --to $((1 - at)) >/dev/null
 wait_for "it is where it was moved to" is_on "$late" $((1 - at))
-# What happens on the GPU that it left is not its doing.
+# Use of the GPU that it has left is not counted for it.
 divvy emulate utilisation "$at" 100
 late_is_idle() { curl -s --unix-socket "$DIVVY_HOME/divvy.sock" http://divvy/v1/latest | python3 -c 'import json, sys
 print(*(job["values"].get("gpu_utilization") for job in json.load(sys.stdin)["jobs"] if job["id"] == int(sys.argv[1])))' "$late" | grep -qxE "0(\.0)?"; }
@@ -170,7 +171,7 @@ divvy signal TERM "$late" >/dev/null
 wait_for "its end" state_is "$late" succeeded
 divvy logs "$late" | grep -q "errors=0" || fail "its memory: $(divvy logs "$late")"
 
-# A job that could not begin says why to whoever waits for it.
+# A job that could not start reports the reason to the client that waits for it.
 if ! command -v nvidia-cuda-mps-control >/dev/null; then
   divvy run --gpus 0.5 --mps -- true </dev/null >said 2>&1 && fail "a job with MPS runs where there is none"
   grep -q "nvidia-cuda-mps-control is not on this machine" said || fail "run says of a job that could not begin: $(cat said)"

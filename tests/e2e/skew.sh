@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Machines whose clocks are an hour fast or slow: they join, jobs there start, are timed and end as on any other, over kill -9 of the
-# controller and of their agents; times are told by the controller's clock. Skipped (77) without a C compiler.
+# Nodes whose clocks are an hour fast or slow. They join, and jobs there start, are timed and end as on any other node,
+# over kill -9 of the controller and of their agents. Times are those of the controller's clock. Skipped (77) without a
+# C compiler.
 . "$(dirname "$0")/lib.sh"
 command -v cc >/dev/null || skip "there is no C compiler to make another clock with (apt-get install gcc)"
 cat >skew.c <<'EOF'
@@ -51,7 +52,7 @@ start() {
 start fast 3600 --join-file "$DIVVY_HOME/token" --name fast || fail "the fast one did not join"
 start slow -3600 --join-file "$DIVVY_HOME/token" --name slow || fail "the slow one did not join"
 
-# near WHAT JOB: a time of it is by our clock, and not by one that is an hour ahead or behind.
+# near WHAT JOB: checks that a time of the job is by our clock, not by one that is an hour ahead or behind.
 near() {
   local at now
   at=$(field "$2" "$1")
@@ -67,7 +68,7 @@ for name in fast slow; do
   near end_time "$id"
   skewed=$(($(date -u -d "$(head -n 1 "$machines/$name/agent/agent.log" | cut -d' ' -f1)" +%s) - $(date +%s)))
   [ "${skewed#-}" -ge 3500 ] || fail "the agent on $name has our clock: $skewed"
-  # A limit is a time that passes, not an hour of the clock.
+  # A time limit measures elapsed time, not the clock.
   id=$(divvy submit --quiet --gpus 1 --nodelist $name --time 2s -- sleep 86431)
   wait_for "the start on $name" state_is "$id" running
   divvy wait "$id" >/dev/null || true
@@ -77,7 +78,7 @@ for name in fast slow; do
   [ $ran -ge 1 ] && [ $ran -le 1800 ] || fail "the limit of 2 s on $name came after $ran s"
 done
 
-# Both sides are killed under a gang over both; it goes on, and its end is known.
+# Both sides are killed under a gang on both nodes. It continues, and its end is known.
 id=$(divvy submit --quiet --gpus 1 --nodes 2 --nodelist fast,slow -- sh -c 'until [ -e "$1" ]; do sleep 0.02; done; exit 3' sh "$DIVVY_HOME/go")
 wait_for "the gang" state_is "$id" running
 kill_agent fast

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# MIG instances, with real processes on stand-in GPUs: made for a job and gone after it, packed on one GPU, kept from whole jobs and
-# shares, bounded by what they have; through kill -9 of the daemon and the keeper; on another machine as well. Others' are left alone.
+# MIG instances, with real processes on emulated GPUs: created for a job and removed after it, packed on one GPU,
+# separated from whole-GPU jobs and fractions, and limited to their size; through kill -9 of the daemon and the keeper,
+# and on another node. Instances of others are left alone.
 . "$(dirname "$0")/slices_lib.sh"
 . "$(dirname "$0")/lib.sh"
 command -v divvy-burn >/dev/null || fail "divvy-burn lies beside divvy"
@@ -8,7 +9,7 @@ with_machines
 printf '[gpus]\nmig = "auto"\n' >"$DIVVY_HOME/divvy.toml"
 up_listening
 
-# One job in an instance: the program finds that alone, as large as it is, and not a byte more.
+# One job in an instance: the program sees only that instance, and can use exactly its memory.
 job=$(divvy submit --quiet --slice 1g.10gb -- sh -c 'echo "$CUDA_VISIBLE_DEVICES $DIVVY_SLICE"; divvy-burn --gpu-seconds 0.2 --vram 8G --check; divvy-burn --gpu-seconds 0.1 --vram 11G; echo "code $?"')
 wait_for "the job in a slice" state_is "$job" succeeded
 divvy logs "$job" >log
@@ -17,7 +18,7 @@ grep -q 'errors=0' log || fail "its memory: $(cat log)"
 ! grep -q '^code 0$' log || fail "it got more than the instance has: $(cat log)"
 wait_for "the GPU to be whole again" mig_is 0 off
 
-# Several lie on one GPU, and nobody else does.
+# Several instances are on one GPU, and no other job is.
 long() { divvy submit --quiet "$@" -- divvy-burn --gpu-seconds 600 --vram 1G --check; }
 a=$(long --slice 1g.10gb)
 b=$(long --slice '>=35G')
@@ -35,7 +36,7 @@ divvy queue | grep -q "$part" || fail "a share is not in the queue"
 state_is "$part" queued || fail "a share runs on a GPU with slices: $(cat why)"
 ! divvy resize "$a" --gpus 0.5 2>message || fail "a slice was resized"
 grep -q "has a slice 1g.10gb of a GPU, which the hardware sets apart" message || fail "says: $(cat message)"
-# What waits may ask for a slice instead.
+# A waiting job may switch to a slice.
 other=$(long --gpus 2)
 divvy update "$other" --slice 1g >/dev/null
 wait_for "a whole job that asks for a slice now" state_is "$other" running
@@ -48,7 +49,7 @@ grep -q "has a slice of a GPU" message || fail "says: $(cat message)"
 ! divvy submit --slice 1g.18gb -- true 2>message || fail "no GPU here can be cut so"
 grep -q "there is --slice 1g.10gb" message || fail "says: $(cat message)"
 
-# A daemon that is shown no GPUs leaves those of jobs that run as they are.
+# A daemon that sees no GPUs does not touch the instances of running jobs.
 divvy down >/dev/null
 divvy up --quiet --listen "127.0.0.1:$port"
 wait_for "the daemon to hear of them" sh -c "divvy queue --json | grep -q 'enforced by MIG'"
@@ -58,7 +59,7 @@ wait_for "both as they were" sh -c "[ \$(divvy gpus --json | grep -o 'enforced b
 ! divvy gpus --json | grep -q "cannot be unmade" || fail "they were to be unmade: $(divvy gpus)"
 state_is "$a" running && state_is "$b" running || fail "they did not go on: $(divvy queue)"
 
-# What is used of each instance is kept, under the driver's number of it.
+# Samples of each instance are kept, under the number that the driver gave it.
 on_gpu=$(field "$a" gpus | tr -d '[]')
 has_curve() { divvy metrics --gpu "$on_gpu" --slice all --csv --since 5m | grep -q '^[0-9]*,slice,.*,gpu_memory_used_bytes,'; }
 wait_for "curves of the instances" has_curve
@@ -67,7 +68,7 @@ expect "$instance" "$(divvy metrics --gpu "$on_gpu:$instance" --csv --since 5m |
 divvy metrics --gpu "$on_gpu" --slice 99 --since 5m >none 2>&1 && fail "there is no instance 99: $(cat none)"
 grep -qE "GPU $on_gpu had no MIG instance 99 in that time; seen were [0-9]" none || fail "it says: $(cat none)"
 
-# The daemon and the keeper die: what runs goes on, and what a job leaves meanwhile is unmade.
+# The daemon and the keeper are killed: running jobs continue, and instances of jobs that end meanwhile are removed.
 keeper=$(pgrep -f "divvy keeper --directory $runs" | head -n 1)
 pid=$(daemon_pid)
 b_pid=$(field "$b" pid)
@@ -85,7 +86,7 @@ divvy logs "$a" | grep -q "errors=0" || fail "memory of $a: $(divvy logs "$a")"
 divvy signal TERM "$part" >/dev/null
 wait_for "an empty queue" queue_is_empty
 
-# On another machine, whose GPU is in MIG mode for good: it takes slices and nothing else.
+# On another node, whose GPU is always in MIG mode: it takes only jobs with slices.
 divvy token create --node >n1.token 2>/dev/null
 mkdir -p "$machines/n1"
 cat >"$machines/n1/gpus" <<'END'
@@ -104,7 +105,7 @@ divvy gpus | grep -q "in MIG mode: takes slices alone, 1g.10gb to 7g.80gb" || fa
 divvy signal TERM "$far" >/dev/null
 wait_for "its end" state_is "$far" succeeded
 
-# Somebody else's instance: its GPU is not used, and the instance stays.
+# An instance that divvy did not create: its GPU is not used, and the instance stays.
 divvy emulate mig 1 on
 divvy emulate make-slice 1 1 1 0
 wait_for "it is seen" sh -c "divvy gpus | grep -q unmanaged"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# MIG instances that are in the middle of being made or unmade: the daemon and the keeper are killed then, the driver answers nobody for
-# a while, the GPU is lost, nothing can be written down. None is left behind, and whoever waits is told why.
+# Failures while a MIG instance is being created or removed: the daemon and the keeper are killed, the driver does not
+# answer for a while, the GPU is lost, or nothing can be written to disk. No instance is left behind, and waiting jobs
+# report the reason.
 . "$(dirname "$0")/slices_lib.sh"
 . "$(dirname "$0")/lib.sh"
 command -v divvy-burn >/dev/null || fail "divvy-burn lies beside divvy"
@@ -8,7 +9,7 @@ up() { divvy up --quiet --emulate 2xH100-80GB; }
 printf '[gpus]\nmig = "auto"\n' >"$DIVVY_HOME/divvy.toml"
 up
 share=$runs/share
-# Whoever holds the lock of the stand-in's state makes its driver wait with every change.
+# While this lock is held, the emulated driver waits before it changes anything.
 exec 9<>"$DIVVY_HOME/emulate/world"
 driver_answers() { flock -u 9; }
 driver_hangs() { flock 9; }
@@ -28,7 +29,7 @@ burn() { divvy submit --quiet "$@" -- divvy-burn --gpu-seconds 600 --vram 1G; }
 tells() { divvy why "$1" | grep -q "$2"; }
 gpus_tell() { divvy gpus --json | grep -q "$1"; }
 
-# Killed while the driver makes one: it is made for the same job by whoever comes next, and once.
+# Killed while the driver creates an instance: the next keeper creates it for the same job, and only once.
 driver_hangs
 a=$(burn --slice 1g.10gb)
 wait_for "the mode to be noted" is_noted switched
@@ -42,7 +43,7 @@ slices_are "$gpu" 1 || fail "instances of a: $(nvml "$gpu")"
 expect 1 "$(grep -c '^slice' "$share/slices")" "what is noted of it"
 divvy queue | grep -q "1g.10gb" || fail "the queue does not show its slice: $(divvy queue)"
 
-# Killed while the driver unmakes one; a whole job that waits for that GPU is told so.
+# Killed while the driver removes an instance. A whole-GPU job that waits for that GPU reports that.
 driver_hangs
 divvy signal TERM "$a" >/dev/null
 wait_for "a's end" state_is "$a" succeeded
@@ -57,7 +58,8 @@ is_clean "$gpu" || fail "left behind: $(nvml "$gpu"), $(cat "$share/slices")"
 divvy signal TERM "$whole" >/dev/null
 wait_for "an empty queue" queue_is_empty
 
-# At whatever moment: several are made, and both are killed as soon as so many are there; then as soon as one has gone again.
+# At any moment: several instances are created, and both processes are killed as soon as there are a given number of
+# instances; then as soon as one has been removed.
 count_slices() { cat "$share/slices" 2>/dev/null | grep -c '^slice'; }
 has_made() { [ "$(count_slices)" -ge "$1" ] && [ -n "$(keeper_pid)" ]; }
 has_unmade_one() { [ "$(count_slices)" -le 2 ]; }
@@ -80,12 +82,12 @@ for round in 0 1 2 3; do
   for gpu in 0 1; do wait_for "nothing left on GPU $gpu in round $round" is_clean "$gpu"; done
 done
 
-# A GPU that is lost keeps what is on it until it is back; it is told with the GPU and in the log.
+# A lost GPU keeps its instances until it is back. The GPU list and the log report that.
 b=$(burn --slice 1g.10gb)
 wait_for "b" state_is "$b" running
 gpu=$(field "$b" gpus | tr -d '[]')
 divvy emulate lose "$gpu"
-divvy signal KILL "$b" >/dev/null || true  # It may have met the loss first.
+divvy signal KILL "$b" >/dev/null || true  # The job may have failed already because of the lost GPU.
 wait_for "b's end" sh -c "! divvy queue --json | grep -q '\"id\":$b,'"
 wait_for "the GPU to tell" gpus_tell "the MIG instance of job $b cannot be unmade: .*is tried again"
 wait_for "the log to tell" grep -q "event=keeper_trouble gpu=$gpu what=\"the MIG instance of job $b" "$DIVVY_HOME/daemon.log"
@@ -94,7 +96,7 @@ wait_for "nothing left there" is_clean "$gpu"
 wait_for "the end of it in the log" grep -q "event=keeper_trouble_over gpu=$gpu" "$DIVVY_HOME/daemon.log"
 ! gpus_tell "cannot be unmade" || fail "it is still told"
 
-# What cannot be written down is not made, and the job says why.
+# An instance that cannot be recorded on disk is not created, and the job reports why.
 mkdir "$share/slices~"
 c=$(burn --slice 1g.10gb)
 wait_for "c's end" state_is "$c" failed

@@ -1,9 +1,9 @@
-# Sourced by slices.sh: what the stand-in driver has, and who is in it.
+# Sourced by the tests of MIG instances: queries the instances of the emulated driver and their processes.
 has_memory() {
   divvy gpus --json | python3 -c 'import json, sys
 sys.exit(not any(t["job"] == int(sys.argv[1]) and t["used_bytes"] > 10**9 for g in json.load(sys.stdin) for t in g["tenants"]))' "$1"
 }
-# By NVML, as any program finds it.
+# Queries NVML, like any other program.
 nvml() {
   python3 - "$DIVVY_HOME/emulate/libnvidia-ml.so.1" "$1" <<'END'
 import ctypes, sys

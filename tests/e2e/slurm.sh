@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Programs that drive Slurm by its commands: what they run, as they run it, and what they read out of the answers.
+# Programs that drive Slurm by its commands: the commands that they run, and the values that they read from the output.
 . "$(dirname "$0")/lib.sh"
 divvy up --quiet --emulate 8xH100-80GB
 divvy shims bin >/dev/null
 PATH=$DIVVY_HOME/bin:$PATH
 mkdir work && cd work
 host=$(hostname -s)
-# refuses CODE PATTERN COMMAND...: ends with the code and says so on stderr.
+# refuses CODE PATTERN COMMAND...: checks that the command exits with the code and prints the pattern on stderr.
 refuses() {
   local code=$1 pattern=$2 got=0
   shift 2
@@ -53,7 +53,7 @@ expect "${array}_0 ${array}_1 ${array}_2" "$(sacct -n -X -P -o JobID -s CD -j "$
 says "^${array}_\[?3\]?\|CANCELLED by $(id -u)$" "$(sacct -n -X -P -o JobID,State -j "$array")" "the element that never began"
 expect 1 "$(scontrol show job "$array" | grep -c "ArrayTaskId=0 ")" "element 0 in scontrol show job of its array"
 
-# Workflow engines: status by name, by list, by format; ids that nobody knows are left out of a list.
+# Workflow engines: status by name, by list and by format. A list skips unknown ids.
 id=$(sbatch --parsable --job-name 4f2a --output "out_%j.log" --export=ALL --comment "rule_a" -A vision -p gpu --mem 100 --ntasks=1 --cpus-per-task=1 -D "$PWD" --wrap='exit 3')
 wait_for "a failed job" sacct_is "$id" FAILED
 expect "$id|FAILED" "$(sacct -X --parsable2 --clusters all --noheader --format=JobIdRaw,State --starttime now-2days --endtime now --name 4f2a)" "sacct --name"
@@ -67,13 +67,13 @@ wait_for "a killed job" sacct_is "$killed" FAILED
 expect "0:9" "$(sacct -X -n -P -o ExitCode -j "$killed")" "the exit code of a killed job"
 expect "$killed.batch" "$(sacct -n -P -o JobID -j "$killed.batch")" "one step"
 expect "jobid::state" "$(sacct -P --delimiter=:: -o jobid,state -j "$killed" | head -n 1 | tr A-Z a-z)" "sacct's delimiter"
-# Every field that there is, as an engine asks for all of them.
+# Every available field, as an engine that requests all of them does.
 fields=$(sacct --helpformat | xargs | tr ' ' ,)
 expect "$(tr ',' '\n' <<<"$fields" | wc -l)" "$(sacct -n -X -P --delimiter=$'\n' -o "$fields" -j "$killed" | wc -l)" "all fields of sacct"
 expect 1 "$(sacct --json -j "$killed" | grep -c "\"job_id\":$killed,.*\"current\":\"FAILED\".*\"signal_id\":9")" "sacct --json"
 expect 1 "$(squeue --json --states=all -j "$killed" | grep -c "\"job_id\":$killed,.*\"current_working_directory\":\"$PWD\"")" "squeue --json"
 
-# What a portal and a notebook server ask.
+# Queries of a portal and of a notebook server.
 running=$(sbatch --parsable -J note --gres=gpu:2 -t 30 -c 1 --mem=1G -o %x-%5j.out --wrap 'env >env && mv env env.txt; sleep 300')
 wait_for "the job" sacct_is "$running" RUNNING
 wait_for "its environment" test -s env.txt
@@ -94,7 +94,7 @@ for pair in "SLURM_JOB_ID=$running" "SLURM_JOB_NUM_NODES=1" "SLURM_CPUS_PER_TASK
   grep -qxF "$pair" env.txt || fail "the job has no $pair: $(grep SLURM env.txt)"
 done
 
-# Holding, changing, requeuing, signals, cancelling by what a job is.
+# Holding, changing, requeuing, signals, and cancelling by properties of a job.
 held=$(sbatch --parsable -H --wrap true)
 expect "JobHeldUser" "$(squeue -h -j "$held" -o %r)" "the reason"
 scontrol update JobId="$held" Name=other TimeLimit=7
@@ -106,7 +106,7 @@ wait_for "the requeued job" sh -c "squeue -h -j $running -o %T | grep -q RUNNING
 scancel -f --signal=USR1 "$running"
 wait_for "the signal" sacct_is "$running" FAILED
 expect "0:10" "$(sacct -n -X -P -o ExitCode -j "$running")" "the exit code after USR1"
-# --signal alone spares the script, -b is for the script alone.
+# --signal alone does not signal the script; -b signals only the script.
 trapping=$(sbatch --parsable -o trap.out --wrap 'trap "echo script" USR1; sh -c "trap \"echo other; exit 0\" USR1; echo ready; while :; do sleep 0.05; done" 2>/dev/null; echo went on; while [ ! -e heard ]; do sleep 0.05; done')
 wait_for "its first word" grep -q ready trap.out
 scancel --signal=USR1 "$trapping"
@@ -117,7 +117,7 @@ wait_for "the script to hear it" grep -q script trap.out
 touch heard
 wait_for "the job" sacct_is "$trapping" COMPLETED
 rm heard
-# What has ended is queued again under its own id; so is an element, and its array with it.
+# An ended job is queued again under its own id. So is an element, and its array with it.
 scontrol requeue "$trapping"
 wait_for "the job to run again" sacct_is "$trapping" RUNNING
 expect 1 "$(sacct -n -X -P -o Restarts -j "$trapping")" "its restarts"
@@ -159,7 +159,7 @@ refuses 1 "not done through scontrol" scontrol reconfigure
 sbatch -Q --priority=TOP --nice=2000000000 -W --wrap true || fail "a priority of Slurm's is refused"
 refuses 5 "" sbatch -W -Q --wrap 'exit 5'
 
-# Steps, while they run and when their job has ended.
+# Steps, while they run and after their job has ended.
 cat >steps.sh <<'S'
 #!/bin/bash
 #SBATCH --gpus=2 --ntasks=2
@@ -198,7 +198,7 @@ expect "$one" "$(awk '{ print $1, $3, $3, $4 }' <<<"$one")" "SLURM_TASK_PID"
 expect "$(umask)" "$(awk '{ print $4 }' <<<"$one")" "SLURM_UMASK"
 expect "${one%% *}.0" "$(sacct -n -P -o JobID -j "${one%% *}" | sed -n 2p)" "srun's own step"
 
-# Who asks accounting before it submits.
+# Programs that query accounting before they submit.
 expect "divvy" "$(sacctmgr -n -P show cluster format=cluster)" "sacctmgr show cluster"
 expect "$(id -un)" "$(sacctmgr -n -P list user "$(id -un)" format=user)" "sacctmgr list user"
 expect "root" "$(sacctmgr show associations where user="$(id -un)" format=account -nP | sort -u)" "sacctmgr show assoc"
@@ -210,7 +210,7 @@ refuses 1 "Unknown field" sacctmgr show user format=nonsense
 says "^ vision\|\|3$" "$(sshare -n -P -a -o account,user,rawshares)" "sshare"
 waits=$(sbatch --parsable -H --priority=5 --wrap true)
 says "^ *$waits +5$" "$(sprio -h -o '%.15i %.10Y' -j "$waits")" "sprio"
-# Programs that drive Slurm: numbers for users, separators behind a colon, what the scheduler did, and a job that
+# Programs that drive Slurm: numeric user ids, separators after a colon, statistics of the scheduler, and a job that
 # requeues itself and reads the answer.
 expect "slurm 22.05.8" "$(squeue --version)" "--version is three numbers"
 expect "$waits" "$(squeue -h -u "$(id -u)" -o %i -j "$waits")" "a user by number"
@@ -228,7 +228,8 @@ again=$(sbatch --parsable -o again-%j.out --open-mode=append --wrap \
 wait_for "a job that requeued itself to run again" grep -q "run again" "again-$again.out"
 says "^asked: 0$" "$(cat "again-$again.out")" "scontrol requeue inside the job itself"
 
-# Several nodes are read in full, and refused in one sentence unless the command line makes one of them.
+# A request for several nodes is parsed completely. It is refused with one message unless the command line changes it to
+# one node.
 printf '#!/bin/bash\n#SBATCH --nodes=2 --gres=gpu:4\necho "$SLURM_GPUS_ON_NODE"\n' >two.sh
 refuses 1 "Batch job submission failed: the job asks for 2 nodes with 4 GPUs on each, 8 in all" sbatch two.sh
 refuses 1 "2 nodes with 4 GPUs" sbatch --test-only two.sh
@@ -255,7 +256,7 @@ expect "0,1,2" "$(SALLOC_GRES=gpu:3 salloc -Q sh -c 'echo $CUDA_VISIBLE_DEVICES'
 expect "n1 n2 n10" "$(scontrol show hostnames 'n[1-2,10]' | xargs)" "host names"
 expect "n[1-3]" "$(scontrol show hostlist n1,n2,n3)" "a host list"
 
-# What srun runs around each task, and what it says of options that do nothing.
+# The hooks that srun runs around each task, and its messages about options without effect.
 cat >prolog.sh <<'S'
 #!/bin/sh
 echo "export FROM_PROLOG=$SLURM_PROCID and more"
@@ -288,7 +289,7 @@ expect "100" "$(ulimit -Sn 100 && sbatch -Q -W -o limit.out limit.sh && cat limi
 [ "$(ulimit -Sn 100 && sbatch -Q -W -o limit.out --propagate=NONE limit.sh && cat limit.out)" != 100 ] || fail "--propagate=NONE keeps limits"
 sbatch -Q -W -a 12 -o 'digit-%b.out' --wrap true && [ -e digit-2.out ] || fail "%b is no pattern: $(ls)"
 
-# Filters hold, and what is asked of one process or machine is answered.
+# Filters work, and queries about one process or node are answered.
 keyed=$(sbatch --parsable -W --wckey=blue -t 47 --wrap true)
 expect "$keyed" "$(sacct -n -X -P -o JobID -W blue)" "sacct -W"
 expect "$keyed" "$(sacct -n -X -P -o JobID -k 47)" "sacct -k"
@@ -339,7 +340,7 @@ touch go
 wait_for "them" queue_is_empty
 rm go pid
 
-# Refusals are in the command's own name and in Slurm's options; nothing is promised that is refused later.
+# Errors use the command's own name and Slurm's options. No check promises what a submission refuses later.
 refuses 1 "^sbatch: error: Batch job submission failed: .*; --gpus=8 is the most" sbatch --gpus=99 --wrap true
 refuses 1 "^srun: error: Unable to allocate resources: .*; --gres=gpu:8 is the most" srun --gres=gpu:99 true
 refuses 1 "^salloc: error: Job submit/allocate failed: .*; --gpus-per-node=8 is the most" salloc --gpus-per-node=99 true
@@ -348,7 +349,7 @@ refuses 1 "^squeue: error: Invalid sort specification: zz" squeue --sort=zz
 refuses 1 "asks for 99 GPUs" divvy submit --dry-run --gpus 99 -- true
 printf '#!/bin/sh\n#SBATCH --gpus=99\ntrue\n' >large.sh
 refuses 1 "^divvy: it would be refused here: asks for 99 GPUs" divvy explain large.sh
-# In the words of sbatch, which refuses it the same way.
+# The message uses the options of sbatch, which refuses the job in the same way.
 printf '#!/bin/bash\n#SBATCH --cpus-per-task=9999\ntrue\n' >wide.sh
 refuses 1 "--cpus-per-task=$(nproc) is the most" divvy explain wide.sh
 refuses 1 "--cpus-per-task=$(nproc) is the most" sbatch wide.sh
@@ -359,14 +360,15 @@ divvy submit --quiet --param x=1,2 -- echo '{y}' 2>err >/dev/null
 grep -q '{y} stays as it is: no --param is called so' err || fail "a word in braces: $(cat err)"
 wait_for "them" queue_is_empty
 
-# Why they wait, in Slurm's words: a singleton, and an element of a capped array.
+# Wait reasons in Slurm's terms: a singleton, and an element of a capped array.
 hold=$(sbatch --parsable -J like --wrap 'until [ -e like ]; do sleep 0.02; done')
 like=$(sbatch --parsable -J like -d singleton --wrap true)
 capped=$(sbatch --parsable -a 0-9%1 --wrap 'until [ -e like ]; do sleep 0.02; done')
 wait_for "the first element" sh -c "squeue -h -t R -j $capped | grep -q ."
 expect "(Dependency)" "$(squeue -h -j "$like" -o %r | sed 's/.*/(&)/')" "a singleton's reason"
 says " Reason=JobArrayTaskLimit " "$(scontrol show job "${capped}_5")" "an element that waits"
-# Ctrl-C to srun outside a job: the first tells, the second ends; a step that scancel ends is CANCELLED.
+# Ctrl-C to srun outside a job: the first one warns, the second one ends the step. A step that scancel ends is
+# CANCELLED.
 srun --gres=gpu:1 sh -c 'echo begun; exec sleep 600' >ours 2>told </dev/null &
 srun=$!
 wait_for "its start" grep -q begun ours
@@ -381,7 +383,7 @@ wait_for "its end" sh -c "sacct -n -P -j $stepped -o jobid,state,exitcode | grep
 touch like
 wait_for "all of these" queue_is_empty
 
-# Over by a time, or not started at all.
+# A deadline: the job ends by then, or does not start at all.
 later=$(sbatch --parsable --deadline=now+1hour -H --wrap true)
 says " Deadline=20" "$(scontrol show job "$later")" "a deadline"
 says "leaves the queue in" "$(divvy why "$later")" "why of what has to be over by a time"
@@ -394,7 +396,7 @@ expect "$runs $waits" "$(sacct -X -n -P -s DEADLINE -o jobid | sort -n | xargs)"
 expect "" "$(sacct -X -n -P -s TIMEOUT -o jobid | xargs)" "sacct -s TIMEOUT"
 refuses 1 "it cannot end by its deadline" sbatch --deadline=now+1hour -t 2:00:00 --wrap true
 
-# Links beside a copy of divvy.
+# Links next to a copy of divvy.
 mkdir -p copied
 cp "$(readlink -f "$(command -v divvy)")" copied/divvy
 divvy shims copied >/dev/null || fail "no links beside a copy of divvy"

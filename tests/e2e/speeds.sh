@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# On a server with two models jobs say how far they are: their ends are expected, and their like goes where it is faster; also over a kill -9.
+# On a server with two GPU models, jobs report their progress: their ends are predicted, and similar jobs get the faster
+# model; also over a kill -9.
 . "$(dirname "$0")/lib.sh"
 up() { divvy up --quiet --emulate 2xA100-80GB,2xH100-80GB; }
 up
 
-# Runs until it is told to end, and says how far it is twice, when it is told to: so all take the same time from one to the other.
-# Numbers alone do not make another kind of job of it.
+# Runs until it is told to end, and reports progress twice, when it is told to. So all jobs take the same time between
+# the reports. Different numbers alone do not make it a different kind of job.
 cat >train.sh <<'SH'
 name=$1 part=$2
 until [ -e "first-$name" ]; do sleep 0.05; done
@@ -17,14 +18,14 @@ SH
 train() { divvy submit --quiet --name train --gpus 1 "${@:3}" -- sh train.sh "$1" "$2"; }
 said() { [ "$(field "$1" fraction)" = "$2" ]; }
 
-# Three of each model, 0.4 and 0.2 of the whole in the same time: two and two side by side, then one and one.
+# Two jobs on each model, then one more on each. In the same time, one kind progresses by 0.4 and the other by 0.2.
 fast_1=$(train 11 500 --gpu-type h100) fast_2=$(train 12 500 --gpu-type h100)
 slow_1=$(train 21 300 --gpu-type a100) slow_2=$(train 22 300 --gpu-type a100)
 waits=$(divvy submit --quiet --gpus 4 -- true)
 for job in "$fast_1" "$fast_2" "$slow_1" "$slow_2"; do wait_for "the start of $job" state_is "$job" running; done
 for name in 11 12 21 22; do touch "first-$name"; done
 for job in "$fast_1" "$fast_2" "$slow_1" "$slow_2"; do wait_for "the first report of $job" said "$job" 0.1; done
-# One report says nothing of how fast it is.
+# One report is not enough to determine a speed.
 expect null "$(field "$fast_1" expected_end)" "the end to expect after one report"
 ten_seconds_later=$(($(date +%s) + 11))
 is_later() { [ "$(date +%s)" -ge "$ten_seconds_later" ]; }
@@ -37,7 +38,7 @@ divvy show "$fast_1" | grep -q '^progress *step 500 of 1000 (50%), said ' || fai
 divvy queue | grep -q 'step 500 of 1000 (50%), about .* to go' || fail "the queue does not say how far it is"
 divvy why "$waits" | grep -q '^will start *about ' || fail "who waits is not told when: $(divvy why "$waits")"
 
-# What is no progress harms nobody.
+# Invalid progress values are rejected without side effects.
 for bad in nan -0.1 1.5 5/4 1/0 much; do
   ! divvy progress "$bad" "$fast_1" 2>message || fail "took '$bad'"
   expect 1 "$(wc -l <message)" "lines about '$bad'"
@@ -46,7 +47,7 @@ done
 grep -q "it has said 50% already" message || fail "says: $(cat message)"
 said "$fast_1" 0.5 || fail "a refused report changed something"
 
-# Kept over a kill of the daemon, within ten seconds.
+# Progress survives a kill of the daemon; at most ten seconds are lost.
 pid=$(daemon_pid)
 expect_kept() { said "$fast_1" 0.5 && said "$slow_1" 0.3; }
 kill -9 "$pid"
@@ -70,7 +71,7 @@ wait_for "its end" state_is "$fast_3" succeeded
 wait_for "its end" state_is "$slow_3" succeeded
 [ ! -e errors ] || fail "a report was refused"
 
-# Now it is known, and a job that takes any GPU gets a fast one, though the slow ones come first.
+# The speeds are now known: a job that accepts any GPU gets a fast one, although the slow ones have lower numbers.
 divvy report speeds | grep -E 'A100.* 0\.[45][0-9]? .*3 .*progress' >/dev/null || fail "learned: $(divvy report speeds)"
 next=$(train 31 500)
 wait_for "the next one" state_is "$next" running
@@ -79,7 +80,7 @@ case $(divvy show "$next" --json | grep -o '"gpus":\[[0-9]*\]' | head -n 1) in
   *) fail "it got a slow GPU: $(divvy show "$next")" ;;
 esac
 divvy show "$next" | grep -q '^speeds .*A100.* at 0\.[45][0-9]* of .*H100.*, learned from 6 runs by their progress' || fail "says: $(divvy show "$next")"
-# By hand goes before.
+# Speeds given by the user take precedence.
 by_hand=$(train 32 500 --gpu-type 'a100*1|h100*0.3')
 wait_for "the one by hand" state_is "$by_hand" running
 divvy show "$by_hand" | grep -q '^speeds .*H100.* at 0\.3 of .*A100.*, as --gpu-type says' || fail "says: $(divvy show "$by_hand")"

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Tasks and steps inside a job: distinct GPUs, the line for them, exit codes, who may start one, and what each kill leads to.
+# Tasks and steps inside a job: distinct GPUs, the queue of steps, exit codes, who may start a step, and the effects of
+# kills.
 . "$(dirname "$0")/lib.sh"
-stays="sleep $((100000 + $$))" # Of this test alone, so that it can be found.
+stays="sleep $((100000 + $$))" # Unique for this test, so that it can be found.
 export LC_ALL=C
 mkdir bin && divvy shims bin >/dev/null && PATH=$PWD/bin:$PATH
-# Jobs write where they are told, also those of another user.
+# Jobs write to the paths that they are given, also jobs of another user.
 chmod 711 "$DIVVY_HOME"
 divvy up --emulate 8xH100-80GB >/dev/null
 
-# batch NAME: a job with all GPUs that runs the script on standard input; its output is NAME.out.
+# batch NAME: submits a job with all GPUs that runs the script on standard input; its output is NAME.out.
 batch() {
   local name=$1
   shift
@@ -77,7 +78,7 @@ srun -Q sh -c 'exit 5' & wait $!; echo $?
 S
 expect "2 137 127 143 143 5" "$(out codes | grep -E '^[0-9]+$' | xargs)" "exit codes"
 
-# What a step reads and writes; labels; files; a terminal.
+# Input and output of a step; labels; files; a terminal.
 run_batch streams <<'S'
 echo in | srun cat
 srun -n2 -l echo x
@@ -93,7 +94,7 @@ S
 expect "/tmp 0 0027 0: x 1 1: x 3000000 first in pts rest 1 0 rest 2 1" \
   "$(out streams | tr -d '\r' | sed 's,/dev/pts/.*,pts,' | sort | xargs)" "streams"
 
-# --- What is shown, and what ends a step -------------------------------------------------------------------------------
+# --- Listings, and ends of steps --------------------------------------------------------------------------------------
 job=$(batch shown <<'S'
 srun -n2 --gpus-per-task=1 sh -c 'echo $$ >>pids; exec sleep 300'
 echo ended $?
@@ -113,7 +114,7 @@ wait_for "ended steps in divvy show" sh -c "divvy show $job | grep -q '1  ended,
 touch go; wait_for "the job's end" state_is "$job" succeeded
 rm -f go pids
 
-# The daemon may die under a step: nothing happens to it, and new ones start.
+# The daemon is killed under a step. The step continues, and new ones can start.
 job=$(batch orphan <<'S'
 srun sh -c 'echo $$ >pid; until [ -e go ]; do sleep 0.02; done; exit 6'; echo first $?
 srun sh -c 'echo second; exit 4'
@@ -129,7 +130,7 @@ wait_for "the job's end" state_is "$job" failed
 expect 4 "$(field "$job" exit_code)" "the exit code from a step without a daemon"
 rm -f go pid
 
-# Cancelling the job ends its steps, whatever they do about it; nothing is left.
+# Cancelling the job ends its steps, even if they ignore signals. No process is left.
 job=$(batch cancelled <<'S'
 srun -n2 sh -c 'trap "" TERM; echo $$ >>pids; while :; do sleep 1; done' &
 srun sh -c 'echo $$ >>pids; exec sleep 300' &
@@ -141,7 +142,7 @@ divvy cancel "$job" --grace 1 >/dev/null
 wait_for "the job's end" state_is "$job" cancelled
 for pid in $(cat pids); do is_gone "$pid" || fail "task $pid outlived its job"; done
 rm -f pids
-# So does its end by itself.
+# The same when the job ends by itself.
 run_batch leftover <<'S'
 srun sh -c 'echo $$ >pid; exec sleep 300' &
 until [ -e pid ]; do sleep 0.02; done
@@ -149,7 +150,7 @@ S
 is_gone "$(cat pid)" || fail "a step outlived its job"
 rm -f pid
 
-# kill -9 of srun ends its step; of the step process ends the steps, and the next srun has another.
+# kill -9 of srun ends its step. kill -9 of the step process ends its steps, and the next srun starts a new one.
 run_batch kills <<'S'
 srun sh -c 'echo $$ >pid; exec sleep 300' & srun=$!
 until [ -s pid ]; do sleep 0.02; done
@@ -167,7 +168,7 @@ S
 expect "step gone srun 1 step 2" "$(out kills | grep -E '^(step|srun [0-9])' | xargs)" "kills"
 rm -f pid
 
-# Ctrl-C: the first tells, the second ends.
+# Ctrl-C: the first one warns, the second one ends the step.
 export -f interrupt_twice
 run_batch interrupt <<'S'
 srun sh -c 'echo $$ >pid; exec sleep 300' & srun=$!
@@ -179,7 +180,7 @@ grep -q "task 0: running" interrupt.out || fail "Ctrl-C tells what runs"
 expect "code 130" "$(grep '^code' interrupt.out)" "the second Ctrl-C"
 rm -f pid
 
-# salloc's shell has them too, and so has a native job; a job inside a job is there for the asking.
+# The shell of salloc has steps too, and so does a native job. A job inside a job must be requested.
 expect "0 1" "$(salloc -Q -n2 --gres=gpu:2 sh -c 'srun sh -c "echo \$SLURM_PROCID"' 2>/dev/null | sort | xargs)" "srun inside salloc"
 expect "step 0 of 2" "$(divvy run --gpus 2 -- sh -c 'divvy run --gpus 1 -- sh -c "echo step \$DIVVY_STEP of \$DIVVY_GPU_COUNT"')" "divvy run inside a job"
 code=0; divvy run --gpus 1 -- divvy run --gpus 2 -- true 2>err.txt || code=$?
@@ -187,7 +188,7 @@ expect 1 $code "a step with more GPUs than the job"
 grep -q "as-job makes a job of its own" err.txt || fail "what to do instead: $(cat err.txt)"
 expect 1 "$(divvy run -- sh -c 'divvy run --as-job --gpus 1 -- sh -c "echo \$DIVVY_GPU_COUNT"')" "a job inside a job"
 
-# From outside, in a job that has a step process; cores are counted where a step names them.
+# From outside, in a job that has a step process. Cores are counted only for steps that request them.
 job=$(batch outside --ntasks=2 -c 1 <<'S'
 for i in 1 2; do srun --exact -n1 -c1 sh -c 'echo up >>ups; until [ -e go ]; do sleep 0.02; done' & done
 until [ "$(cat ups 2>/dev/null | wc -l)" = 2 ]; do sleep 0.02; done
@@ -209,7 +210,7 @@ expect "$quiet 0" "$(srun --jobid="$quiet" -n1 sh -c 'echo $DIVVY_JOB_ID $SLURM_
   "a step of a job that had started none itself: $(cat refusal)"
 code=0; srun --jobid="$quiet" -n1 sh -c 'exit 7' 2>refusal || code=$?
 expect 7 $code "its exit code"
-# A private /tmp is the step's as well; the step ends with the job.
+# A step sees the private /tmp of its job, and ends with the job.
 own=$(divvy submit --quiet --private-tmp -- sh -c 'touch /tmp/divvy-mine-'$$'; until [ -e go ]; do sleep 0.02; done')
 wait_for "a job with a /tmp of its own" state_is "$own" running
 wait_for "its file" sh -c "srun --jobid=$own -n1 test -e /tmp/divvy-mine-$$"
@@ -226,7 +227,7 @@ code=0; srun --jobid="$quiet" -n1 true 2>refusal || code=$?
 grep -q "job $quiet has ended" refusal || fail "srun --jobid of an ended job says: $(cat refusal)"
 rm -f go ups
 
-# Another user's processes are not heard.
+# Requests of another user's processes are refused.
 if [ "$(id -u)" = 0 ] && id nobody >/dev/null 2>&1 && command -v setpriv >/dev/null; then
   job=$(batch private <<'S'
 srun true

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What a user meets whose store was lost: the steps of docs/store.md on one machine, and a node whose controller begins anew.
+# A lost store from the user's view: the recovery steps of docs/store.md on one server, and for a node whose controller
+# starts with a new store.
 . "$(dirname "$0")/lib.sh"
 port=
 up_listening
@@ -14,7 +15,7 @@ pid_of() { divvy show "$1" --json | grep -oE '"pid":[0-9]+' | head -n 1 | cut -d
 has_stamp() { grep -qx "$1" "$DIVVY_HOME/stamps"; }
 found() { divvy adopt --csv --no-header -o id,state | tr '\n' ' '; }
 found_is() { [ "$(found)" = "$1" ]; }
-replace_store() { # [FOLDER]: whose store takes the place of the present one; none: empty.
+replace_store() { # replace_store [FOLDER]: replaces the store by the one in FOLDER, or by an empty one.
   divvy down >/dev/null
   aside=$(mktemp -d -p "$DIVVY_HOME" aside.XXXXXX)
   mv "$DIVVY_HOME"/divvy.db* "$aside"
@@ -23,7 +24,7 @@ replace_store() { # [FOLDER]: whose store takes the place of the present one; no
 }
 cat >job <<'EOS'
 #!/bin/sh
-# NAME FOLDER CODE: until the file NAME.go is there.
+# NAME FOLDER CODE: runs until the file NAME.go exists.
 echo "+$1" >>"$2/stamps"
 while [ ! -e "$2/$1.go" ]; do sleep 0.02; done
 echo "-$1" >>"$2/stamps"
@@ -33,7 +34,7 @@ chmod +x job
 : >stamps
 join
 
-# Two jobs here and one on the node; then the store is gone.
+# Two jobs run here and one on the node. Then the store is lost.
 one=$(divvy submit --quiet --gpus 1 --retries 2 --nodelist "$(hostname)" -- "$PWD/job" one "$PWD" 3)
 two=$(divvy submit --quiet --gpus 1 --nodelist "$(hostname)" -- "$PWD/job" two "$PWD" 4)
 far=$(divvy submit --quiet --gpus 1 --nodelist n1 -- "$PWD/job" far "$PWD" 5)
@@ -49,7 +50,7 @@ fresh=$(divvy submit --quiet --gpus 1 -- true)
 [ "$fresh" -gt "$far" ] || fail "id $fresh was given out again"
 state_is "$fresh" queued || fail "it runs on a GPU that another job has"
 
-# The node joins again, and its job is left alone as well.
+# The node joins again. Its job continues undisturbed as well.
 join
 wait_for "the run on n1" found_is "$one,running $two,running $far,running "
 divvy adopt "$one" "$far" >out || fail "cannot adopt: $(cat out)"
@@ -60,7 +61,7 @@ expect 5 "$(divvy wait "$far" >/dev/null 2>&1; echo $?)" "exit code of an adopte
 expect "" "$(divvy adopt "$one" 2>/dev/null)" "what adopting it twice says"
 wait_for "the job that waited" state_is "$fresh" succeeded
 
-# The old store comes back: it learns what has happened, and starts nothing.
+# The old store is put back: it learns what has happened, and starts nothing.
 replace_store "$first"
 expect failed "$(field "$one" state)" "state of the first job"
 expect 3 "$(field "$one" exit_code)" "its exit code"
@@ -69,7 +70,7 @@ state_is "$two" running || fail "$two is $(field "$two" state)"
 touch two.go
 expect 4 "$(divvy wait "$two" >/dev/null 2>&1; echo $?)" "exit code of the job that nobody adopted"
 
-# One that is not wanted is ended, by its name.
+# A run that is not wanted is ended by its name.
 three=$(divvy submit --quiet --gpus 1 --nodelist "$(hostname)" -- "$PWD/job" three "$PWD" 0)
 wait_for "its start" has_stamp +three
 replace_store

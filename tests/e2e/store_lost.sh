@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# The store is lost, emptied, put back or restored from an older backup, at random moments under load. Four clients submit jobs
-# (plain ones, arrays, retries) of 0 to 1500 ms, each with an exit code of its own. In each round the daemon is ended (kill -9 or
-# divvy down), and one of these happens before it starts again:
+# The store is lost, emptied, put back or restored from an older backup, at random times under load. Four clients submit
+# jobs (plain ones, arrays, retries) that take 0 to 1500 ms and have different exit codes. In each round the daemon is
+# ended (kill -9 or divvy down), and one of these happens before it starts again:
 #
-#   empty     the store is moved aside, and the daemon begins with none
-#   back      the store that was moved aside last takes the place of the present one
+#   empty     the store is moved aside, and the daemon starts without one
+#   back      the store that was moved aside last replaces the present one
 #   backup    the store is copied
-#   restore   the newest copy takes the place of the present store
+#   restore   the newest copy replaces the present store
 #
-# Runs that the store does not know are adopted, at once or some rounds later.
+# Runs that the store does not know are adopted, immediately or some rounds later.
 #
-# At the end: no job that had begun was touched (each ended by itself), none ran more often than its retries ask for, no GPU had two
-# owners, no id was given to two jobs, and every job that the last store knows has its own exit code. Each job appends a line to one
-# file when it starts and one when it ends, so the lines are the truth, whatever divvy believes. Jobs that a store has lost while they
-# waited are lost; the lines say nothing of them.
+# At the end, no job that had started was disturbed: each ended by itself. No job ran more often than its retries allow,
+# no GPU had two owners, no id was given to two jobs, and every job that the last store knows has its own exit code.
+# Each job appends a line to one file when it starts and one when it ends, so the lines are the truth, independent of
+# divvy. Waiting jobs that a store has lost have no lines and are not checked.
 #
 #   ROUNDS=6 SEED=1 store_lost.sh      DIVVY_LONG=1: 50 rounds.
 . "$(dirname "$0")/lib.sh"
@@ -33,7 +33,7 @@ fail() {
 
 cat >job <<'EOS'
 #!/bin/sh
-# TOKEN CODE SLEEP FAILURES: fails so often before it ends with CODE.
+# TOKEN CODE SLEEP FAILURES: fails FAILURES times before it ends with CODE.
 me="$1 ${DIVVY_ARRAY_INDEX:--} $DIVVY_JOB_ID ${CUDA_VISIBLE_DEVICES:--} $(($2 + ${DIVVY_ARRAY_INDEX:-0})) $4"
 echo "+ $me" >>"$DIVVY_HOME/stamps"
 [ "$3" = 0 ] || sleep "$3"
@@ -44,7 +44,7 @@ EOS
 chmod +x job
 : >stamps
 
-# client NUMBER: submits until the file "stop" is there. Lines of "acknowledged": TOKEN ID.
+# client NUMBER: submits until the file "stop" exists. Writes "TOKEN ID" lines to "acknowledged".
 client() {
   local number=0 id code seconds token options failures
   RANDOM=$((seed * 10 + $1))
@@ -72,7 +72,7 @@ end_daemon() {
   if [ $((RANDOM % 3)) = 0 ]; then divvy down >/dev/null; else kill -9 "$daemon"; fi
   wait_for "the daemon's end" is_gone "$daemon"
 }
-# move_aside: as docs/store.md says it.
+# move_aside: as described in docs/store.md.
 move_aside() {
   aside=$(mktemp -d -p "$DIVVY_HOME" aside.XXXXXX)
   mv "$DIVVY_HOME"/divvy.db* "$aside"
@@ -124,7 +124,7 @@ wait_for "an empty queue" queue_is_empty
 divvy queue --all --csv --no-header -o id,state,exit --limit 0 | tr ',' ' ' >known
 cat acknowledged.* >acknowledged
 
-# Each wrong is one line; nothing is said of what is right.
+# Prints one line for each violation, and nothing otherwise.
 awk '
   function wrong(text) { print text; count++ }
   FILENAME == "acknowledged" {
@@ -150,10 +150,10 @@ awk '
     next
   }
   FILENAME == "known" {
-    # Elements are listed by array and index; what they ended with is checked by their runs.
+    # Elements are listed by array and index; their exit codes are checked by their runs.
     if (!($1 in run_of)) next
     known++
-    # An adopted job is not tried again.
+    # An adopted job is not retried.
     wanted = ends_of[$1] > failures[$1] ? code[$1] : 99
     if ($3 != wanted) wrong("job " $1 " (" run_of[$1] ") is " $2 " with " $3 ", ended with " wanted)
   }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A job of higher priority makes one end that may be taken from; that one comes back under its id, also over a kill -9 of the daemon.
+# A job of higher priority preempts a preemptible job, which later starts again under its id; also over a kill -9 of the
+# daemon.
 . "$(dirname "$0")/lib.sh"
 cat >divvy.toml <<'TOML'
 [taking_back]
@@ -9,7 +10,7 @@ TOML
 up() { divvy up --quiet --emulate 2xH100-80GB; }
 up
 
-# Notes each start, and ends by itself a moment after SIGTERM once it may: as a job that saves what it has.
+# Records each start. After SIGTERM it ends by itself once the test allows it, like a job that saves its state.
 cat >low.sh <<'SH'
 trap 'while [ ! -e saved ]; do sleep 0.02; done; exit 0' TERM
 echo start >>starts
@@ -32,7 +33,7 @@ touch saved
 wait_for "the taker" state_is "$high" running
 wait_for "its return to the queue" state_is "$low" queued
 expect 1 "$(field "$low" restarts)" "restarts"
-# It asked first, and its place counts from then; but what is left is too little for it.
+# The preempted job was submitted first, and that counts for its place; but the remaining GPUs are too few for it.
 wait_for "the job behind it" state_is "$kept" succeeded
 
 touch go

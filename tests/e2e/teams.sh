@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Teams and reservations on a real daemon: who may submit for whom, caps, what survives a restart, and GPUs that are kept.
+# Teams and reservations with a real daemon: who may submit for which team, caps, what survives a restart, and reserved
+# GPUs.
 . "$(dirname "$0")/lib.sh"
 me=$(id -un)
 mkdir -p "$DIVVY_HOME"
@@ -12,7 +13,7 @@ default = 2.0
 EOF
 divvy up --quiet --emulate 4xH100-80GB
 
-# Refused with one line each.
+# Each refusal has one line.
 refused() {
   local wanted=$1
   shift
@@ -39,7 +40,7 @@ expect "vision 2 1" "$(divvy teams --no-header -o team,share,gpus | awk '$1 == "
 divvy why "$second" | grep -q "team vision runs 1 of at most 1" || fail "why does not name the cap: $(divvy why "$second")"
 divvy teams show vision | grep -q "1/1 running" || fail "$(divvy teams show vision)"
 
-# A restart knows all of it.
+# All of it is known after a restart.
 divvy down >/dev/null
 divvy up --quiet --emulate 4xH100-80GB
 state_is "$second" queued || fail "the restart forgot the cap"
@@ -48,7 +49,7 @@ refused "jobs that wait or run" divvy teams rm vision
 divvy teams set vision --max-running none >/dev/null
 wait_for "the second job, without the cap" state_is "$second" running
 
-# A user's cap on GPUs at once: what is over it waits and says why, what is more than it is refused.
+# A user's cap on GPUs: jobs above it wait and report why; a job that needs more than the cap is refused.
 refused "is no whole number" divvy teams user "$me" --max-gpus 1.5
 refused "the GPUs that a team has at once are its --limit" divvy teams set vision --max-gpus 2
 refused "whole number from 0 to 1000000" divvy teams user "$me" --max-gpus=-1
@@ -67,7 +68,7 @@ divvy teams user "$me" --max-gpus none >/dev/null
 divvy cancel "$third" --grace 0 >/dev/null
 wait_for "its end" state_is "$third" cancelled
 
-# Reserved GPUs: refused with the reason, kept, and given to whom they are for.
+# Reserved GPUs: a reservation is refused with the reason, kept, and given to those it is for.
 refused "run jobs without a time limit" divvy reserve --gpus 4 --team filed --start now+2h --duration 1h
 divvy cancel "$second" --grace 0 >/dev/null
 wait_for "its end" state_is "$second" cancelled
@@ -90,7 +91,7 @@ state_is "$other" queued || fail "the restart forgot the reservation"
 divvy reserve cancel course >/dev/null
 wait_for "the other job, without the reservation" state_is "$other" running
 
-# With quotas on, no quota is no access, and 0 blocks.
+# With quotas on, a team without a quota has no access, and a quota of 0 blocks it.
 divvy teams add empty --user "$me" >/dev/null
 divvy teams quotas on >/dev/null
 refused "no quota, and with quotas on that is no access" divvy submit --team empty -- true
@@ -98,11 +99,11 @@ divvy teams set empty --quota 0 >/dev/null
 refused "team empty is blocked: its quota is 0" divvy submit --team empty -- true
 divvy report predictions | grep -q "^all" || fail "$(divvy report predictions)"
 
-# What a team might hold is shown as it was: another quota changes what comes, and not what was.
+# Past quotas of a team are shown as they were: a new quota changes only later values.
 quotas() { divvy report shares --by team --since 10min --csv | awk -F, '$2 == "vision" && $5 != "" { print $5 }' | uniq | tr '\n' ' '; }
 wait_for "a quota to be kept" eval '[[ $(quotas) == "2.000 " ]]'
 divvy teams set vision --quota 1 >/dev/null
-# The step in which it changed has something between the two.
+# The step in which the quota changed has a value between the two.
 wait_for "both quotas" eval '[[ $(quotas) == [12].*" 1.000 " ]]'
 divvy report shares --by team --since 10min | grep -q '^TEAM.* SHARE ' || fail "$(divvy report shares --by team --since 10min)"
 echo "teams: all as they should be"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A job's terminal outlives who looks at it: a viewer that is killed, hung up or cut off by a restart of a daemon or an agent has left,
-# ends nobody's input and reads nothing any more; it joins again, and its own terminal is given back meanwhile.
+# The terminal of a job outlives its viewers. A viewer that is killed, hung up or disconnected by a restart of a daemon
+# or an agent has left: it does not end the job's input and reads nothing more. It joins again, and its own terminal is
+# restored meanwhile.
 . "$(dirname "$0")/lib.sh"
 command -v script >/dev/null || skip "script is not installed (apt-get install bsdutils)"
 
@@ -14,10 +15,10 @@ here="--gpus 1 --gpu-type h100"
 far="--gpus 1 --gpu-type a100"
 gone() { ! kill -0 "$1" 2>/dev/null; }
 
-# What a terminal's job is here: it says each line that is typed, and "over" at the end of its input.
+# The job prints each line that is typed, and "over" at the end of its input.
 echoes='while read -r line; do echo "got $line"; done; echo over'
-# view NAME COMMAND...: the command on a terminal of its own. What is written to NAME.in is typed, NAME.out is shown, NAME.pid is it,
-# NAME.code its exit code. Between its lines it says that its terminal is its shell's again.
+# view NAME COMMAND...: runs the command on its own terminal. Text written to NAME.in is typed, NAME.out is the screen,
+# NAME.pid its pid and NAME.code its exit code. In between it records whether the shell has its terminal back.
 view() {
   local name=$1 number
   shift
@@ -37,7 +38,7 @@ types() {
 }
 close() {
   local number="$1_in"
-  # First, for script(1) types the end of what it reads.
+  # First, because script(1) types the end of its input.
   kill -9 "$(cat "$1.script")" 2>/dev/null || true
   eval "exec ${!number}>&-"
   wait "$(cat "$1.script")" 2>/dev/null || true
@@ -51,7 +52,7 @@ start() {
   id=$(divvy submit --quiet --pty $where -- sh -c "$echoes")
   wait_for "the start of $id" state_is "$id" running
 }
-# After a restart an agent says so first.
+# After a restart, an agent reports the job first.
 goes_on() { wait_for "the job whose viewer was lost ($where, $1), which runs" state_is "$id" running; }
 finish() {
   divvy cancel --now "$id" >/dev/null
@@ -60,7 +61,8 @@ finish() {
 
 for where in "$here" "$far"; do
   for signal in HUP KILL; do
-    # One of two viewers is killed: the other's goes on, and its own terminal is its shell's again.
+    # One of two viewers is killed. The other one continues, and the killed viewer's terminal belongs to its shell
+    # again.
     start
     view one divvy attach "$id"
     view two divvy attach "$id"
@@ -76,7 +78,7 @@ for where in "$here" "$far"; do
     grep -q 'got mine' two.out && fail "the job has read what was typed to the shell of a viewer that was killed ($where, $signal)"
     grep -q over two.out && fail "the job's input has ended ($where, $signal)"
     goes_on "$signal"
-    # The window closes.
+    # The terminal window closes.
     close two
     view again divvy attach "$id"
     shows again 'got second'
@@ -90,19 +92,20 @@ for where in "$here" "$far"; do
     close again
     finish
   done
-  # The end of what is no terminal is the end of the input; who has sent it sees the rest.
+  # When the input is not a terminal, its end is the end of the job's input. The sender sees the rest of the output.
   start
   echo last | divvy attach "$id" >piped 2>&1 || fail "what was piped ended with $?: $(cat piped)"
   grep -q 'got last' piped && grep -q over piped || fail "what was piped was not heard, or its end ($where): $(cat piped)"
   wait_for "its end" queue_is_empty
   expect "got only" "$(echo only | divvy run $where --pty -- sh -c 'read -r line; cat; echo "got $line"' 2>&1 | tr -d '\r' | grep got)" \
     "what was piped to one's own terminal ($where)"
-  # A terminal has its caller's size when its job begins to ask.
+  # The terminal has the size of its caller's one by the time the job queries it.
   script -qefc "stty rows 33 cols 77; divvy run $where --pty -- sh -c 'until [ \"\$(stty size)\" = \"33 77\" ]; do sleep 0.02; done; echo sized'" \
     sized </dev/null >/dev/null || fail "a terminal ended with $?: $(cat sized)"
 done
 
-# The daemon is killed, or ended and started again, under viewers: each joins again by itself, with its own terminal given back meanwhile.
+# The daemon is killed, or stopped and started again, under viewers. Each joins again by itself, and has its own
+# terminal back meanwhile.
 back_up() {
   up_listening "$port"
   wait_for "n1" node_is n1 up
@@ -124,7 +127,7 @@ for where in "$here" "$far"; do
     end_daemon $how
     shows one 'goes on, and this joins it again'
     shows leaves 'goes on, and this joins it again'
-    # Ctrl-C is a signal again, and ends the viewer alone.
+    # Ctrl-C is a signal again and ends only the viewer.
     types leaves '\003'
     wait_for "the shell of what was left" sh -c "kill -0 $(cat leaves.pid) || exit 0; exit 1"
     close leaves
@@ -139,7 +142,7 @@ for where in "$here" "$far"; do
     shows one 'shell mine'
     goes_on "left after the daemon's $how"
     close one
-    # It ends while no daemon is there, and its viewer learns how.
+    # The job ends while no daemon runs, and its viewer is told how.
     view one divvy attach "$id"
     types one 'third\n'
     shows one 'got third'
@@ -153,7 +156,8 @@ for where in "$here" "$far"; do
   done
 done
 
-# One's own terminal goes on over a restart of the daemon, and can be left after it and while there is none.
+# The terminal of a `divvy run` continues over a restart of the daemon. It can be left afterwards and while there is no
+# daemon.
 for where in "$here" "$far"; do
   for when in back away; do
     view own "divvy run $where --pty --name own -- sh -c '$echoes'"
@@ -163,7 +167,7 @@ for where in "$here" "$far"; do
     end_daemon kill
     shows own 'went away'
     if [ $when = away ] && [ "$where" = "$here" ]; then
-      # At once, for its keeper is here.
+      # Leaving works at once, because the process that holds the terminal is here.
       types own '\020\021'
       expect 0 "$(code_of own)" "leaving one's own terminal while there is no daemon"
     elif [ $when = away ]; then
@@ -183,7 +187,7 @@ for where in "$here" "$far"; do
     [ "$when $where" = "away $far" ] || expect 0 "$(code_of own)" "leaving one's own terminal over a restart ($where, $when)"
     [ "$when $where" = "away $far" ] || shows own "left job $id"
     goes_on "left after a restart"
-    # Who waits for it then is nobody at its terminal.
+    # After that, `divvy wait` does not join its terminal.
     timeout 0.5 divvy wait "$id" && fail "it ended ($where, $when)"
     goes_on "whose waiter was ended"
     close own
@@ -191,7 +195,7 @@ for where in "$here" "$far"; do
   done
 done
 
-# Without job control on several machines, which is said.
+# On several nodes there is no job control, and the user is told so.
 divvy run --pty --nodes 1 $here -- true </dev/null 2>told || fail "one machine's ended with $?: $(cat told)"
 grep -q 'job control' told && fail "one machine is told: $(cat told)"
 divvy token create --node >token 2>/dev/null
@@ -199,7 +203,7 @@ on n2 agent --join-file "$DIVVY_HOME/token" --name n2 --emulate 4xA100-40GB --de
 divvy run --pty --nodes 2 $far -- true </dev/null >told 2>&1 || fail "two machines' ended with $?: $(cat told)"
 grep -q 'no job control' told || fail "two machines are told: $(cat told)"
 
-# The agent is killed, or ended and started again: a terminal of its machine is only left, also one's own.
+# The agent is killed, or stopped and started again: terminals on its node are left, including that of a `divvy run`.
 where=$far
 for how in kill down; do
   start
@@ -229,7 +233,8 @@ for how in kill down; do
   finish
 done
 
-# While an agent is away its terminals say so, and can be left: one's own, and one that was joined.
+# While an agent is away, terminals on its node report that and can be left: that of a `divvy run`, and one that was
+# joined.
 view own "divvy run $far --pty --name own -- sh -c '$echoes; exit 7'"
 types own 'own\n'
 shows own 'got own'

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# divvy top as people have it: on a terminal, with keys, in a window that changes its size; and its curves begin with what was before.
+# divvy top as users see it: on a terminal, with keys, in a window that changes its size. Its curves include the time
+# before its start.
 . "$(dirname "$0")/lib.sh"
 here=$(cd "$(dirname "$0")" && pwd)
 command -v python3 >/dev/null || skip "python3 is not installed (apt-get install python3)"
@@ -13,7 +14,7 @@ python3 "$here/top_keys.py" "$divvy_binary" || { touch over; fail "top on a term
 touch over
 wait
 
-# Ten seconds of work are there at the first look.
+# The first screen already shows the load before the start of divvy top.
 divvy emulate utilisation 0 100 50 >/dev/null
 has_curve() { divvy top --once | grep -qE '^ +0 [▁▂▃▄▅▆▇█ ]*█{3} 100% '; }
 wait_for "the curve of three seconds" has_curve
@@ -21,7 +22,7 @@ expect 16 "$(divvy top --once | grep -cE '^ +[0-9]+ [▁█ ]+[0-9]+% ')" "the G
 touch go
 wait_for "the end" queue_is_empty
 
-# On paper, too, what waits has its expected start.
+# Without a terminal, waiting jobs also have their expected start.
 divvy submit --quiet --gpus 16 --time 10m -- sleep 600 >/dev/null
 wait_for "the start of one with a limit" running_are 1
 divvy submit --quiet --gpus 16 --name then -- true >/dev/null

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""divvy top on a terminal of its own: keys, another size of the window, and its end.
+"""divvy top on its own terminal: keys, other window sizes, and its end.
 
-    top_keys.py DIVVY     of a daemon with 16 GPUs, a running job "train" and a waiting one "later"; when the file
-                          "more" is there it is given another, "another"
+    top_keys.py DIVVY     for a daemon with 16 GPUs, a running job "train" and a waiting one "later"; when the file
+                          "more" exists, the daemon gets another job, "another"
 
-Only what changed is sent; the whole screen comes when the help goes, so it is looked for there.
+Only changes are sent. The whole screen is sent when the help closes, so the checks look for it then.
 """
 import fcntl
 import os
@@ -24,7 +24,7 @@ class Terminal:
     def __init__(self, command, rows, columns):
         self.pid, self.master = pty.fork()
         if self.pid == 0:
-            # The first screen is of the right size already.
+            # The first screen already has the right size.
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
             os.environ["TERM"] = "xterm"
             os.environ.pop("LINES", None)
@@ -37,13 +37,13 @@ class Terminal:
             return True
         try:
             more = os.read(self.master, 65536)
-        except OSError:  # Its end.
+        except OSError:  # The program has ended.
             return False
         self.text += more.decode("utf-8", "replace")
         return bool(more)
 
     def shows(self, *pieces):
-        """All of them since the last key, whatever the order."""
+        """Waits until all patterns have appeared since the last key, in any order."""
         end = time.monotonic() + MOST_SECONDS
         while not all(re.search(piece, re.sub(r"\x1b\[[0-9;]*m", "", self.text)) for piece in pieces):
             if time.monotonic() > end or not self.read(0.2):
@@ -91,7 +91,7 @@ top.whole_screen()
 top.shows("sorted by GPUs", "and 6 more GPUs: ", " q quit ")
 if top.lowest_row() != 24:
     sys.exit(f"FAILED: drew {top.lowest_row()} lines of 24: {top.text!r}")
-# A question stays below a screen that goes on, in a window of any size; one key answers it.
+# A question stays below the screen, which continues to update, in a window of any size. One key answers it.
 top.types("\x1bOH")  # Home: the first job.
 top.types("c")
 top.shows(r"Cancel 1 \(train\)\?", "y yes")
@@ -115,7 +115,7 @@ top.whole_screen()
 top.shows("sorted by GPUs", " q quit ")
 if "more GPUs" in top.text:
     sys.exit(f"FAILED: 'a' does not show all GPUs: {top.text!r}")
-# Escape leaves nothing of what was chosen.
+# Escape removes everything that was selected.
 top.types("t")
 top.shows("1 job, 16 GPUs")
 top.types("\x1b")
@@ -124,7 +124,7 @@ top.whole_screen()
 top.shows("and 6 more GPUs: ", " q quit ")
 if "sorted by" in top.text or "1 job, 16 GPUs" in top.text:
     sys.exit(f"FAILED: Escape leaves an order or a tree: {top.text!r}")
-# A log is on lines of its own, below what was shown on the terminal before.
+# A log starts on its own lines, below the earlier content of the terminal.
 top.types("\x1bOH")
 top.types("l")
 top.shows(r"(\r\n){24}\x1b\[Hbegun")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The page's door as a browser finds it, with curl: a link lets in once, what is asked needs cookie and secret, other names and other
-# pages are refused, a session outlives a kill -9 where a service manager holds the port meanwhile and ends where nobody does, and
-# nothing of it is in logs or in the store.
+# The HTTP access to the web page as a browser uses it, with curl: a link works once, requests need cookie and secret,
+# and other host names and other pages are refused. A session survives a kill -9 if a service manager holds the port
+# meanwhile; otherwise it ends. No secret is in logs or in the store.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
 command -v curl >/dev/null || skip "curl is not installed (apt-get install curl)"
@@ -13,7 +13,7 @@ manager_pid=$!
 trap 'clean_up; kill $manager_pid; rm -rf "$manager"' EXIT
 wait_for "the service manager" grep -q ready "$manager/said"
 is_up() { divvy status; }
-# up_managed: as a unit that the service manager starts.
+# up_managed: starts the daemon as a unit of the service manager.
 up_managed() {
   python3 "$here/service_manager.py" start "$manager" divvy up --foreground --emulate 2xH100-80GB 2>>daemon.log
   wait_for "the daemon" is_up
@@ -31,7 +31,7 @@ base=${link%%/#*} secret=${link##*=}
 echo "$base" | grep -qE '^http://127\.0\.0\.1:[0-9]+$' || fail "the link is '$link'"
 port=${base##*:}
 
-# ask PATH [CURL WORDS...]: the status; what came is in `answer`, its headers in `headers`.
+# ask PATH [CURL ARGUMENTS...]: prints the status. The body is in `answer`, the headers are in `headers`.
 ask() { curl -s -o answer -D headers -w '%{http_code}' "${@:2}" "$base$1"; }
 login() { ask /ui/login -c "${2:-jar}" -H 'Divvy-Page: login' -H 'Content-Type: application/json' -d "$1"; }
 
@@ -56,7 +56,7 @@ expect 403 "$(ask /v1/jobs/cancel "${in[@]}" -H 'Sec-Fetch-Site: cross-site' -d 
 expect 200 "$(ask /v1/ui/me "${in[@]}")" "who it is"
 grep -q "\"user\":\"$(id -un)\".*\"is_admin\":true" answer || fail "me: $(cat answer)"
 
-# The same rights as the command line: a job as oneself, at home, and its end.
+# The same permissions as on the command line: submits a job as oneself, in the home directory, and cancels it.
 expect 200 "$(ask /v1/jobs "${in[@]}" -d '{"spec":{"command":["sh","-c","echo from the page; sleep 1000"],"request":{"gpus":1},"name":"paged"}}')" "a submission"
 job=$(grep -o '"id":[0-9]*' answer | head -n 1 | cut -d: -f2)
 wait_for "its start" state_is "$job" running
@@ -65,7 +65,8 @@ expect 200 "$(ask /v1/jobs/cancel "${in[@]}" -d "{\"select\":{\"ids\":[\"$job\"]
 wait_for "its end" state_is "$job" cancelled
 grep -q '"from":"127.0.0.1","asked":"POST /v1/jobs/cancel"' audit.log || fail "the audit log has nothing of it"
 
-# Killed and started again: at the same port, with the session; the log and the store have no secret.
+# Killed and restarted: the page has the same port and the session is still valid. The log and the store contain no
+# secret.
 end_daemon
 (exec 3<>"/dev/tcp/127.0.0.1/$port") || fail "the port was free while the daemon was away"
 up_managed
@@ -78,7 +79,8 @@ done
 expect 200 "$(ask /ui/logout "${in[@]}" -d '{}')" "the logout"
 expect 401 "$(ask /v1/status "${in[@]}")" "after the logout"
 
-# Without a service manager anybody may have listened at the port while the daemon was away, and have been told the secrets.
+# Without a service manager, another process could have listened on the port while the daemon was away, and received the
+# secrets.
 link=$(divvy ui --no-open 2>said)
 expect 200 "$(login "{\"link\":\"${link##*=}\"}")" "the next login"
 in=(-b jar -H "Divvy-Page: $(grep -o '"page":"[0-9a-f]*"' answer | cut -d'"' -f4)")
@@ -91,7 +93,7 @@ base=${link%%/#*}
 expect 401 "$(ask /v1/status "${in[@]}")" "the session after the port was free"
 port=${base##*:}
 
-# Where divvy.toml says: at that port from the start; off; over TLS only where it is on.
+# Settings in divvy.toml: a fixed port from the start, off, and TLS only if it is on.
 ! divvy ui --remote 2>said || fail "a link over TLS where there is none"
 grep -q 'remote = true in \[ui\]' said || fail "says of TLS: $(cat said)"
 divvy down >/dev/null

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# divvy update: what a queued job runs, where it writes and what it waits for can change until it starts, also over a kill -9 of the
-# daemon; what runs keeps what it was started with.
+# divvy update: the command, the output and the dependencies of a queued job can change until it starts, also over a
+# kill -9 of the daemon. A running job keeps the values that it was started with.
 . "$(dirname "$0")/lib.sh"
 up() { divvy up --quiet --emulate 2xH100-80GB; }
-# refused TEXT COMMAND...: it fails, and says so.
+# refused TEXT COMMAND...: checks that the command fails with this message.
 refused() {
   local text=$1 said
   shift
@@ -19,7 +19,7 @@ mkdir there
 divvy update "$job" --gpus 1 --output 'out-%j' --chdir there --env A=new --name renamed --comment why \
   -- sh -c 'echo "new $A $PWD"; echo problem >&2' | grep -q "changed command, output, chdir, env, gpus, name, comment" || fail "the answer"
 divvy update "$job" --error 'err-%j' >/dev/null
-# The audit log has to what it was changed, and of command and environment no more than that they were.
+# The audit log has the new values, but for command and environment only that they were changed.
 grep 'POST /v1/jobs/update' audit.log | head -n 1 >changed
 for words in '\\"gpus\\":1' '\\"name\\":\\"renamed\\"' '\\"environment\\":\[\\"A=...\\"\]'; do
   grep -q "$words" changed || fail "the audit log has no $words: $(cat changed)"
@@ -36,7 +36,7 @@ wait_for "the daemon's end" sh -c "! kill -0 $pid"
 up
 expect renamed "$(field "$job" name)" "the name after a restart"
 
-# All or nothing.
+# All changes are applied, or none.
 refused "--gpus 2 is the most it can ever give" divvy update "$job" --gpus 3 --name other
 expect renamed "$(field "$job" name)" "the name after a refused change"
 refused "its command, gpus cannot change any more" divvy update "$blocker" --gpus 1 -- true
@@ -52,7 +52,7 @@ refused "is no array" divvy update "$job" --at-once 2
 refused "an array keeps its elements" divvy update "$job" --array 0-3
 refused "has ended already" sh -c "divvy cancel $(divvy submit --quiet --hold -- true) && divvy update @ --gpus 1"
 
-# Nobody waits for himself.
+# A job cannot wait for itself.
 last=$(divvy submit --quiet --gpus 1 --after "$array" -- true)
 refused "$array would wait for itself: $array after $last after $array" divvy update "$array" --dependency "afterany:$last"
 refused "would wait for itself: ${array}_1 after $last after $array after ${array}_1" divvy update "${array}_1" --after "$last"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A controller and an agent of two releases, both ways round, and the agent upgraded under a running job. DIVVY_OLD is the other
-# release's executable; skipped (77) without it.
+# A controller and an agent of two releases, in both combinations, and an agent upgrade under a running job. DIVVY_OLD
+# is the executable of the other release; skipped (77) without it.
 if [ -z "${DIVVY_OLD:-}" ]; then
   echo "skipped: no other release to test with; DIVVY_OLD names its executable (scripts/test-versions builds one)"
   exit 77

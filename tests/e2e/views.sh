@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What people read: why a job waits and who holds what it needs, elements by the names that people know, logs of whole arrays, labels.
+# Output for users: why a job waits and which jobs hold what it needs, array elements by their user-visible names, logs
+# of whole arrays, labels.
 . "$(dirname "$0")/lib.sh"
 divvy up --quiet --emulate 2xH100-80GB
 says() { # says PATTERN TEXT WHAT
@@ -9,7 +10,7 @@ says_not() {
   if grep -qE -- "$1" <<<"$2"; then fail "$3 says '$1': $2"; fi
 }
 
-# An array of two holds both GPUs; ids 2 and 3 are its elements', which nobody should see.
+# An array of two holds both GPUs. Its elements have the internal ids 2 and 3, which no user should see.
 array=$(divvy submit --quiet --gpus 1 --array 0-1 --name sweep --time 2h -- sh -c 'while [ ! -e go ]; do sleep 0.05; done')
 wait_for "the array" running_are 2
 job=$(divvy submit --quiet --gpus 2 --name big -- true)
@@ -20,12 +21,13 @@ says "jobs? ${array}_(0|\[0-1\]) +sweep +$(id -un) +GPUs? 0(-1)? +ends by .*, in
 says "will start .*jobs ${array}_0 and ${array}_1 " "$text" "why"
 says_not "jobs? ($((array + 1))|$((array + 2)))\b" "$text" "why"
 says "^ +0 .* ${array}_0 .*sweep" "$(divvy gpus)" "the list of GPUs"
-# On a narrow terminal use and memory stay: the model goes, and who has them stands below, once.
+# On a narrow terminal, the columns for use and memory stay and the model is dropped. The users of a GPU are listed
+# below it, once.
 narrow=$(script -qec "stty cols 40; NO_COLOR=1 divvy gpus" /dev/null | tr -d '\r')
 says "USE +MEMORY" "$narrow" "GPUs in 40 columns"
 expect 2 "$(echo "$narrow" | grep -c "^    sweep")" "times that 40 columns say who has the two GPUs: $narrow"
 if echo "$narrow" | grep -qE "WHO|[0-9] +sweep"; then fail "it is there twice: $narrow"; fi
-# A range is of all the jobs in it; an array is one.
+# A range covers all jobs in it; an array counts as one.
 expect "job $array,job $job" "$(divvy show "$array-$job" | grep -E '^job' | sed 's/  .*//' | paste -sd,)" "show of a range"
 expect 1 "$(divvy why "$job-$((job + 90))" | grep -c "^Job")" "why of a range"
 code=0; divvy wait 900-910 2>none || code=$?
@@ -46,14 +48,14 @@ says "starts now +divvy update $capped --at-once 2" "$(divvy why "$capped")" "wh
 touch go
 wait_for "all of them" queue_is_empty
 says "Job $job \(big\) succeeded " "$(divvy why "$job")" "why of a job that has ended"
-# Ranges and elements are of what has ended, too.
+# Ranges and elements also find ended jobs.
 expect "job $array,job $job" "$(divvy show "$array-$job" | grep -E '^job' | sed 's/  .*//' | paste -sd,)" "show of a range that has ended"
 expect "job ${array}_0,job ${array}_1" "$(divvy metrics "${array}_[0-1]" | grep -E '^job' | paste -sd,)" "metrics of elements"
 expect "job ${array}_0,job ${array}_1" "$(divvy show "${array}_0-1" | grep -E '^job' | sed 's/  .*//' | paste -sd,)" "show of elements"
 says "^Job $array is an array, whose elements are seen one by one: divvy metrics ${array}_0-1$" "$(divvy metrics "$array")" "metrics of an array"
 divvy wait "${array}_0-1" >/dev/null || fail "wait for elements that have ended"
 
-# One line with the count once.
+# One line, which shows the count once.
 text=$(divvy submit --array 5-7%2 --name logs -- sh -c 'echo "one $DIVVY_ARRAY_INDEX"; echo "two $DIVVY_ARRAY_INDEX"')
 says "^array [0-9]+: 3 elements, 2 at a time; each asks for no GPU$" "$text" "submit"
 array=$(grep -oE "^array [0-9]+" <<<"$text" | cut -d' ' -f2)
@@ -68,7 +70,7 @@ if divvy logs "$later" 2>none; then fail "an array that has not started has logs
 says "no element of array $later has started" "$(cat none)" "logs"
 divvy cancel "$later" >/dev/null
 
-# Labels: listed, filtered and cancelled by, also after a restart.
+# Labels: jobs are listed, filtered and cancelled by them, also after a restart.
 divvy shims bin >/dev/null
 printf '#!/bin/bash\n#SBATCH -p gpu -A vision --qos=high --hold\ntrue\n' >s.sh
 first=$(bin/sbatch --parsable s.sh)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A job that leaves its GPUs unused is named with what to do about it: in the queue, in show, in its history and in the report.
+# A job that leaves its GPUs unused is reported with a remedy: in the queue, in show, in its history and in the report.
 . "$(dirname "$0")/lib.sh"
 cat >divvy.toml <<'TOML'
 [gpus]
@@ -17,7 +17,7 @@ idle=$(divvy submit --quiet --gpus 2 --name forgotten -- sh -c "$nap")
 wait_for "the idle job" state_is "$idle" running
 busy=$(divvy submit --quiet --gpus 1 --name busy -- sh -c "$nap")
 left=$(divvy submit --quiet --gpus 1 --name notebook-1 -- sh -c "$nap")
-# What a MIG instance is used nobody can tell: it is not said to waste it.
+# The use of a MIG instance is unknown, so the job is not reported as wasting it.
 sliced=$(divvy submit --quiet --slice 1g.10gb --name sliced -- sh -c "$nap")
 wait_for "all of them" running_are 4
 divvy emulate utilisation "$(field "$busy" gpus | tr -d "[]")" 90
@@ -26,7 +26,7 @@ says() { # says PATTERN COMMAND...
   shift
   "$@" | grep -qE -- "$pattern"
 }
-# Half as long again as it takes at most: ten seconds, and a look each ten.
+# The wait is half as long again as the maximum: ten seconds, and one check every ten seconds.
 wait_for "the line below the queue" says '^1 job wastes 2 GPUs; divvy report waste$' divvy queue
 says "^ *$idle +forgotten .* running .* 2 *$" divvy queue || fail "its row has no mark: $(divvy queue)"
 expect 2 "$(divvy queue --csv -o waste --name forgotten | tail -n 1)" "what a program reads of it"
@@ -62,7 +62,7 @@ refuses fairness --by node -- "'by' is user, team, name, model, pool or hour in 
 refuses predictions --by job -- "'by' is user, team, name, model, pool or hour in this report"
 refuses speeds --by user -- "--by, --since, --until and --html are of divvy report usage"
 says '^ *JOB +NAME +USER +STATE +GPU-HOURS +OF FAILED' divvy report usage --by job || fail "usage by job: $(divvy report usage --by job)"
-# By hour, and by job: the one that left most unused is first.
+# By hour, and by job: the job that left most unused is first.
 says "^20[0-9-]+ [0-9]{2}:[0-9]{2} +[1-9] " divvy report waste --by hour || fail "by hour: $(divvy report waste --by hour)"
 says "^20[0-9-]+ [0-9]{2}:[0-9]{2} +[1-9] " divvy report efficiency --by hour || fail "by hour: $(divvy report efficiency --by hour)"
 says "^20[0-9-]+ [0-9]{2}:[0-9]{2} +[1-9] " divvy report fairness --by hour || fail "by hour: $(divvy report fairness --by hour)"
@@ -72,7 +72,7 @@ says "^$idle +forgotten" divvy report efficiency --by job || fail "by job: $(div
 divvy report waste --by job --html | grep -q ">$idle forgotten<" || fail "the page by job has no bar of it"
 wait_for "the busy job's use" says '^busy +1 +[0-9.]+ +([5-8][0-9]|90)%' divvy report efficiency --by name
 
-# Who held what over time: a table with a curve, a page with a drawing, and all steps as CSV; and by machine its name.
+# Shares over time: a table with a curve, a page with a chart, and all steps as CSV. A report by node shows its name.
 own=$(divvy nodes --json | grep -o '"name":"[^"]*"' | head -n 1 | cut -d'"' -f4)
 says "^$own +4 " divvy report usage --by node || fail "by machine: $(divvy report usage --by node)"
 says "^$own +[0-9.]+ " divvy report waste --by node || fail "by machine: $(divvy report waste --by node)"
@@ -87,14 +87,14 @@ grep -q '<svg.*GPUs held over time' shares.html || fail "no drawing: $(head -c 4
 grep -q "\.line\.s0{" shares.html || fail "the drawing has no colours"
 says '"step_s":' divvy report shares --json || fail "no JSON: $(divvy report shares --json)"
 
-# What has ended is in the report after a restart of the daemon.
+# Ended jobs are in the report after a restart of the daemon.
 touch go
 wait_for "their ends" queue_is_empty
 quick=$(divvy submit --quiet --gpus 1 --name quick -- sleep 2)
 wait_for "its end" state_is "$quick" succeeded
 divvy down
 divvy up --quiet --emulate 5xH100-80GB
-# What an ended job lost is said with what would have fit; of one that used its GPU that it did.
+# The waste of an ended job is shown with a request that would have fit. A job that used its GPU gets no such advice.
 says "^ *waste +lost [0-9.]+ of its [0-9.]+ GPU-hours \(100%\) at a cost of [0-9.]+$" divvy show "$idle" || fail "show of an ended job says: $(divvy show "$idle")"
 says "^ *waste +did nothing with its 2 GPUs: 0% in all of the [0-9]+ s that were seen; submit it with --gpus 0, if it needs none$" divvy show "$idle" ||
   fail "show of an ended job says: $(divvy show "$idle")"
@@ -104,7 +104,7 @@ says "^$quick,quick," divvy report waste --by job --csv || fail "the job of a mo
 says "waste +(did|hardly)" divvy show "$busy" && fail "the busy job should have asked for less: $(divvy show "$busy")"
 says "waste +did" divvy show "$left" && fail "the exempt job is told what to do: $(divvy show "$left")"
 expect "$idle,forgotten,$(id -un),succeeded" "$(divvy report waste --by job --csv | sed -n 2p | cut -d, -f1-4)" "the worst job, ended"
-# Predictions of what has ended: of all, by what is asked for, and of a stretch.
+# Predictions for ended jobs: for all, by kind of request, and for a period.
 says "^all +5 " divvy report predictions || fail "predictions: $(divvy report predictions)"
 says "^busy +1 " divvy report predictions --by name --since 1h || fail "predictions by name: $(divvy report predictions --by name --since 1h)"
 says "^20[0-9-]+ [0-9]{2}:[0-9]{2} +[1-5] " divvy report predictions --by hour || fail "predictions by hour: $(divvy report predictions --by hour)"
@@ -116,7 +116,7 @@ says "^Nothing ran" divvy report predictions --since 3d --until 2d || fail "befo
 says "^forgotten +1 +[0-9.]+ +[0-9.]+ +100%" divvy report waste --by name || fail "what ended was forgotten: $(divvy report waste --by name)"
 says "No running job wastes GPUs now" divvy report waste || fail "an ended job still wastes: $(divvy report waste)"
 
-# One that used one of its two GPUs, and ended while no daemon was there: what it should have asked for is known afterwards as well.
+# A job that used one of its two GPUs and ended while no daemon ran: the recommended request is known afterwards.
 half=$(divvy submit --quiet --gpus 2 --name half -- sh -c 'while [ ! -e '$DIVVY_HOME'/half ]; do sleep 0.1; done; touch '$DIVVY_HOME'/over')
 wait_for "the last job" state_is "$half" running
 divvy emulate utilisation "$(field "$half" gpus | tr -d "[]" | cut -d, -f1)" 90

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What is done about jobs that leave their GPUs idle: a part of a GPU is parked after two warnings and wakes by its next call; a job on
-# another machine is warned, told of and stopped as one here; and warnings survive kill -9 of the daemon.
+# Actions on jobs that leave their GPUs idle. A GPU fraction is parked after two warnings and wakes at its next CUDA
+# call. A job on another node is warned, reported and stopped like a local one. Warnings survive kill -9 of the daemon.
 receiver="$(cd "$(dirname "$0")" && pwd)/receiver.py"
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip "python3 is not installed (apt-get install python3)"
@@ -24,7 +24,7 @@ says() { # says PATTERN COMMAND...
   shift
   "$@" 2>&1 | grep -qE -- "$pattern"
 }
-# wait_long WHAT COMMAND...: two warnings and what follows take longer than wait_for waits.
+# wait_long WHAT COMMAND...: waits longer than wait_for, because two warnings and the action take longer.
 wait_long() { WAIT_S=150 wait_for "$@"; }
 tenant_is() { # tenant_is JOB STATE
   divvy gpus --json | python3 -c 'import json, sys
@@ -32,7 +32,7 @@ sys.exit(not any(one["job"] == int(sys.argv[1]) and one["state"] == sys.argv[2] 
 }
 divvy notify add phone --webhook "http://127.0.0.1:$(cat port)/hook" --on waste >/dev/null 2>&1
 
-# On another machine: whole GPUs are not parked, but this job wants to be stopped. Here: a part, busy at first.
+# On another node: whole GPUs are not parked, but this job chose to be stopped. Here: a fraction that is busy at first.
 divvy token create --node >n1.token 2>/dev/null
 on n1 agent --join-file "$home/n1.token" --name n1 --emulate 2xA100-40GB --detach --quiet || fail "n1 did not join"
 wait_for "n1" node_is n1 up
@@ -46,7 +46,7 @@ wait_for "the part" state_is "$part" running
 wait_long "the first warning of the far job" says 'is warned \(1 of 2\) that it wastes 2 GPUs: .*; it is stopped in 20 s' divvy show "$far"
 wait_long "the first warning of the part" says 'is warned \(1 of 2\) that it wastes 0.5 GPUs: .*; it is parked in 20 s' divvy show "$part"
 
-# A daemon that is killed goes on where it was: nobody is warned a first time twice.
+# A restarted daemon continues after the last warning: no first warning is sent twice.
 kill -9 "$(daemon_pid)"
 wait_for "the daemon's end" sh -c '! divvy status'
 divvy up --quiet --emulate 2xH100-80GB --listen "127.0.0.1:$port"
@@ -64,12 +64,12 @@ is_back() { divvy logs "$part" | grep -q "awake" && ! tenant_is "$part" parked; 
 wait_long "its next call to wake it" is_back
 state_is "$part" running || fail "it did not live through it: $(divvy show "$part")"
 
-# Told of both, in words.
+# Both warnings and the action are reported in text.
 told() { python3 - "$@" <<'PY'
 import json, sys
 notices = [json.loads(json.loads(line)["body"]) for line in open("got")]
 texts = [one["text"] for one in notices if one["event"] == "waste" and one["job"]["display_id"] == sys.argv[1]]
-texts = list(dict.fromkeys(texts))  # One that was on its way when the daemon was killed is sent again.
+texts = list(dict.fromkeys(texts))  # A notice in flight when the daemon was killed is sent again.
 words = ["(1 of 2)", "(2 of 2)", sys.argv[2]]
 nodes = {one["job"]["node"] for one in notices if one["job"]["display_id"] == sys.argv[1]}
 if len(sys.argv) > 3 and nodes != {sys.argv[3]}: sys.exit(f"on {nodes}")

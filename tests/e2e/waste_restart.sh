@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a running job lost, and for how long it is idle, go on over a restart of the daemon, by kill -9 too; nothing is said twice.
-# Time in which a job was paused is neither used nor idle, before a restart too.
+# The waste of a running job and the time that it has been idle continue over a restart of the daemon, also after kill
+# -9. Nothing is reported twice. Time in which a job was paused is neither used nor idle, also before a restart.
 . "$(dirname "$0")/lib.sh"
 cat >divvy.toml <<'TOML'
 [waste]
@@ -24,7 +24,7 @@ divvy down
 up
 begun=$SECONDS
 WAIT_S=90 wait_for "the finding after the restart" wastes
-# Found anew, it would count from the restart.
+# If the idle time were lost, it would count from the restart.
 idle=$(idle_s) elapsed=$((SECONDS - begun))
 [ "$idle" -gt $elapsed ] || fail "idle for $idle s, $elapsed s after the restart: it was found anew"
 [ "$idle" -ge "$since" ] || fail "idle for $idle s, and was for $since s before the restart"

@@ -1,6 +1,6 @@
-// Any bytes as what an agent, a controller or another machine of a job sends: frames and what is in them, pieces of
-// streams, words between step processes, lists that a job's user writes. They must not crash, must keep their bounds,
-// and frames must not care about where the bytes were cut.
+// Feeds arbitrary bytes to the code that reads data from an agent, a controller or another node of a job: frames and
+// their payloads, pieces of streams, messages between step processes, and lists that a job's user writes. The readers
+// must not crash and must respect their limits. Frames must not depend on how the bytes were split.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -27,7 +27,7 @@ void Require(bool holds, const char* what) {
   std::abort();
 }
 
-/// The frames of these bytes, fed in pieces of `piece`.
+/// Returns the frames in `bytes`, fed in pieces of `piece` bytes.
 std::vector<divvy::Frame> FramesOf(std::string_view bytes, std::size_t piece) {
   divvy::FrameReader reader(kMost);
   std::vector<divvy::Frame> frames;
@@ -69,7 +69,7 @@ void ReadFrames(std::string_view bytes) {
   }
 }
 
-/// Pieces of streams, each behind a byte that says how long it is.
+/// Reads pieces of streams. Each piece follows a byte with its length.
 void ReadChannels(std::string_view bytes, divvy::Channels::Side side) {
   std::size_t unread = 0, said = 0;
   divvy::Channels* own = nullptr;

@@ -1,5 +1,5 @@
-// Any bytes as any text that people bring: never a crash, and every error is one line. The first byte chooses the
-// reader.
+// Feeds arbitrary bytes to the parsers of user input. They must not crash, and every error must be one line. The first
+// byte selects the parser.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -16,7 +16,7 @@
 
 namespace {
 
-using namespace divvy;           // NOLINT: a program of one file.
+using namespace divvy;           // This program has only one source file.
 using namespace divvy::dialect;  // NOLINT
 
 Surroundings FuzzSurroundings() {
@@ -76,7 +76,7 @@ void ReadScripts(std::string_view text) {
   Check(read);
   if (!read && spec != before) std::abort();
   const ScriptExplanation explanation = ExplainScript(text, "job.sh", around);
-  // What cannot be submitted must be explained.
+  // The explanation must report an error for a script that cannot be submitted.
   if (!read && !explanation.had_errors) std::abort();
 }
 
@@ -102,7 +102,7 @@ void ReadValohai(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(bytes) + 1, size - 1);
-  switch (bytes[0] % 7) {  // '1' is the first, as in the seeds.
+  switch (bytes[0] % 7) {  // '1' selects the first parser, as in the seeds.
     case 0:
       ReadScripts(text);
       break;

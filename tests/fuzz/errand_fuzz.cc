@@ -1,5 +1,6 @@
-// Any bytes as what the launcher of a served machine is asked by its daemon, which may have been taken over: it must
-// not crash, act as a user without that user's right, or give a right to what is no user's connection.
+// Feeds arbitrary bytes to the launcher as requests from its daemon, which may be compromised. The launcher must not
+// crash, must not act as a user without that user's authorization, and must not issue an authorization for something
+// that is not a connection of that user.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -43,12 +44,12 @@ struct World {
   divvy::ErrandSetup setup;
 };
 
-// The layout of a message's head: form, kind, uid, gid, right, job, GPUs, signal, choice, size of the text.
+// The layout of a request header: form, kind, uid, gid, authorization, job, GPUs, signal, choice, size of the text.
 constexpr std::uint32_t kForm = 0xD1FE0001;
 constexpr std::size_t kHead = 120;
 constexpr std::size_t kKindAt = 4;
 constexpr std::size_t kTextSizeAt = 112;
-// Those that are done by a child whatever they say: what such a child does is for the tests.
+// Kinds of requests that always fork a child. They are skipped here; unit tests cover these children.
 constexpr std::array<std::uint32_t, 3> kForked = {1, 6, 8};
 
 void Put(std::string& bytes, std::size_t at, std::uint32_t value) {
@@ -86,7 +87,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (bytes.empty()) return 0;
   const auto how = static_cast<unsigned char>(bytes.front());
   bytes.erase(0, 1);
-  // Half of them have a good head, so that what is behind it is reached.
+  // Half of the inputs get a valid header, so that the code behind it is reached.
   if ((how & 1) != 0 && bytes.size() >= kHead) {
     Put(bytes, 0, kForm);
     Put(bytes, kKindAt, how >> 4);

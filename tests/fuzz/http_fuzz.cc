@@ -1,5 +1,5 @@
-// Any bytes through the HTTP readers, and as what strangers may send in their headers: they must not crash, must keep
-// their bounds, and must not care about where the bytes were cut.
+// Feeds arbitrary bytes to the HTTP readers and to the parsers of untrusted headers. They must not crash and must
+// respect their limits. Results must not depend on how the bytes were split.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -32,7 +32,8 @@ std::string Told(const divvy::HttpResponse& response) {
   return text + '#' + response.body;
 }
 
-/// What a reader makes of the bytes, fed in pieces whose sizes follow from `seed`; 0 feeds them at once.
+/// Returns the text of the messages that a reader finds in `bytes`. The sizes of the pieces follow from `seed`; with 0,
+/// all bytes are fed at once.
 template <typename Reader>
 std::string ReadInPieces(std::string_view bytes, unsigned seed) {
   Reader reader(kLimits);
@@ -51,7 +52,7 @@ std::string ReadInPieces(std::string_view bytes, unsigned seed) {
     }
     Require(reader.consumed() <= reader.fed() && reader.fed() == given, "bytes are miscounted");
   }
-  // How soon a mistake in an unfinished header is noticed depends on the pieces; what is accepted may not.
+  // The pieces may affect how soon an error in an unfinished header is found, but not which messages are accepted.
   return seen;
 }
 

@@ -1,4 +1,4 @@
-// Any text at all through the JSON reader: it must not crash, and what it accepts must read back as itself.
+// Feeds arbitrary text to the JSON reader. It must not crash, and accepted values must survive a round trip.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -16,7 +16,7 @@ void Require(bool holds, const char* what) {
   std::abort();
 }
 
-/// Writing, reading and writing again gives the same text. The first reading may have rounded a time or a share.
+/// Writing, reading and writing again must give the same text. The first reading may have rounded a time or a fraction.
 template <typename T>
 void CheckReading(std::string_view text, divvy::Unknown unknown) {
   divvy::JsonLimits limits{.bytes = 1 << 20, .depth = 32, .values = 100'000};

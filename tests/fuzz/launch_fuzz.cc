@@ -1,6 +1,6 @@
-// Any bytes as what the launcher and a supervisor are sent: frames of launches, whole ones that were changed, and
-// commands. Both have rights that who sends them may not have: they must not crash, must keep their bounds, and what
-// they do take must be what was said.
+// Feeds arbitrary bytes to the launcher and to a supervisor: launch frames, valid launch frames with changes, and
+// commands. Both may have more privileges than the sender. So they must not crash, must respect their limits, and must
+// decode accepted requests correctly.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ divvy::LaunchRequest Known() {
   return request;
 }
 
-/// The bytes as a launcher reads them, cut where the socket cuts them.
+/// Reads the bytes as a launcher does, in the pieces that the socket delivers.
 void ReadFrames(std::string_view bytes) {
   int ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
@@ -57,8 +57,7 @@ void ReadFrames(std::string_view bytes) {
   Require(given <= static_cast<std::size_t>(std::max<ssize_t>(sent, 0)), "more than was sent");
 }
 
-/// A good request, in which the bytes change something. A request that is accepted all the same can be written and read
-/// again.
+/// Changes a valid request as the bytes say. If it is still accepted, it must survive encoding and decoding.
 void ChangeKnown(std::string_view bytes) {
   std::string frame = divvy::EncodeLaunch(Known());
   for (; bytes.size() >= 4; bytes.remove_prefix(4)) {

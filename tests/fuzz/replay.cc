@@ -1,5 +1,5 @@
-// Stands in for libFuzzer where only g++ is at hand, so that a fuzzer is an ordinary test too: every file of the given
-// folders, and of each a few hundred changes that are the same in every run.
+// Replaces libFuzzer when only g++ is available, so that each fuzzer is also an ordinary test. Runs every file in the
+// given folders, and for each a few hundred modified copies that are the same in every run.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -70,7 +70,7 @@ int main(int count, char** words) {
   for (const auto& path : files) {
     std::ifstream file(path, std::ios::binary);
     const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    // Known before it crashes.
+    // Printed first, so that the file is known if the run crashes.
     std::printf("%s\n", path.c_str());
     std::fflush(stdout);
     Try(text);

@@ -1,5 +1,5 @@
-// Any bytes as what a node and the keeper of its shared GPUs say to each other: one JSON object a line. They must not
-// crash, an error has words, and what is accepted is said again as it was understood.
+// Feeds arbitrary bytes to the readers of messages between a node and the keeper of its shared GPUs: one JSON object
+// per line. They must not crash. Errors must have a message, and accepted messages must survive a round trip.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

@@ -1,6 +1,6 @@
-// Any bytes as what the processes of a tenant do to their keeper: words on their links, whatever is no word, and what
-// they write into their page, between the keeper's own steps. None of it may crash it or hold it up, and what is
-// counted for the tenant keeps its bounds.
+// Interprets arbitrary bytes as actions of a tenant's processes against their keeper: valid and invalid messages on
+// their connections, and writes to their shared page between the keeper's own steps. None of it may crash or block the
+// keeper, and the memory that it counts for the tenant must stay within limits.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -39,7 +39,7 @@ void Require(bool holds, const char* what) {
   std::abort();
 }
 
-/// What the input has left; zeros behind its end.
+/// The rest of the input. Reads past its end return zeros.
 class Input {
  public:
   explicit Input(std::string_view bytes) : bytes_(bytes) {}
@@ -61,7 +61,7 @@ class Input {
   std::string_view bytes_;
 };
 
-/// Where all the inputs' folders lie.
+/// Returns the parent directory of the folders of all inputs.
 const std::string& Directory() {
   static const std::string directory = [] {
     static std::string made = std::filesystem::temp_directory_path() / "tenant-fuzz-XXXXXX";
@@ -121,7 +121,7 @@ class World {
       default:
         Relocate(input.Take<std::uint8_t>());
     }
-    // One that dials is heard in the turn after that in which it is let in.
+    // A new connection is accepted in one turn and read in the next, so it needs more turns.
     for (int turn = 0; turn < (what % 8 == 0 ? 3 : 1); ++turn) Turn();
     Check();
   }
@@ -143,7 +143,7 @@ class World {
                        if (relocation_ != nullptr) relocation_->OnGone(slot);
                      }});
   }
-  /// As Keeper::OnSaid.
+  /// The same handling as in Keeper::OnSaid().
   void OnSaid(Slot slot, const share::Message& message) {
     Require(slot < share::kMaxProcesses, "a slot that is none");
     switch (message.word) {
@@ -183,7 +183,7 @@ class World {
     }
     links_.push_back(fd);
     auto hello = input.Take<share::Message>();
-    if (hello.process % 2 == 0) hello.word = share::Word::kHello;  // Most inputs get past the door.
+    if (hello.process % 2 == 0) hello.word = share::Word::kHello;  // So that most inputs pass the handshake.
     Send(fd, &hello, sizeof hello);
   }
   void HangUp(std::size_t link) {
@@ -198,7 +198,8 @@ class World {
     Answer(bytes, size);
     Send(links_[link % links_.size()], bytes, size);
   }
-  /// A word with an id of 0 is about what the keeper asked last, so that some are.
+  /// Sends the message. An id of 0 is replaced by the id of the keeper's last message, so that some messages match a
+  /// request.
   void Answer(char* bytes, std::size_t size) {
     if (size != sizeof(share::Message)) return;
     auto& message = *reinterpret_cast<share::Message*>(bytes);
@@ -260,7 +261,7 @@ class World {
   void Check() const {
     Require(tenant_->processes().size() + tenant_->missing() <= share::kMaxProcesses, "more processes than slots");
     for (unsigned i = 0; i < kDevices; ++i) {
-      // Residuals are the driver's: each is bounded here.
+      // The driver determines residuals; each is bounded here.
       const std::uint64_t residuals = (tenant_->processes().size() + tenant_->missing()) * kMostResidual;
       const std::uint64_t most = std::max(tenant_->devices()[i].ceiling, kLimit);
       Require(tenant_->Used(i) <= most + residuals, "more is counted than there can be");

@@ -1,4 +1,4 @@
-// kill -9 of the keeper and of tenants at any moment of moves, parking and repaying.
+// Kills the keeper and tenants with kill -9 at random moments of moves, parking and waking.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -37,12 +37,12 @@ TEST(KeeperChaos, AKeeperThatIsKilledAtAnyMomentIsSucceeded) {
       world.keeper->End(SIGKILL);
       world.StartKeeper();
     }
-    // Nobody is stuck: it goes on computing, wherever it is now.
+    // The tenant is not stuck: it continues to compute, on whichever GPU it is.
     const double before = world.BusyOf(steady->pid());
     ASSERT_TRUE(Eventually([&] { return world.BusyOf(steady->pid()) > before + 0.005; }, 30s))
         << wire::EncodeShare(wire::KeeperLine{.state = world.node->State()}) << "\n"
         << world.Told();
-    // And no GPU has promised more than it has.
+    // No GPU has promised more memory than it has.
     std::map<int, Bytes> promised;
     for (const wire::KeptTenant& tenant : world.node->State().tenants) {
       for (const wire::KeptShare& share : tenant.shares) promised[share.gpu] += share.ceiling;

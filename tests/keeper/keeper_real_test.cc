@@ -34,7 +34,7 @@ TEST_P(RealShares, ProgramsGetTheTimeThatTheyAskedFor) {
     return sum;
   };
   const std::vector<double> start = busy();
-  ASSERT_TRUE(Eventually([&] { return sum_since(start) > 0.3; }, 20s));  // All are at it.
+  ASSERT_TRUE(Eventually([&] { return sum_since(start) > 0.3; }, 20s));  // All programs have begun to compute.
   const std::vector<double> before = busy();
   const auto began = std::chrono::steady_clock::now();
   ASSERT_TRUE(Eventually([&] { return sum_since(before) >= 4.5; }, 30s));
@@ -101,7 +101,7 @@ TEST(KeeperReal, AProgramIsMovedBetweenGpusUnderLoad) {
               took.back() * 1e3);
   const double before = world.BusyOf(program->pid());
   EXPECT_TRUE(Eventually([&] { return world.BusyOf(program->pid()) > before + 0.05; }, 10s));
-  // It reads all of its memory once more before it ends.
+  // The program checks all of its memory once more before it ends.
   program->End(SIGTERM);
   EXPECT_NE(program->Output().find("errors=0"), std::string::npos) << program->Output();
 }
@@ -176,13 +176,13 @@ TEST(KeeperReal, WhatTheDriverRefusesLeavesAWorkingProgram) {
     const double before = world.BusyOf(program->pid());
     return Eventually([&] { return world.BusyOf(program->pid()) > before + 0.02; }, 20s);
   };
-  // On its way down: all is as it was, and the reason is told.
+  // The checkpoint fails: nothing changes, and the command returns the reason.
   ASSERT_TRUE(SetCudaFault(world.emulation, static_cast<GpuIndex>(gpu), "refuse-checkpoint", 1));
   EXPECT_NE(world.Command(1, "move", {1 - gpu}), "");
   EXPECT_EQ(world.node->StateOf(1).shares.at(0).gpu, gpu);
   EXPECT_TRUE(goes_on());
   ASSERT_TRUE(SetCudaFault(world.emulation, static_cast<GpuIndex>(gpu), "none", 0));
-  // On its way up: it is whole on the host, and comes back once it can.
+  // The restore fails: the tenant stays complete on the host, and returns to a GPU when it can.
   const auto other = world.Add(Terms(2, gpu, 0.5, 4 * kGiB, 4 * kGiB));
   auto second = world.Burn(other, "second", {"--vram", "32M", "--check", "--gpu-seconds", "100000", "--kernel", "1ms"});
   ASSERT_TRUE(second->Says("ready")) << second->Output();
@@ -205,7 +205,7 @@ TEST(KeeperReal, TwoNotebooksOnTwoGpusMakeRoomForAWholeJobByOneMove) {
   RealWorld world("2xH100-80GB");
   std::vector<std::unique_ptr<Program>> notebooks;
   for (std::uint64_t job = 1; job <= 2; ++job) {
-    const auto added = world.Add(Terms(job, 0, 0.5, 39 * kGiB, 79 * kGiB));  // The plan has both on GPU 0.
+    const auto added = world.Add(Terms(job, 0, 0.5, 39 * kGiB, 79 * kGiB));  // Both are planned on GPU 0.
     notebooks.push_back(world.Burn(
         added, "notebook" + std::to_string(job),
         {"--vram", "64M", "--check", "--gpu-seconds", "100000", "--kernel", "1ms", "--seed", std::to_string(job)}));
@@ -249,7 +249,7 @@ TEST(KeeperReal, AnotherUsersProgramMarksNobody) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs to become another user";
   RealWorld world("1xH100-80GB");
   const auto added = world.Add(Terms(1, 0, 0.5, 4 * kGiB, 4 * kGiB));
-  // The stand-in GPU is a folder, which the other user has to reach.
+  // The emulated GPU is a folder, which the other user must be able to reach.
   ASSERT_EQ(::chmod(world.directory.c_str(), 0777), 0);
   for (const auto& entry : std::filesystem::recursive_directory_iterator(world.emulation))
     std::filesystem::permissions(entry.path(), std::filesystem::perms(0777));
@@ -260,7 +260,7 @@ TEST(KeeperReal, AnotherUsersProgramMarksNobody) {
   ASSERT_TRUE(stranger->Says("ready")) << stranger->Output();
   auto own = world.Burn(bare, "own", {"--vram", "64M", "--gpu-seconds", "1000"});
   ASSERT_TRUE(own->Says("ready")) << own->Output();
-  // The stranger was there first, and would be seen first.
+  // The other user's program started first, so it would also be detected first.
   EXPECT_TRUE(Eventually([&] { return !world.node->StateOf(1).escaped.empty(); }, 10s));
   EXPECT_EQ(world.node->StateOf(1).escaped, std::vector<std::int64_t>{own->pid()});
 }

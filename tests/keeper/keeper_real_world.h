@@ -1,4 +1,5 @@
-// `divvy keeper` on emulated GPUs, and tenants that are real programs (divvy-burn) with the library preloaded.
+// Test helpers: `divvy keeper` on emulated GPUs, and tenants that are real programs (divvy-burn) with the preloaded
+// library.
 #pragma once
 
 #include <fcntl.h>
@@ -19,10 +20,10 @@
 
 namespace divvy::keeper {
 
-/// A program that is ended with its object.
+/// A child process that is ended together with this object.
 class Program {
  public:
-  /// `uid`: as whom; 0: as we are.
+  /// `uid`: the user that it runs as; 0: the test's own user.
   Program(std::vector<std::string> words, const std::vector<std::string>& variables, std::string output, uid_t uid = 0)
       : output_(std::move(output)) {
     pid_ = ::fork();
@@ -52,7 +53,7 @@ class Program {
     ::waitpid(pid_, &status_, 0);
     pid_ = 0;
   }
-  /// Its exit code; -1 where it does not end in time.
+  /// Waits for the end and returns the exit code; -1 if it does not exit in time.
   int Wait(Duration patience = 60s) {
     Eventually([&] { return pid_ == 0 || ::waitpid(pid_, &status_, WNOHANG) == pid_; }, patience);
     const bool has_ended = WIFEXITED(status_);
@@ -104,7 +105,7 @@ class RealWorld {
       gpu.memory = fact.memory_total;
     }
     ASSERT_EQ(node->Ask(request), "");
-    // As a node does that dials a new keeper: it says again what there is.
+    // A node that connects to a new keeper sends all its current tenants again.
     for (const wire::KeeperAdd& add : adds_) {
       wire::KeeperRequest again;
       again.add = add;
@@ -143,7 +144,7 @@ class RealWorld {
     if (what == "remove") request.remove = wire::KeeperRemove{JobId(job), 1};
     return Ask(request);
   }
-  /// Bytes that the driver counts on a GPU, and what each process there has ever had of its time.
+  /// Returns the bytes in use on a GPU according to the emulated driver, residual memory included.
   Bytes UseOf(int gpu) const {
     Bytes sum;
     const auto uses = ReadEmulatedUses(emulation);
@@ -161,7 +162,7 @@ class RealWorld {
     return seconds;
   }
 
-  /// What the keepers and the programs have said, and where the tenants' folders say they are: for a test that fails.
+  /// Collects the logs of the keeper and the programs and the tenant records, for the message of a failed test.
   std::string Told() const {
     std::string told;
     for (const auto& entry : std::filesystem::directory_iterator(directory)) {
@@ -187,7 +188,7 @@ class RealWorld {
     std::ifstream file(path);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  /// The words of a page that tell who waits for whom.
+  /// Describes the lock and gate state of a tenant page: which process waits for which.
   static std::string GatesIn(const std::filesystem::path& folder) {
     share::Page page{};
     const std::string bytes = TextOf(folder / share::kPageFile);

@@ -1,11 +1,10 @@
-// From shares of time to who runs in each round, after Gavel (Narayanan et al., OSDI 2020, section 5): a job's turn on
-// a type of GPU comes by what it is owed over what it has received there, so that over many rounds everybody gets its
-// share although every round is all or nothing.
-//   * Whole gangs only; a gang that does not fit in what is left is passed over, and GPUs that nobody is owed still go
-//   to
-//     the next in line: no GPU stays idle while a job could use it.
-//   * Equal turns: first who came off worse before the last settlement, then who is there already (moves cost), then
-//     the lower id.
+// Turns shares of time into the set of jobs that run in each round, after Gavel (Narayanan et al., OSDI 2020, section
+// 5). A job's rank on a GPU type is the time that it is owed there divided by the time that it has received. In each
+// round a job runs or waits, but over many rounds every job gets its share.
+//   * Only whole gangs run. A gang that does not fit in the remaining GPUs is skipped, and GPUs that no job is owed go
+//     to the next job in rank order: no GPU stays idle while a job could use it.
+//   * Equal ranks: jobs that received too little before the last settlement go first, then those that already run on
+//     the type (moves cost time), then the lower id.
 #pragma once
 
 #include <cstddef>
@@ -21,20 +20,20 @@ class FairRounds {
     std::size_t job = 0, type = 0;
   };
 
-  /// A job that joins counts as having received `first_s` seconds on each type; half a round is a good value.
+  /// `first_s`: seconds that a new job counts as having received on each type; half a round is a good value.
   FairRounds(std::vector<int> gpus_by_type, double first_s);
 
-  /// Requires: `job` has not joined; gpus > 0. It has no share before the next Settle.
+  /// Requires: `job` has not joined yet; gpus > 0. It has no share before the next Settle().
   void Join(std::size_t job, int gpus);
   void Leave(std::size_t job);
 
-  /// Closes the accounts of the `seconds` since the last settlement and opens new ones with these shares (fractions of
-  /// time by type), one for each job by ascending id.
+  /// Closes the accounts for the `seconds` since the last settlement and opens new ones with `shares` (fractions of
+  /// time, by type), one for each job by ascending id.
   void Settle(double seconds, std::span<const std::vector<double>> shares);
 
-  /// Who runs next. Types are filled in this order; a job runs on one of them.
+  /// Returns the jobs that run next. Types are filled in this order; a job runs on one type only.
   std::vector<Place> Pick(std::span<const std::size_t> types);
-  /// What came of it.
+  /// Records how long `job` really ran in the round.
   void Ran(std::size_t job, std::size_t type, double seconds);
 
  private:
@@ -47,7 +46,7 @@ class FairRounds {
 
   std::vector<int> gpus_by_type_;
   double first_s_;
-  std::vector<double> given_;  // By type, to all jobs since the last settlement.
+  std::vector<double> given_;  // Seconds given to all jobs since the last settlement, by type.
   std::map<std::size_t, Account> accounts_;
 };
 

@@ -15,17 +15,17 @@ constexpr double kTiny = 1e-9;
 
 struct JobClass {
   std::vector<double> gain;  // Level per unit of time, by type.
-  double gpus = 1;           // Of one job.
+  double gpus = 1;           // GPUs per job of the class.
   double jobs = 0;
   double top = 0;    // The largest gain.
-  double level = 0;  // Settled, or the one that is tried.
+  double level = 0;  // The settled level, or the one being tried.
   bool is_settled = false;
 };
 
-/// The cheapest way to `level`: all the time on `low` or on nothing, but `high_time` of it on `high`.
+/// The cheapest way to reach `level`: part of the time on `low` (or idle) and `high_time` on `high`.
 struct Purchase {
   double cost = 0;
-  double slope = 0;  // Of the cost, by level.
+  double slope = 0;  // The change of the cost per unit of level.
   std::size_t low = 0, high = 0;
   double low_time = 0, high_time = 0;
 };
@@ -35,8 +35,8 @@ Purchase Cheapest(const JobClass& job, const std::vector<double>& price) {
   Purchase best;
   bool has_best = false;
   const auto offer = [&](const Purchase& purchase) {
-    // Of purchases that cost the same the one with the steepest cost just below this level lies on the lower hull; the
-    // others only touch it here, and Newton's step by their slope would go too far.
+    // Among purchases of equal cost, the one with the steepest cost just below this level lies on the lower hull. The
+    // others only touch it here, and Newton's step with their slope would go too far.
     const double slack = 1e-12 * purchase.cost;
     if (has_best && purchase.cost > best.cost + slack) return;
     if (has_best && purchase.cost >= best.cost - slack && purchase.slope <= best.slope) return;
@@ -64,7 +64,7 @@ class WaterFilling {
   WaterFilling(std::vector<JobClass>& classes, std::span<const double> capacity)
       : classes_(classes), capacity_(capacity) {}
 
-  /// Settles every class; `Time` is valid afterwards.
+  /// Settles every class. Time() is valid afterwards.
   void Fill() {
     prices_.push_back(std::vector<double>(capacity_.size(), 1.0 / static_cast<double>(capacity_.size())));
     while (SettleSome()) {
@@ -85,7 +85,7 @@ class WaterFilling {
   }
 
  private:
-  /// Raises the classes that are not settled until one of them cannot follow. False: all are settled.
+  /// Raises the unsettled classes until one of them cannot follow. Returns false once all are settled.
   bool SettleSome() {
     double z = -1;
     for (const JobClass& job : classes_)
@@ -114,7 +114,7 @@ class WaterFilling {
     return true;
   }
 
-  /// At these prices nobody could be raised who pays for the last bit of the level.
+  /// Settles the classes that pay for the last bit of the level: at these prices they cannot be raised.
   bool SettlePayers(const std::vector<double>& price) {
     bool has_settled = false;
     for (JobClass& job : classes_) {
@@ -126,7 +126,8 @@ class WaterFilling {
     return true;
   }
 
-  /// The least load, as a share of the capacity of the fullest type, at which all classes get their levels.
+  /// Returns the smallest load at which all classes get their levels, as a fraction of the capacity of the fullest
+  /// type.
   double Balance() {
     std::vector<std::vector<double>> columns;
     for (const std::vector<double>& price : prices_) columns.push_back(Demand(price));
@@ -146,7 +147,7 @@ class WaterFilling {
     }
   }
 
-  /// Keeps the prices that the mix uses.
+  /// Keeps only the prices that the mix uses.
   void Forget() {
     std::size_t kept = 0;
     for (std::size_t k = 0; k < prices_.size(); ++k) {
@@ -158,7 +159,7 @@ class WaterFilling {
     mix_.resize(kept);
   }
 
-  /// Prices are per whole type in the game, per GPU for the jobs.
+  /// Converts prices per whole type, as in the game, to prices per GPU, as the jobs pay them.
   std::vector<double> InGpus(const std::vector<double>& price) const {
     std::vector<double> result(price.size());
     for (std::size_t t = 0; t < price.size(); ++t) result[t] = price[t] / capacity_[t];
@@ -179,7 +180,7 @@ class WaterFilling {
 
   std::vector<JobClass>& classes_;
   std::span<const double> capacity_;
-  std::vector<std::vector<double>> prices_;  // One for each column of the game; each sums to 1.
+  std::vector<std::vector<double>> prices_;  // One for each column of the game; the entries of each sum to 1.
   std::vector<double> mix_;
   std::vector<double> best_price_;
 };
@@ -190,7 +191,7 @@ Shares MaxMinShares(std::span<const RatedJob> jobs, std::span<const double> gpus
   Shares shares;
   shares.time.assign(jobs.size(), std::vector<double>(gpus_by_type.size()));
   shares.level.assign(jobs.size(), 0);
-  std::vector<std::size_t> types;  // Those that exist.
+  std::vector<std::size_t> types;  // The types that have GPUs.
   std::vector<double> capacity;
   double all_gpus = 0;
   for (std::size_t t = 0; t < gpus_by_type.size(); ++t) {
@@ -212,7 +213,7 @@ Shares MaxMinShares(std::span<const RatedJob> jobs, std::span<const double> gpus
       JobClass& added = classes.emplace_back();
       added.gpus = job.gpus;
       for (std::size_t i = 0; i < types.size(); ++i) {
-        // A gang that is larger than the type can never run there.
+        // A gang that is larger than the type can never run on it.
         const bool fits = capacity[i] >= added.gpus * (1 - kTiny);
         const double rate = fits && equal > 0 ? job.rates[types[i]] : 0;
         added.gain.push_back(rate > 0 ? rate * job.gpus / (job.weight * equal) : 0);

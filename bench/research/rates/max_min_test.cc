@@ -24,8 +24,9 @@ class TestRandom {
   std::uint64_t state_;
 };
 
-/// A textbook simplex with Bland's rule, two phases in one by a large penalty: maximise c x, A x <= b, x >= 0, where b
-/// may be negative. Nothing: no solution. Slow and plain on purpose; it shares no code with what it checks.
+/// A textbook simplex with Bland's rule, with two phases in one through a large penalty: maximise c x, A x <= b, x >=
+/// 0, where b may be negative. Returns nullopt if there is no solution. Deliberately slow and simple; it shares no code
+/// with the code under test.
 std::optional<double> Maximise(std::vector<std::vector<double>> rows, std::vector<double> limits,
                                const std::vector<double>& objective) {
   constexpr double kPenalty = 1e6;
@@ -33,7 +34,7 @@ std::optional<double> Maximise(std::vector<std::vector<double>> rows, std::vecto
   std::vector<std::vector<double>> table;
   std::vector<std::size_t> basis(m);
   std::vector<double> cost = objective;
-  cost.resize(n + 2 * m, 0);  // Slacks, then artificial ones.
+  cost.resize(n + 2 * m, 0);  // Slack variables, then artificial variables.
   for (std::size_t r = 0; r < m; ++r) {
     std::vector<double> row(n + 2 * m + 1, 0);
     const double sign = limits[r] < 0 ? -1 : 1;
@@ -79,8 +80,8 @@ std::optional<double> Maximise(std::vector<std::vector<double>> rows, std::vecto
   return value;
 }
 
-/// Lexicographic max-min by definition: the highest common level of the open jobs, then those that cannot go above it
-/// are fixed, and so on.
+/// Lexicographic max-min by definition: finds the highest common level of the open jobs, fixes those that cannot go
+/// above it, and repeats.
 class Oracle {
  public:
   Oracle(const std::vector<RatedJob>& jobs, const std::vector<double>& gpus) : jobs_(jobs), gpus_(gpus) {
@@ -111,7 +112,8 @@ class Oracle {
   }
 
  private:
-  /// The highest level of job `raised`, the other open ones at least at `floor`; of all open ones for jobs_.size().
+  /// Returns the highest level of job `raised` while the other open jobs have at least `floor`. For jobs_.size(): the
+  /// highest common level of all open jobs.
   double Best(std::size_t raised, double floor) const {
     const std::size_t types = gpus_.size(), z = jobs_.size() * types;
     std::vector<std::vector<double>> rows;
@@ -158,7 +160,7 @@ void ExpectFits(const Shares& shares, const std::vector<RatedJob>& jobs, const s
 }
 
 TEST(MaxMin, JobsThatDoNotCareLeaveTheFastGpusToThoseThatDo) {
-  // The first is as fast on both types, the second four times faster on the new one.
+  // The first job is equally fast on both types; the second is four times faster on the new one.
   const std::vector<RatedJob> jobs = {{{1, 1}}, {{4, 1}}};
   const Shares shares = MaxMinShares(jobs, std::vector<double>{1, 1});
   EXPECT_NEAR(shares.time[0][1], 1, 1e-6);
@@ -207,7 +209,7 @@ TEST(MaxMin, IsWhatTheDefinitionSaysOnRandomClusters) {
     for (RatedJob& job : jobs) {
       for (std::size_t t = 0; t < gpus.size(); ++t)
         job.rates.push_back(random.Below(6) == 0 ? 0.0 : 1.0 + random.Below(10));
-      // The oracle takes it that everybody can run somewhere.
+      // The oracle assumes that every job can run somewhere.
       job.rates[0] = std::max(job.rates[0], 1.0);
       job.gpus = random.Below(3) == 0 && gpus[0] >= 2 ? 2 : 1;
       job.weight = 1 + random.Below(2);
@@ -239,7 +241,7 @@ TEST(MaxMin, LevelsAreWhatTheTimesGive) {
     EXPECT_NEAR(got / equal, shares.level[j], 1e-6 * shares.level[j]);
     least = std::min(least, shares.level[j]);
   }
-  // All can have the level at which the GPUs' time is spread evenly over the jobs, so the worst-off is not below it.
+  // Every job can have the level of an even split of the GPUs' time, so the worst-off job is not below it.
   EXPECT_GE(least, 108.0 / 300 - 1e-6);
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kZero = 1e-12;
 
-/// maximise sum y subject to M y <= 1, y >= 0: its value is 1 / the game's, for M > 0.
+/// Maximises sum y subject to M y <= 1, y >= 0. For M > 0 its value is 1 / the value of the game.
 class Tableau {
  public:
   Tableau(const std::vector<std::vector<double>>& columns, std::size_t rows, double shift)
@@ -25,7 +25,7 @@ class Tableau {
 
   void Solve() {
     for (int pivot = 0; pivot < 10000; ++pivot) {
-      // The steepest column first; Bland's order once that has not ended in time, so that it always ends.
+      // Dantzig's rule (the most negative column) first. After 200 pivots Bland's rule, which always terminates.
       std::size_t enter = width_;
       for (std::size_t c = 0; c + 1 < width_; ++c) {
         if (At(rows_, c) >= -kZero) continue;
@@ -81,7 +81,7 @@ void Normalise(std::vector<double>& parts) {
 }  // namespace
 
 GameResult SolvePriceGame(const std::vector<std::vector<double>>& columns, std::size_t rows) {
-  // Shifting every entry shifts the value alike; it keeps the program bounded where a column is 0.
+  // Adding a constant to every entry adds it to the value. It keeps the program bounded if a column is 0.
   constexpr double kShift = 1;
   Tableau tableau(columns, rows, kShift);
   tableau.Solve();

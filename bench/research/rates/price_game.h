@@ -1,5 +1,6 @@
-// The small linear program inside MaxMinShares: a mix of demands that loads the fullest type least, and the prices that
-// prove it (von Neumann's matrix game). Few rows, a few dozen columns; a dense tableau, Bland's rule.
+// The small linear program inside MaxMinShares(): the mix of demands with the smallest load on the fullest type, and
+// the prices that prove it (von Neumann's matrix game). It has few rows and a few dozen columns, so it uses a dense
+// tableau, with Dantzig's rule and after 200 pivots with Bland's.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +9,12 @@
 namespace divvy::rates {
 
 struct GameResult {
-  double value = 0;           // min over mixes of the largest row = max over prices of the cheapest column.
-  std::vector<double> mix;    // [column], sums to 1.
-  std::vector<double> price;  // [row], sums to 1.
+  double value = 0;  // The minimum over mixes of the largest row; the maximum over prices of the cheapest column.
+  std::vector<double> mix;    // [column]; sums to 1.
+  std::vector<double> price;  // [row]; sums to 1.
 };
 
-/// `columns[k][row]` >= 0. Requires: at least one column and one row.
+/// `columns[k][row]` >= 0. Requires: at least one column and at least one row.
 GameResult SolvePriceGame(const std::vector<std::vector<double>>& columns, std::size_t rows);
 
 }  // namespace divvy::rates

@@ -10,7 +10,7 @@ namespace divvy::rates {
 namespace {
 
 constexpr double kRounding = 1e-9;
-// Steps gain strictly, so the search ends by itself; the bound is for the time that the last crumbs take.
+// Each step strictly gains, so the search ends on its own. The limit saves the time that the last tiny gains take.
 constexpr int kMostSweeps = 20;
 
 class Search {
@@ -52,7 +52,7 @@ class Search {
 
  private:
   struct Taken {
-    Seat seat;  // `first` is nobody: no longer a seat.
+    Seat seat;  // `first` is kNobody: the seat no longer exists.
     int gpus = 0;
     double value = 0;
   };
@@ -60,17 +60,17 @@ class Search {
     enum class Kind { kStay, kOpen, kJoin, kSwap } kind = Kind::kStay;
     std::size_t seat = 0;  // The type for kOpen.
     std::size_t with = kNobody;
-    double gain = 0;  // Beyond what moving the jobs that run costs.
+    double gain = 0;  // Net of the cost of moving running jobs.
   };
 
-  /// What moving or stopping it costs.
+  /// The cost of moving or stopping `job`.
   double Keep(std::size_t job) const { return options_.keep * jobs_[job].weight; }
 
   double Alone(std::size_t job, std::size_t type) const {
     return jobs_[job].weight * speeds_.Alone(jobs_[job].kind, type);
   }
 
-  /// Of a seat; what cannot be is worth a lot less than nothing.
+  /// The value of a seat with jobs `a` and `b`. Impossible combinations have a very negative value.
   double Value(std::size_t type, std::size_t a, std::size_t b) const {
     if (a == kNobody) std::swap(a, b);
     if (a == kNobody) return 0;
@@ -84,11 +84,11 @@ class Search {
     return jobs_[a].weight * mine + jobs_[b].weight * theirs;
   }
 
-  /// Takes the best step of `job`, if any gains.
+  /// Takes the step of `job` that gains most. Returns false if no step gains.
   bool Step(std::size_t job) {
     const std::size_t from = seat_of_[job];
     const std::size_t mate = from == kNobody ? kNobody : MateOf(job);
-    // What leaving gains where it is: its mate gets faster, or whoever waits takes the place.
+    // The gain at the seat that `job` leaves: its mate gets faster, or the best waiting job takes the place.
     double leaving = 0;
     std::size_t follower = kNobody;
     if (from != kNobody) {
@@ -154,13 +154,13 @@ class Search {
     if (leaves_empty && follower != kNobody && free_[type] >= jobs_[follower].gpus) Open(type, follower);
   }
 
-  /// Lets the seats that are worth least by GPU find other places, or wait, so that a job of another size can take
-  /// theirs; undone where that does not gain.
+  /// Removes the seats with the least value per GPU, so that a job of another size can take their GPUs. The removed
+  /// jobs find other places or wait. Undoes all of it if that does not gain.
   bool MakeRoom(std::size_t job) {
     for (std::size_t type = 0; type < free_.size(); ++type) {
       const std::size_t from = seat_of_[job];
       if (from != kNobody && seats_[from].seat.type == type) continue;
-      // Who runs already changes type only for more than it has.
+      // A running job changes its type only for more than its present value.
       const double has = from == kNobody ? 0 : seats_[from].value - Value(seats_[from].seat.type, MateOf(job), kNobody);
       if (Alone(job, type) <= has + (from == kNobody ? 0 : Keep(job))) continue;
       std::vector<std::size_t> order;
@@ -201,7 +201,7 @@ class Search {
     return sum;
   }
 
-  /// Lets a gang wait where several smaller jobs that wait are worth more in its place.
+  /// Replaces a gang by several smaller waiting jobs if they are worth more on the same GPUs.
   bool BreakGangs() {
     for (std::size_t x = 0; x < seats_.size(); ++x) {
       const Taken& seat = seats_[x];
@@ -258,7 +258,7 @@ class Search {
     seats_[x].value = Value(seat.type, seat.first, seat.second);
   }
 
-  /// `frees`: an empty seat gives its GPUs back, else somebody takes it next.
+  /// Removes `job` from its seat. With `frees`, an empty seat releases its GPUs; otherwise another job takes it next.
   void Stand(std::size_t job, bool frees) {
     Taken& taken = seats_[seat_of_[job]];
     taken.seat.first = MateOf(job);
@@ -280,7 +280,7 @@ class Search {
   std::vector<int> free_;  // GPUs by type.
   std::vector<std::size_t> seat_of_;
   std::vector<Taken> seats_;
-  bool has_sizes_ = false;  // Jobs differ in size.
+  bool has_sizes_ = false;  // Set if jobs differ in size.
 };
 
 }  // namespace

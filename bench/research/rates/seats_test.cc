@@ -48,7 +48,7 @@ void ExpectFits(const std::vector<Seat>& seats, const std::vector<SeatJob>& jobs
   for (const int count : seen) EXPECT_LE(count, 1);
 }
 
-/// The best of all ways, job by job: wait, a free place, or with one that sits alone.
+/// Returns the best value of all assignments, job by job: wait, a free place, or together with a job that is alone.
 double BestWorth(std::size_t job, std::vector<Seat>& seats, std::vector<int>& left, const std::vector<SeatJob>& jobs,
                  const Speeds& speeds, bool together) {
   if (job == jobs.size()) return Worth(seats, jobs, speeds);
@@ -79,7 +79,7 @@ struct World {
       for (std::size_t type = 0; type < 2; ++type) {
         speeds.SetAlone(a, type, 0.1 * (1 + random.Below(10)));
         for (std::size_t b = 0; b <= a; ++b) {
-          // Nobody gets faster by company.
+          // No job gets faster when it shares.
           const bool fits = random.Below(4) != 0;
           const double part = 0.1 * (2 + random.Below(9)), other = a == b ? part : 0.1 * (2 + random.Below(9));
           if (fits) speeds.SetTogether(a, b, type, {part * speeds.Alone(a, type), other * speeds.Alone(b, type)});
@@ -97,7 +97,7 @@ struct World {
   std::vector<SeatJob> jobs;
 };
 
-/// The mean over random worlds of what was found, as part of the best there is; `least`: in any of them.
+/// Returns the mean over random worlds of the value found, as a fraction of the best one. Each must reach `least`.
 double Quality(bool has_gangs, bool together, double least) {
   constexpr int kWorlds = 300;
   double sum = 0;

@@ -15,7 +15,8 @@ TEST(Slack, AShortJobIsDueBeforeALongOneThatCameFirst) {
 }
 
 TEST(Slack, TheLongestJobStartsEarlyEnoughToEndWithTheRest) {
-  // Three jobs of 1,000 s and one of 1,500 s on two GPUs end at 2,250 s at best; by fairness alone it is due last.
+  // Three jobs of 1,000 s and one of 1,500 s on two GPUs end at 2,250 s at best. By fairness alone the long one is due
+  // last.
   Jobs jobs(4, {.arrival_s = 0, .remaining_s = 1000, .mean_jobs = 4});
   jobs[3].remaining_s = 1500;
   SlackOptions options{.rho = 10};

@@ -1,4 +1,4 @@
-// divvy cancel, hold, release, requeue, pause, resume, signal, group: an action on every job that is named.
+// divvy cancel, hold, release, requeue, pause, resume, signal, group: an action on every selected job.
 #include <cstdio>
 #include <optional>
 #include <set>
@@ -114,7 +114,7 @@ Status CheckSelection(const wire::JobSelector& select, std::string_view verb) {
 
 namespace {
 
-/// "20-25": the daemon's JobSelector takes it for a range as well.
+/// "20-25": the daemon's JobSelector also accepts it as a range.
 bool IsRange(std::string_view word) {
   const auto dash = word.find('-');
   if (dash == std::string_view::npos) return false;
@@ -123,7 +123,7 @@ bool IsRange(std::string_view word) {
   return first && last && *first >= 0 && *last >= *first;
 }
 
-/// "17_1-3", "17_[1,4]": the daemon's JobSelector takes them as well.
+/// "17_1-3", "17_[1,4]": the daemon's JobSelector also accepts them.
 bool AreElements(std::string_view word) {
   const auto underscore = word.find('_');
   return underscore != std::string_view::npos && ParseInteger(word.substr(0, underscore)).value_or(-1) >= 0 &&
@@ -149,10 +149,10 @@ Result<std::vector<std::string>> EachJob(Api& api, const std::vector<std::string
       for (const wire::JobView& job : jobs) out.push_back(job.display_id);
       continue;
     }
-    // Of an array its elements come; it is meant as a whole.
+    // The selector returns elements of an array, but the range means the array as a whole.
     std::set<JobId> ids;
     for (const wire::JobView& job : jobs) ids.insert(job.array_id.value_or(job.id));
-    // Then it may be a name.
+    // No job has such an id, so the word may be a name.
     if (ids.empty()) out.push_back(word);
     for (const JobId id : ids) out.push_back(ToString(id));
   }
@@ -200,7 +200,7 @@ int ReportActions(const Result<wire::ActionAnswer>& answer, bool is_quiet) {
     if (result.is_done) {
       if (!is_quiet) std::printf("job %s: %s\n", result.display_id.c_str(), result.message.c_str());
     } else {
-      // That there is no such job is told apart, as by every other command, unless more went wrong.
+      // A missing job has its own exit code, as in every other command, unless another error occurred too.
       const bool is_missing = result.message.starts_with("there is no job") && code != 1;
       code = is_missing ? 3 : 1;
       std::fprintf(stderr, "divvy: %s\n", result.message.c_str());

@@ -1,4 +1,4 @@
-// What the commands that act on jobs share: which jobs, and what came of it.
+// Helpers for the commands that act on jobs: selecting the jobs, and reporting the results.
 #pragma once
 
 #include <string>
@@ -12,21 +12,22 @@ namespace divvy::cli {
 
 class Api;
 
-/// --all, --user, --state ...; the closures write into `select`, which must outlive the table.
+/// Options that select jobs: --all, --user, --state ... Their closures write into `select`, which must outlive the
+/// table.
 std::vector<dialect::Option> SelectTable(wire::JobSelector& select);
 
-/// Fails where nothing says which jobs are meant.
+/// Fails with kInvalidArgument if nothing selects any job.
 Status CheckSelection(const wire::JobSelector& select, std::string_view verb);
 
-/// The words with the jobs that there are, ended ones too, in place of each range of ids ("20-25"; an array is one) and
-/// with the elements in place of several of an array ("17_1-3", "17_[1,4]").
+/// Expands `words` with the jobs that exist, ended ones included. A range of ids ("20-25") becomes the ids in it, with
+/// an array as one id. Several elements of an array ("17_1-3", "17_[1,4]") become one word per element.
 Result<std::vector<std::string>> EachJob(Api& api, const std::vector<std::string>& words);
 
-/// Prints one line for each job; gives the exit code.
+/// Prints one line per job and returns the exit code.
 int ReportActions(const Result<wire::ActionAnswer>& answer, bool is_quiet = false);
 
-/// Posts each of these to `path`, one after the other, and prints what came of it; gives the exit code of the last that
-/// failed, else 0.
+/// Posts each body to `path`, one after the other, and prints the results. Returns the exit code of the last request
+/// that failed, else 0.
 int PostEach(const std::string& path, const std::vector<std::string>& bodies);
 
 }  // namespace divvy::cli

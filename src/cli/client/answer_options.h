@@ -1,4 +1,4 @@
-// The options of what is listed in no table: divvy show, why and status.
+// The options of answers that are not tables: divvy show, why and status.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace divvy::cli {
 
-/// Of ListingOptionTable --json, -w/--watch and --interval alone: there are no columns to choose, nor any for CSV.
+/// The subset of ListingOptionTable without columns and CSV: --json, -w/--watch and --interval.
 std::vector<dialect::Option> AnswerOptionTable(ListingOptions& options);
 
 }  // namespace divvy::cli

@@ -17,7 +17,7 @@
 namespace divvy::cli {
 namespace {
 
-/// Where the agent of this machine has joined; empty: there is none, or it is not ours to look at.
+/// Returns the controller that this machine's agent has joined. Returns "" if there is none, or if we may not read it.
 std::string ControllerOfAgentHere(const Places& places) {
   std::ifstream file(places.state + "/agent/agent.state");
   for (std::string key, value; file >> key && std::getline(file >> std::ws, value);) {
@@ -27,7 +27,7 @@ std::string ControllerOfAgentHere(const Places& places) {
 }
 
 Error NoDaemon(const Places& places, const Error& error) {
-  // A second scheduler on a node's GPUs is nobody's wish.
+  // Never suggest a second scheduler for a node's GPUs.
   if (const std::string controller = ControllerOfAgentHere(places); !controller.empty()) {
     return Unreachable("no daemon answers at " + places.socket + ": this machine is a node of " + controller +
                        "; call divvy there, or log in from here (divvy token create there, divvy login here)");
@@ -35,14 +35,14 @@ Error NoDaemon(const Places& places, const Error& error) {
   if (error.code == ErrorCode::kPermissionDenied)
     return PermissionDenied(error.message + ": the daemon there serves its own user alone");
   std::string command = "divvy up";
-  // Nobody but root can see whose node a machine is, if it is one.
+  // Only root can see whether this machine is a node of a controller.
   if (places.is_machine_wide && ::geteuid() != 0)
     command = "sudo divvy up; on a node of a cluster, call divvy on the controller's machine, or divvy login";
   if (!places.home.empty()) command = "DIVVY_HOME=" + places.home + " divvy up";
   return Unreachable("no daemon answers at " + places.socket + " (" + error.message + "); start one with: " + command);
 }
 
-// Soon at first, for a daemon that is restarted at once; then once a second, for one that nobody starts.
+// Retry soon at first, for a daemon that restarts at once; then once a second, for one that stays down.
 constexpr long kFirstPauseMs = 20;
 constexpr long kLongestPauseMs = 1000;
 
@@ -74,9 +74,9 @@ ErrorCode CodeOfStatus(int status) {
 struct Api::Connection {
   std::string socket;
   HttpClient http;
-  std::optional<TokenLine> login;  // Instead of the socket.
+  std::optional<TokenLine> login;  // Used instead of the socket if set.
 
-  /// Returns when a daemon serves again, which somebody has to start.
+  /// Returns when a daemon answers again. This never starts one.
   void Reconnect();
 
   Result<std::string> Call(std::string_view method, const std::string& target, const std::string& body = "",
@@ -115,7 +115,7 @@ Result<Api> Api::Connect() {
   const Places places = FindPlaces();
   auto api = Connect(places.socket);
   if (api) return api;
-  // A machine without a daemon may be one to work from. One whose daemon is down is not, nor is a job's command.
+  // A machine without a daemon may be a workstation. One whose daemon is down is not, and neither is a job's command.
   const bool has_daemon = !places.home.empty() || ::access(places.state.c_str(), F_OK) == 0;
   if (!has_daemon && std::getenv("DIVVY_JOB_ID") == nullptr) {
     DIVVY_TRY(const std::optional<TokenLine> kept, KeptLogin());
@@ -196,7 +196,7 @@ void Api::Connection::Reconnect() {
     auto again = login            ? HttpClient::Connect(*login)
                  : http.is_door() ? HttpClient::ConnectDoor(socket)
                                   : HttpClient::Connect(socket);
-    // Another one has taken its place, which waiting will not change: the next request says so.
+    // Another daemon has taken its place. Waiting does not help; the next request reports the error.
     if (!again && again.error().code == ErrorCode::kPermissionDenied) return;
     if (!again) continue;
     http = *std::move(again);
@@ -215,7 +215,7 @@ Result<wire::WaitAnswer> Api::Wait(const std::string& id, std::span<const int> s
                                                            had ? wire::EncodeChanged(had()) : "{}", streams)
                       : connection_->Ask<wire::WaitAnswer>("GET", job + "/wait");
     if (answer || answer.error().code != ErrorCode::kUnreachable) return answer;
-    // The daemon went away, which never ends a job: ask the next one.
+    // The daemon went away, which never ends a job: wait for the next one.
     if (on_lost && (!was_lost || !streams.empty())) on_lost();
     was_lost = true;
     connection_->Reconnect();

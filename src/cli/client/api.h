@@ -1,5 +1,5 @@
-// What the commands may ask of the daemon: one method per route, messages in, messages out. The only way from the
-// command line to anything. Blocking; one connection.
+// The daemon's API as the commands see it: one method per route, messages in, messages out. All commands reach the
+// daemon through this class. Calls block; each Api has one connection.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,9 @@ namespace divvy::cli {
 
 class Api {
  public:
-  /// To this machine's daemon; else, where there is none, to the one that divvy login chose (cli/client/login.h). Fails
-  /// with kUnreachable, naming the socket that was tried and the command that starts a daemon.
+  /// Connects to this machine's daemon. Without one, connects to the controller that divvy login chose
+  /// (cli/client/login.h). Fails with kUnreachable, naming the socket that was tried and the command that starts a
+  /// daemon.
   static Result<Api> Connect();
   static Result<Api> Connect(const std::string& socket);
   static Result<Api> Connect(const TokenLine& login);
@@ -30,9 +31,9 @@ class Api {
   Api& operator=(Api&&) noexcept;
   ~Api();
 
-  /// The daemon is on another machine.
+  /// True if the daemon runs on another machine.
   bool is_remote() const;
-  /// Behind a door of an agent (HttpClient::is_door).
+  /// True if the connection goes through an agent's local socket (HttpClient::is_door).
   bool is_door() const;
 
   Result<wire::StatusView> Status();
@@ -41,22 +42,23 @@ class Api {
   Result<wire::IgnoreAnswer> Ignore(const wire::IgnoreRequest& request);
   Result<wire::IgnoreAnswer> IgnoreRules();
 
-  /// `streams` (stdin, stdout, stderr) only for a foreground job.
+  /// Pass `streams` (stdin, stdout, stderr) for a foreground job only.
   Result<wire::SubmitAnswer> Submit(const JobSpec& spec, std::span<const int> streams = {});
   Result<std::vector<wire::JobView>> Jobs(const wire::JobSelector& selector);
   /// `id`: "17", "17_3", "@", "@~1" or a name.
   Result<wire::JobDetail> Job(const std::string& id);
-  /// A piece of its output, or of its errors, as ReadLog gives it on the machine where it is.
+  /// Returns a piece of the job's output, or of its error file, as ReadLog returns it on the node that has the file.
   Result<LogPiece> Log(const std::string& id, bool is_error, std::int64_t at, std::int64_t last, std::int64_t run = 0);
   Result<wire::WhyView> Why(const std::string& id);
-  /// Also of a job that runs on another machine, which is asked for them.
+  /// Works for jobs on other nodes too: the daemon asks the node.
   Result<std::vector<wire::StepView>> Steps(const std::string& id);
-  /// To what stands in a running job for somebody outside who starts a step in it, wherever it runs, or signals one
-  /// (`stops_only`): step frames (platform/records/step_wire.h). The connection is used up.
+  /// Opens a connection to the process inside a running job that starts a step for an outside caller, or signals one
+  /// (`stops_only`). It carries step frames (platform/records/step_wire.h). Works for jobs on any node. Consumes `api`.
   static Result<Descriptor> ReachSteps(Api api, const std::string& id, bool stops_only);
-  /// Answers when the job is final; goes on waiting over a restart of the daemon. `on_lost` is called when the
-  /// daemon goes first. `streams` (of a foreground job's caller) are given to each new daemon again: those that the one
-  /// before held died with it. `had`: what has come by them, asked for each time.
+  /// Returns when the job is final, and keeps waiting across a restart of the daemon. Calls `on_lost` when the daemon
+  /// goes away for the first time; with `streams`, each time. `streams` (of a foreground job's caller) are sent to each
+  /// new daemon, because the old daemon's copies were closed with it. `had` is called before each rejoin and reports
+  /// which bytes have arrived through them.
   Result<wire::WaitAnswer> Wait(const std::string& id, std::span<const int> streams = {},
                                 const std::function<void()>& on_lost = {},
                                 const std::function<wire::RejoinRequest()>& had = {});
@@ -71,14 +73,15 @@ class Api {
   Result<wire::ActionAnswer> Signal(const wire::ActionRequest& request);
   Result<wire::ActionAnswer> Update(const wire::JobUpdate& update);
   Result<wire::ActionAnswer> SetGroupLimit(const wire::GroupLimitRequest& request);
-  /// Puts the terminal on a job that has a pty; answers when the job ends or the viewer detaches.
-  /// The terminal of a foreground job of ours was left, and its machine is away and cannot say so.
+  /// Tells the daemon that the caller left the terminal of its foreground job. For use while the node's agent is
+  /// disconnected and cannot report it.
   Result<wire::WaitAnswer> Leave(const std::string& id);
+  /// Connects the caller's terminal to a job that has a pty. Returns when the job ends or the viewer detaches.
   Result<wire::WaitAnswer> Attach(const std::string& id, std::span<const int> streams);
   Result<wire::CheckpointAnswer> Checkpoint(const std::string& id, const wire::CheckpointRequest& request);
   Result<wire::ProgressAnswer> ReportProgress(const std::string& id, const wire::ProgressRequest& request);
   Result<void> Resize(const std::string& id, const wire::WinsizeRequest& size);
-  /// Calls `on_event` for each change until it returns false or the daemon goes.
+  /// Calls `on_event` for each change until it returns false or the daemon goes away.
   Result<void> Events(const std::function<bool(const wire::ChangeEvent&)>& on_event);
   Result<void> Shutdown();
   Result<std::string> Raw(const std::string& method, const std::string& target, const std::string& body);

@@ -135,7 +135,7 @@ Result<double> AgoOrMoment(std::string_view text) {
 void CaptureInto(JobSpec& spec) {
   if (spec.capture.environment.empty()) {
     for (char** entry = environ; *entry != nullptr; ++entry) spec.capture.environment.emplace_back(*entry);
-    // Which daemon a command goes to is not a job's to know, and a token is nobody's environment.
+    // A job need not know which daemon a command uses, and a token must not get into its environment.
     std::erase_if(spec.capture.environment,
                   [](std::string_view pair) { return pair.starts_with("DIVVY_CONTROLLER="); });
     std::ranges::sort(spec.capture.environment);
@@ -157,8 +157,8 @@ void CaptureInto(JobSpec& spec) {
   }
 }
 
-// Another machine has its own folders and limits: of the surroundings only what is about the person goes there, with
-// the names of --export.
+// Another machine has its own directories and limits. Only personal settings, and the names in --export, are sent
+// there.
 void KeepWhatTravels(JobSpec& spec) {
   spec.capture.limits.clear();
   if (dialect::NamesExports(spec)) return;
@@ -174,7 +174,7 @@ Status FinishSpec(JobSpec& spec, Api& api) {
   dialect::CompleteCapture(spec);
   if (api.is_remote() && !api.is_door()) {
     KeepWhatTravels(spec);
-    if (!names_directory) spec.directory.clear();  // At home there.
+    if (!names_directory) spec.directory.clear();  // Use the user's home directory there.
   }
   if (spec.dialect != Dialect::kSlurm) return {};
   std::optional<int> gpus;

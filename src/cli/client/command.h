@@ -1,4 +1,4 @@
-// A command of the command line: its words for --help, man pages and completions, and what it does.
+// A command of the command line: its texts for --help, man pages and completions, and its entry point.
 #pragma once
 
 #include <string>
@@ -24,11 +24,11 @@ struct Command {
   std::string_view about;    // A paragraph or two; may be empty.
   std::vector<Example> examples;
   std::string_view group;  // Heading in the list: "Jobs", "GPUs", "Daemon", "Other tools".
-  /// The options with closures that write nowhere that matters, for --help, man pages and completions.
+  /// Options for --help, man pages and completions. Their closures write to a scratch object.
   std::vector<dialect::Option> (*options)() = nullptr;
-  /// What the positional words are, for completions: "job", "script", "command", "gpu", "" (nothing).
+  /// The kind of the positional words, for completions: "job", "script", "command", "gpu", "" (none).
   std::string_view completes = "";
-  /// The words after the command's name. The answer is the process's exit code.
+  /// Runs the command with the words after its name. Returns the process's exit code.
   int (*run)(const std::vector<std::string>& words) = nullptr;
   bool is_hidden = false;
 };
@@ -36,42 +36,45 @@ struct Command {
 /// Every command, in the order of --help. cli/entry/registry.cc lists them.
 const std::vector<Command>& Commands();
 
-/// The command that was meant by `word`, which is none: another tool's word for it, or a slip. Empty: nothing is near.
+/// Returns the command that the user probably meant by the unknown `word`: a typing error, or another tool's name for
+/// it. Returns "" if no command is similar.
 std::string_view NearestCommand(std::string_view word);
 
-/// Prints "divvy: MESSAGE" to stderr (in red on a terminal) and gives the exit code that belongs to the error: 2 for
-/// invalid argument, 3 not found, 4 permission, 5 no daemon, 1 else.
+/// Prints "divvy: MESSAGE" to stderr (in red on a terminal). Returns the exit code for the error: 2 for invalid
+/// argument, 3 not found, 4 permission, 5 no daemon, else 1.
 int Fail(const Error& error);
-/// --quiet: nothing is printed when all is well.
+/// --quiet: print nothing on success.
 dialect::Option QuietOption(bool& is_quiet);
-/// "divvy: note: ..." to stderr.
+/// Prints "divvy: note: ..." to stderr.
 void Note(std::string_view message);
-/// To stderr: the daemon went, job `id` goes on, and we wait for the next daemon. `is_raw`: on a terminal in raw mode.
+/// Reports on stderr that the daemon went away, that job `id` continues, and that we wait for the next daemon.
+/// `is_raw`: the terminal is in raw mode.
 void TellDaemonWent(const std::string& id, bool is_raw = false, const std::string& program = "divvy");
 
-/// The uid of the user of this name, or that the name is; nothing when there is no such user.
+/// Returns the uid of the user `name`, which may be a number itself; nullopt if there is no such user.
 std::optional<std::int64_t> UserIdOf(const std::string& name);
 
-/// The caller's surroundings for reading job texts: time zone, directory, environment, files; "@" asks the daemon.
+/// The caller's context for parsing job texts: time zone, directory, environment, files. "@" is resolved by the daemon.
 dialect::Surroundings CallerSurroundings();
-/// A moment as people name one that lies behind them (dialect::ParsePastMoment), in seconds since 1970.
+/// Parses a moment in the past as users write it (dialect::ParsePastMoment). Returns seconds since 1970.
 Result<double> AgoOrMoment(std::string_view text);
-/// Of this machine, without its domain.
+/// This machine's name without its domain.
 std::string HostName();
-/// Environment, umask, limits and directory of this process, into the spec.
+/// Copies this process's environment, umask, limits and directory into `spec`.
 void CaptureInto(JobSpec& spec);
 
 class Api;
-/// What the text alone cannot say: the surroundings (CaptureInto), what --export leaves of them, and, for whole
-/// servers, how many GPUs the daemon has.
+/// Completes `spec` with what its text alone does not contain: the caller's context (CaptureInto) filtered by --export,
+/// and, for requests for whole servers, the number of GPUs from the daemon.
 Status FinishSpec(JobSpec& spec, Api& api);
 
-/// All GPUs of one machine; where there are several machines, of the one that has the most.
+/// Returns the number of GPUs of the node that has the most.
 Result<int> GpusOfAMachine(Api& api);
 
-/// Shared ending of every submitting command: submits `spec` (already complete), prints notes to stderr. For foreground
-/// jobs runs it on this process's streams (pty, Ctrl-C and window size handled) and gives the job's exit code.
+/// Submits a complete `spec` and prints the daemon's notes to stderr. Every submitting command ends with this.
 Result<wire::SubmitAnswer> SubmitJob(JobSpec spec);
+/// Submits `spec` as a foreground job on this process's streams (handles pty, Ctrl-C and window size). Returns the
+/// job's exit code.
 int RunForeground(JobSpec spec);
 
 }  // namespace divvy::cli

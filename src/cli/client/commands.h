@@ -1,4 +1,4 @@
-// The commands' entry points, one line each; cli/entry/registry.cc gives them their words.
+// The commands' entry points, one line each; cli/entry/registry.cc has their texts.
 #pragma once
 
 #include <string>
@@ -133,7 +133,7 @@ std::vector<dialect::Option> SimulateOptions();
 // cli/entry/help.cc
 int HelpMain(const Words& words);
 int CompletionMain(const Words& words);
-int CompleteMain(const Words& words);  // Hidden: what a shell asks while the user types.
+int CompleteMain(const Words& words);  // Hidden: answers a shell's completion request.
 int ManMain(const Words& words);       // Hidden: writes the man pages.
 std::string HelpText(const Command& command);
 

@@ -15,11 +15,11 @@
 namespace divvy {
 namespace {
 
-constexpr std::size_t kMostFds = 6;  // What the daemon takes with one request.
+constexpr std::size_t kMostFds = 6;  // The most that the daemon accepts with one request.
 constexpr std::size_t kReadSize = 64u << 10;
-/// For each address of a controller on another machine.
+/// Timeout for each address of a controller on another machine.
 constexpr Duration kPatience = std::chrono::seconds(10);
-/// The daemon bounds what it is sent; a listing that it sends may be as long as its queue.
+/// The daemon limits the size of requests, but its listings may be as long as its queue.
 constexpr HttpLimits kAnswerLimits{.header_bytes = 64u << 10, .body_bytes = std::size_t{4} << 30};
 
 Error ConnectError(const std::string& path, int error) {
@@ -37,10 +37,10 @@ Error ConnectError(const std::string& path, int error) {
   }
 }
 
-/// The lines of an event stream, put together to events.
+/// Assembles the lines of an event stream into events.
 class EventLines {
  public:
-  /// Calls `on_event` for each event that is complete; false when that asked to stop.
+  /// Calls `on_event` for each complete event. Returns false when `on_event` asked to stop.
   bool Take(std::string_view bytes, const std::function<bool(std::string_view)>& on_event) {
     text_.append(bytes);
     std::size_t begin = 0;
@@ -114,7 +114,7 @@ Result<HttpClient> HttpClient::Connect(const TokenLine& line) {
   HttpClient client(ToString(line.controller), fd);
   DIVVY_TRY(client.tls_, context.Begin(fd));
   client.authorization_ = "Bearer " + BearerOf(line);
-  // The handshake, so that what is wrong with the connection is said as such.
+  // Do the handshake now, so that connection errors are reported as such.
   if (client.tls_->Write({}).io != TlsChannel::Io::kDone) {
     const std::string why = "cannot talk to " + client.path_ + ": " + client.tls_->error();
     return client.tls_->is_stranger() ? PermissionDenied(why) : Unreachable(why);
@@ -161,7 +161,7 @@ Status HttpClient::SendText(std::string_view text, std::span<const int> fds) {
     }
     ssize_t n = ::sendmsg(fd_, &message, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
-    // A daemon that refuses may have answered before it closed: Receive will tell.
+    // A daemon that rejects a request may have responded before it closed; Receive reports that.
     if (n < 0 && errno == EPIPE) return {};
     if (n < 0) return Unreachable("sending to the daemon at " + path_ + ": " + std::strerror(errno));
     is_first = false;
@@ -180,7 +180,7 @@ Status HttpClient::Send(std::string_view method, std::string_view target, std::s
 Status HttpClient::ReadMore() {
   if (is_gone_) return Gone();
   if (reader_.error()) return CorruptData("what answers at " + path_ + " is no daemon: " + reader_.error()->message);
-  // Filled by the kernel: nothing would be gained by clearing it.
+  // The kernel fills this buffer, so clearing it would be a waste.
   std::unique_ptr<char[]> bytes(new char[kReadSize]);
   DIVVY_TRY(const std::size_t got, ReadSome(bytes.get(), kReadSize));
   if (got > 0) {
@@ -188,7 +188,7 @@ Status HttpClient::ReadMore() {
     return {};
   }
   is_gone_ = true;
-  reader_.FinishInput();  // What has come may be a whole answer for all that.
+  reader_.FinishInput();  // The bytes so far may still be a complete response.
   return {};
 }
 
@@ -211,7 +211,7 @@ Result<HttpResponse> HttpClient::Receive() {
   while (true) {
     if (std::optional<HttpResponse> response = reader_.Next()) {
       if (response->status >= 200) return *std::move(response);
-      continue;  // 100 Continue and its like announce the answer.
+      continue;  // 100 Continue and similar responses precede the real one.
     }
     DIVVY_CHECK(ReadMore());
   }

@@ -1,5 +1,5 @@
-// Blocking HTTP over the daemon's Unix socket, or over TLS to a daemon on another machine, for commands that live some
-// milliseconds: plain system calls, one connection, one request at a time unless the caller sends several before it
+// Blocking HTTP over the daemon's Unix socket, or over TLS to a daemon on another machine. For commands that live for
+// milliseconds: plain system calls, one connection. One request at a time, unless the caller sends several before it
 // receives.
 #pragma once
 
@@ -20,12 +20,12 @@ namespace divvy {
 
 class HttpClient {
  public:
-  /// Fails with kUnreachable (nobody serves there) or kPermissionDenied, naming the socket.
+  /// Fails with kUnreachable (no process listens there) or kPermissionDenied, naming the socket.
   static Result<HttpClient> Connect(const std::string& path);
-  /// The same for a socket behind which the daemon is on another machine.
+  /// The same for an agent's local socket, which forwards to the daemon on another machine.
   static Result<HttpClient> ConnectDoor(const std::string& path);
-  /// To the controller that `line` names, as whom it is for. Fails with kUnreachable, or kPermissionDenied where
-  /// somebody else answers there.
+  /// Connects to the controller that `line` names, as the user of the token. Fails with kUnreachable, or with
+  /// kPermissionDenied if the peer is not that controller.
   static Result<HttpClient> Connect(const TokenLine& line);
   HttpClient(HttpClient&& other) noexcept
       : path_(std::move(other.path_)),
@@ -47,45 +47,48 @@ class HttpClient {
   }
   ~HttpClient();
 
-  /// The daemon is on another machine: file descriptors cannot go with a request, and none of its files are here.
+  /// True if the daemon is on another machine: requests cannot carry file descriptors, and its files are not on this
+  /// machine.
   bool is_remote() const { return tls_.has_value() || is_door_; }
-  /// And yet the caller is known to it as who they are here.
+  /// True if an agent's local socket forwards to it: remote, but the daemon knows the caller by their local user.
   bool is_door() const { return is_door_; }
 
-  /// Send, then Receive. `target` is path and query with percent-encoding done (UrlEncode). `fds` go with the request
-  /// and stay open here. Any status is an answer; fails with kUnreachable when the daemon goes before it gave one.
+  /// Send, then Receive. `target` is path and query, already percent-encoded (UrlEncode). `fds` are sent with the
+  /// request and stay open here. Returns the response whatever its status. Fails with kUnreachable if the daemon goes
+  /// away before it responds.
   Result<HttpResponse> Call(std::string_view method, std::string_view target, std::string_view body = {},
                             std::span<const int> fds = {});
 
   Status Send(std::string_view method, std::string_view target, std::string_view body = {},
               std::span<const int> fds = {});
-  /// Requests made already, one or several in one piece; for those that pipeline.
+  /// Sends one or several serialised requests at once; for callers that pipeline.
   Status SendText(std::string_view text, std::span<const int> fds = {});
   Result<HttpResponse> Receive();
 
-  /// Instead of Call: the connection speaks `protocol` from then on, for as long as the process lives, by the socket
-  /// that this returns. An answer that does not agree fails with the message in it. Over TLS a thread of its own, which
-  /// takes no signals, carries the bytes.
+  /// Replaces Call: switches the connection to `protocol` and returns its socket, for the rest of the process's life.
+  /// If the server declines, fails with the message of its response. Over TLS, a separate thread with all signals
+  /// blocked copies the bytes.
   static Result<Descriptor> Upgrade(HttpClient client, std::string_view method, std::string_view target,
                                     std::string_view protocol);
 
-  /// GETs a stream of server-sent events and gives the data of each to `on_event` until that returns false or the
-  /// stream ends. The connection is of no use afterwards when it was left early. An answer with an error status fails
-  /// with the message in it.
+  /// GETs a stream of server-sent events and passes the data of each to `on_event` until that returns false or the
+  /// stream ends. After an early stop the connection cannot be used again. A response with an error status fails with
+  /// its message.
   Status Stream(std::string_view target, const std::function<bool(std::string_view event)>& on_event);
 
-  /// Readable when an answer, or the daemon's end, has come: for callers that wait for other things as well.
+  /// Becomes readable when a response arrives or the daemon closes the connection; for callers that poll other things
+  /// too.
   int fd() const { return fd_; }
 
  private:
   HttpClient(std::string path, int fd);
   Status ReadMore();
   Status SendTls(std::string_view text);
-  /// As recv(2), but for errors that come in words.
+  /// Like recv(2), but reports errors as messages.
   Result<std::size_t> ReadSome(char* bytes, std::size_t size);
   Error Gone() const;
 
-  std::string path_;  // Or the address.
+  std::string path_;  // The socket's path, or the controller's address.
   std::string authorization_;
   int fd_;
   std::optional<TlsChannel> tls_;

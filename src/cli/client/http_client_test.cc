@@ -13,7 +13,7 @@
 namespace divvy {
 namespace http_client_test {
 
-/// A server with a script: takes one connection, gives each request the next text, then closes.
+/// A scripted server: accepts one connection, answers each request with the next text, then closes.
 class ScriptedServer {
  public:
   explicit ScriptedServer(std::vector<std::string> answers) {
@@ -51,7 +51,7 @@ class ScriptedServer {
         reader.Feed({bytes, static_cast<std::size_t>(n)});
       }
       if (request) requests.push_back(*std::move(request));
-      // In two pieces, so that the client has to put them together.
+      // Send it in two pieces, so that the client must reassemble them.
       std::size_t half = answer.size() / 2;
       ::send(fd, answer.data(), half, MSG_NOSIGNAL);
       ::send(fd, answer.data() + half, answer.size() - half, MSG_NOSIGNAL);

@@ -1,4 +1,4 @@
-// A connection that is no longer HTTP.
+// Turns an HTTP connection into a plain byte stream.
 #include <utility>
 
 #include "cli/client/http_client.h"
@@ -8,7 +8,7 @@
 namespace divvy {
 namespace {
 
-/// Of the head of an answer.
+/// Limit for the head of a response.
 constexpr std::size_t kHeadMost = std::size_t{64} << 10;
 
 Error RefusalOf(const HttpResponse& response) {
@@ -19,7 +19,7 @@ Error RefusalOf(const HttpResponse& response) {
 
 }  // namespace
 
-// Byte for byte: what follows the head is no HTTP.
+// Reads byte by byte, because the bytes after the head are not HTTP.
 Result<Descriptor> HttpClient::Upgrade(HttpClient client, std::string_view method, std::string_view target,
                                        std::string_view protocol) {
   std::string request;

@@ -76,7 +76,8 @@ std::string MemoryText(const wire::GpuView& gpu) {
 
 namespace {
 
-/// The job uses it, and does not hold it. Those with parts of GPUs are moved, and are not judged.
+/// Returns true if the job uses the GPU without holding it. GPUs with tenants are never judged, because tenants are
+/// moved.
 bool StraysTo(const wire::GpuView& gpu, JobId job) {
   const bool is_known = gpu.tenants.empty() && (gpu.state == "unmanaged" || gpu.state == "allocated");
   return is_known && std::ranges::find(gpu.jobs, job) == gpu.jobs.end();
@@ -87,7 +88,7 @@ bool StraysTo(const wire::GpuView& gpu, JobId job) {
 std::string GpuTrouble(const wire::GpuView& gpu) {
   const bool is_sound = gpu.state == "free" || gpu.state == "allocated" || gpu.state == "reserved";
   std::string text = is_sound || gpu.state == "unmanaged" ? "" : gpu.state;
-  // Of a GPU that a job has in peace the reason says whose it is.
+  // For a healthy GPU, `reason` names the job that has it, which is not a problem.
   if (!text.empty() && !gpu.reason.empty()) text += ": " + gpu.reason;
   for (const wire::GpuProcessView& process : gpu.processes) {
     const bool is_stray = process.job && StraysTo(gpu, *process.job);

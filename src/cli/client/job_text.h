@@ -1,4 +1,4 @@
-// How listings write a job's times, GPUs and state, the same in each of them.
+// Formats a job's times, GPUs and state in the same way for all listings.
 #pragma once
 
 #include <cstdint>
@@ -19,28 +19,29 @@ double NowSeconds();
 std::string Span(double seconds);
 /// "2 h 5 min"; negative spans are "0 s".
 std::string InWords(double seconds);
-/// "14:05:09" today, else "Mar 01 14:05"; "" without a time.
+/// Local time: "14:05:09" today, else "Mar 01 14:05"; "" without a time.
 std::string When(std::optional<double> time);
 /// "2026-03-01T14:05:09Z"; "" without a time. For programs.
 std::string Moment(std::optional<double> time);
 /// "2026-03-01 14:05", in the caller's time zone.
 std::string DayAndTime(double seconds);
-/// What people call the job: "17", and "17_3" for an element of an array; never "17_[4-99]".
+/// The id that users see: "17", or "17_3" for an array element; never "17_[4-99]".
 std::string PublicId(const wire::JobDetail& job);
 /// "0-3,6".
 std::string GpuList(const std::vector<std::int64_t>& gpus);
-/// Something was seen of it: its machine is there, and its driver answers for it.
+/// Returns true if there is a measurement: the GPU's node is connected and its driver responds.
 bool IsSeen(const wire::GpuView& gpu);
-/// "4/80G", "-/80G" where nothing was seen, "-" where not even its size is known: GiB used, and that there are.
+/// "4/80G": GiB used and in total. "-/80G" if the GPU was not seen; "-" if not even its size is known.
 std::string MemoryText(const wire::GpuView& gpu);
-/// What is amiss with a GPU for the job that runs there all the same: "fenced: XID 48 (double-bit ECC error)", "also
-/// used by eve, pid 4711 python". Empty: nothing.
+/// Describes a problem with a GPU for the job that runs on it: "fenced: XID 48 (double-bit ECC error)", "also used by
+/// eve, pid 4711 python". Returns "" if there is none.
 std::string GpuTrouble(const wire::GpuView& gpu);
-/// Of the GPUs that job `id` has, or uses all the same: "GPU 3" ("GPU n1:3" where they are of several machines) with
-/// what is amiss.
+/// The problems of the GPUs that job `id` holds, or uses without holding them. Each entry is "GPU 3" ("GPU n1:3" with
+/// several nodes) and the problem.
 std::vector<std::pair<std::string, std::string>> GpuTroubles(const std::vector<wire::GpuView>& gpus, JobId id);
 Colour StateColour(const std::string& state);
-/// How a job ended, as the end of "job 17 ...": "timed out: reached its time limit of 1 h", "was cancelled by ada".
+/// Describes how a job ended, to follow "job 17 ...": "timed out: reached its time limit of 1 h", "was cancelled by
+/// ada".
 std::string EndInWords(const std::string& state, const std::string& reason);
 /// Appends "name          value" as a line; nothing for an empty value.
 void AddField(std::string& out, std::string_view name, const std::string& value);

@@ -34,7 +34,7 @@ Result<std::optional<TokenLine>> ReadLogin(const std::string& path) {
   const ssize_t size = ::read(fd, text.data(), text.size());
   ::close(fd);
   if (!is_known || size < 0) return CorruptData("reading " + path + ": " + std::strerror(errno));
-  // A pipe or a descriptor of the shell's is nobody else's.
+  // A pipe or a descriptor from the shell cannot be read by other users.
   if (S_ISREG(about.st_mode) && (about.st_mode & 077) != 0)
     return PermissionDenied("others may read the token in " + path + "; chmod 600 it");
   text.resize(static_cast<std::size_t>(size));

@@ -1,5 +1,5 @@
-// Which controller on another machine this user works with, and as whom: a token line, kept in a file that is theirs
-// alone ($XDG_CONFIG_HOME/divvy/controller), or named for one command by DIVVY_CONTROLLER.
+// The controller on another machine that this user works with, and the user's token there. It is a token line in a file
+// that only the user can read ($XDG_CONFIG_HOME/divvy/controller), or DIVVY_CONTROLLER for one command.
 #pragma once
 
 #include <optional>
@@ -10,14 +10,16 @@
 
 namespace divvy::cli {
 
-/// DIVVY_CONTROLLER: a token line, or the path of a file that holds one. Nothing where it is not set.
+/// Reads DIVVY_CONTROLLER: a token line, or the path of a file that holds one. Returns nullopt if it is not set.
 Result<std::optional<TokenLine>> ChosenLogin();
-/// DIVVY_CONTROLLER=unix:PATH, as jobs on an agent's machine have it: the socket. Empty where it says something else.
+/// Returns the socket of DIVVY_CONTROLLER=unix:PATH, which jobs on an agent's node have. Returns "" for any other
+/// value.
 std::string ChosenDoor();
-/// What divvy login kept; nothing where it did not. Fails with kPermissionDenied where others may read it.
+/// Returns the login that divvy login stored, or nullopt. Fails with kPermissionDenied if other users can read the
+/// file.
 Result<std::optional<TokenLine>> KeptLogin();
 Status KeepLogin(const TokenLine& line);
-/// False: there was none.
+/// Returns false if there was no login.
 Result<bool> ForgetLogin();
 
 }  // namespace divvy::cli

@@ -69,7 +69,7 @@ std::pair<std::string, std::string> AxisText(double begin, double end, double no
   const std::string day = has_year ? "%Y-%m-%d" : "%b %d";
   if (IsSameDay(from, to))
     return {TimeText(from, IsSameDay(to, today) ? clock : day + " " + clock), TimeText(to, clock)};
-  // Over years the days are enough, and there is room for them everywhere.
+  // Over years, dates are precise enough and always fit.
   const std::string both = has_year && end - begin > kLong ? day : day + " " + clock;
   return {TimeText(from, both), TimeText(to, both)};
 }

@@ -1,4 +1,4 @@
-// What divvy metrics and divvy show say of samples in words. Pure.
+// Texts about samples for divvy metrics and divvy show. Pure.
 #pragma once
 
 #include <map>
@@ -12,23 +12,23 @@
 
 namespace divvy::cli {
 
-/// In the place of curves: why there are none of this job, and whose to look at. `elements`: of an array, those that
-/// have become jobs of their own. `metrics`: those that were asked for; none: all.
+/// Explains why no curves can be shown for this job, and which elements have some. `elements`: for an array, those that
+/// have become jobs of their own. `metrics`: the requested ones; empty means all.
 std::string NothingSeenOf(const wire::JobDetail& job, const std::vector<wire::JobView>& elements,
                           const std::vector<std::string>& metrics);
 
-/// Under both ends of a time axis, in local time: with the day where it is not today's alone, with the year where one
-/// of them is of another than this. Seconds since 1970.
+/// Labels for both ends of a time axis, in local time. They include the day unless both are today, and the year if
+/// either is in another year than now. All times are seconds since 1970.
 std::pair<std::string, std::string> AxisText(double begin, double end, double now);
 
-/// What a job says of itself comes before what it uses: a screen may end below it.
+/// Moves the metrics that the job reported itself before its resource usage, because a screen may cut off the end.
 void PutOwnFirst(wire::SeriesAnswer& answer);
 
-/// Of a GPU's MIG instances the one with this number of the driver's; "" and "all": as it is. kNotFound, naming those
-/// that were seen, where it is not among them.
+/// Keeps only the MIG instance of the GPU that has the driver's number `slice`; "" and "all" keep everything. Fails
+/// with kNotFound, naming the instances that were seen, if it is not among them.
 Status KeepSlice(const std::string& gpu, const std::string& slice, wire::SeriesAnswer& answer);
 
-/// The last that was seen of each of a job's own numbers, by name.
+/// The last value of each metric that the job reported itself, by name.
 std::map<std::string, double> LastOwn(const wire::SeriesAnswer& answer);
 /// "loss 0.35, step 120000"; the step comes first.
 std::string OwnNumbersText(const std::map<std::string, double>& own);

@@ -41,7 +41,7 @@ void Patience::ClearLine() {
   one->Clear();
 }
 
-// Under the mutex.
+// Requires: mutex_ is held.
 void Patience::Clear() {
   if (!is_shown_) return;
   std::fputs("\r\033[K", to_);

@@ -1,4 +1,4 @@
-// For a command whose answer may take a while: on a terminal a line below says that it is under way, and since when.
+// Progress indicator for commands that may take a while: a terminal line says what is under way, and for how long.
 #pragma once
 
 #include <chrono>
@@ -10,19 +10,19 @@
 
 namespace divvy::cli {
 
-/// While it lives: after two seconds "moving ... 3 s" on standard error, each second anew, and gone at its end. Says
-/// nothing where that is no terminal. Of several that live, the one that began last speaks: it knows best what is going
-/// on. They end in the reverse order.
+/// While it exists: prints "moving ... 3 s" to standard error after two seconds, updates it each second, and clears it
+/// at the end. Silent if standard error is not a terminal. If several exist, only the newest prints, because it knows
+/// best what is happening. They must end in reverse order.
 class Patience {
  public:
   explicit Patience(std::string what);
-  /// For tests: onto `to`, after `after` and then each `after`.
+  /// For tests: prints to `to`, first after `after` and then every `after`.
   Patience(std::string what, std::FILE* to, std::chrono::milliseconds after);
   ~Patience();
   Patience(const Patience&) = delete;
   Patience& operator=(const Patience&) = delete;
 
-  /// Before anything else is written to standard error: takes its line away, until it has something new to say.
+  /// Call before writing anything else to standard error: clears the line until the next update.
   static void ClearLine();
 
  private:
@@ -30,13 +30,13 @@ class Patience {
   void Clear();
 
   std::string what_;
-  std::FILE* to_ = nullptr;  // Null: it is silent.
+  std::FILE* to_ = nullptr;  // Null if it is silent.
   std::chrono::milliseconds after_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool is_over_ = false;
   bool is_shown_ = false;
-  Patience* outer_ = nullptr;  // That spoke before.
+  Patience* outer_ = nullptr;  // The indicator that printed before this one.
   std::thread thread_;
 };
 

@@ -29,7 +29,7 @@ TEST(Patience, SaysThatItIsUnderWayAndTakesItBack) {
   std::optional<Patience> patience;
   patience.emplace("moving", to, std::chrono::milliseconds(5));
   char text[64] = "";
-  // Until it says so: there is nothing to read before.
+  // Blocks until the first line is printed; nothing can be read before.
   const ssize_t count = ::read(ends[0], text, sizeof text - 1);
   ASSERT_GT(count, 0);
   EXPECT_TRUE(std::string(text).starts_with("\r\033[Kmoving ... 0 s")) << text;
@@ -56,7 +56,7 @@ TEST(Patience, WhoBeganLastSpeaksAndMakesWayForALine) {
     const Patience outer("reading", to, std::chrono::milliseconds(1));
     EXPECT_TRUE(Eventually([&] { return written().find("reading") != std::string::npos; }));
     std::optional<Patience> inner(std::in_place, "moving", to, std::chrono::milliseconds(1));
-    // The outer one may have begun a line when the inner one came; after that it is silent.
+    // The outer one may have started a line before the inner one existed; after that it is silent.
     const auto has_said = [&](std::size_t from, int lines) {
       for (const std::string said = written(); lines > 0 && from != std::string::npos; --lines)
         from = said.find("moving", from + 1);
@@ -66,7 +66,7 @@ TEST(Patience, WhoBeganLastSpeaksAndMakesWayForALine) {
     const std::size_t silent_from = written().size();
     EXPECT_TRUE(Eventually([&] { return has_said(silent_from, 20); }));
     EXPECT_EQ(written().find("reading", silent_from), std::string::npos);
-    // A line of its own may come between.
+    // One of its own lines may come in between.
     EXPECT_TRUE(Eventually([&] {
       Patience::ClearLine();
       std::fputs("a note", to);

@@ -12,7 +12,7 @@ namespace {
 
 std::string Named(const std::string& node, const std::string& own) { return node.empty() ? own : node; }
 
-/// Its elements are wherever each of them is.
+/// An array as a whole has no node; each element has its own.
 template <typename View>
 bool IsArray(const View& job) {
   return !job.array_index && (job.count != 1 || !job.array_indices.empty());
@@ -28,7 +28,7 @@ std::string Gpus(const std::vector<std::int64_t>& gpus) {
   return (gpus.size() > 1 ? "GPUs " : "GPU ") + GpuList(gpus);
 }
 
-/// Of a heterogeneous job: its machines by component, for so its ranks count.
+/// For a heterogeneous job: one line per component and node, because ranks are counted by component.
 std::vector<std::string> PartLines(const wire::JobDetail& job, const std::string& own) {
   std::vector<std::string> lines;
   std::int64_t rank = 0;
@@ -131,7 +131,7 @@ std::string GpuCount(const wire::RequestView& request) {
 }
 
 bool EndsByDeadline(const wire::RequestView& request, std::optional<double> start_time) {
-  // A run's limit follows the moment at which it really began by the second.
+  // A run's limit is rounded to the second in which it really began.
   constexpr double kSlackS = 2;
   return start_time && request.end_by && request.time_limit_s > 0 &&
          std::abs(*start_time + request.time_limit_s - *request.end_by) <= kSlackS;

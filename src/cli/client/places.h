@@ -1,4 +1,4 @@
-// On which machines a job is, as listings say it to people.
+// On which nodes a job is, as listings show it.
 #pragma once
 
 #include <optional>
@@ -10,30 +10,31 @@
 
 namespace divvy::cli {
 
-/// How the controller's own machine is called among several; empty: there is no other, or it cannot be asked.
+/// Returns the name of the controller's own machine in a cluster of several nodes. Returns "" if it is the only node or
+/// if the controller cannot be asked.
 std::string NameAmongSeveral(Api& api);
-/// The same; "localhost" for empty.
+/// The same, but "localhost" instead of "".
 std::string OwnName(Api& api);
 
-/// "n1", of several machines "n1+3": the first, and how many more. Empty before the job has started. `own`: the name of
-/// the controller's own machine; empty: no one needs to be told.
+/// "n1", or "n1+3" for several nodes: the first, and how many more. "" before the job has started. `own`: the name of
+/// the controller's own machine; "" if nodes need not be shown.
 std::string NodeText(const wire::JobView& job, const std::string& own);
 
-/// What a job has on each machine: "n1: ranks 0-3, GPUs 0-7". Empty for a job on a server that is alone.
+/// A job's resources on each node: "n1: ranks 0-3, GPUs 0-7". Empty for a job on a single-node server.
 std::vector<std::string> SeatLines(const wire::JobDetail& job, const std::string& own);
 
-/// "2x4": GPUs on each of several machines; "2..8" of an elastic job.
+/// "2x4" for GPUs on each of several nodes; "2..8" for an elastic job.
 std::string GpuCount(const wire::RequestView& request);
 
-/// One component, from 0, as a request of its own. Requires: there is one.
+/// Returns one component of a heterogeneous job, counted from 0, as its own request. Requires: it exists.
 wire::RequestView ComponentOf(const wire::RequestView& request, std::size_t component);
 
-/// Its deadline ends this run, earlier than what it asked for would: `request.time_limit_s` is what was left until
-/// then.
+/// Returns true if the job's deadline ends this run earlier than its requested time limit. Then `request.time_limit_s`
+/// is the time from the start to the deadline.
 bool EndsByDeadline(const wire::RequestView& request, std::optional<double> start_time);
-/// "2 machines with 4 GPUs each of type h100, 8 CPUs each, where ib": what a job asks for.
+/// "2 machines with 4 GPUs each of type h100, 8 CPUs each, where ib": what a job requests.
 std::string AsksFor(const wire::RequestView& request);
-/// Of a heterogeneous job: the same for each of its components.
+/// For a heterogeneous job: the AsksFor text of each component.
 std::vector<std::string> ComponentLines(const wire::RequestView& request);
 
 }  // namespace divvy::cli

@@ -1,4 +1,4 @@
-// divvy resize, park, wake, move: jobs that have parts of GPUs.
+// divvy resize, park, wake, move: actions on jobs with GPU fractions.
 #include <optional>
 
 #include "base/text.h"
@@ -17,7 +17,7 @@ namespace {
 using dialect::Option;
 using dialect::Takes;
 
-/// What of a part of a GPU can change: as at a submission.
+/// The options of a GPU fraction that can change, as at submission.
 std::vector<Option> ResizeTable(wire::JobSelector& select, JobSpec& spec) {
   std::vector<Option> table = SelectTable(select);
   table.push_back({"gpus", 'g', Takes::kValue, "PART", "The part of each of its GPUs that is its own",
@@ -59,7 +59,7 @@ Result<GpuPortion> PortionOf(JobSpec& spec) {
   if (spec.request.gpus > 1)
     return InvalidArgument("how many GPUs a job has parts of stays as it is; name the part of each: --gpus " +
                            PartsText(spec.request.portion.request));
-  // A limit or a share of the time alone changes what the job has, which the daemon knows.
+  // A change of only the limit or the compute share keeps the request, which the daemon knows.
   const bool says_request = spec.request.portion.request > GpuShare() || spec.request.gpu_memory > Bytes();
   if (!says_request) return spec.request.portion;
   dialect::CompletePortion(spec);
@@ -76,7 +76,7 @@ int Send(const Words& words, std::string_view action, std::vector<Option> table,
   if (const Status whole = complete ? complete() : Status(); !whole) return Fail(whole.error());
   auto api = Api::Connect();
   if (!api) return Fail(api.error());
-  // What is moved, parked or woken are gigabytes, and to fit in the host's memory takes room there.
+  // Moving, parking and waking copies gigabytes, and may first have to free host memory.
   std::optional<Patience> patience(std::in_place, std::string(action) + ": the daemon is at it");
   const auto results = api->Portion(action, request);
   patience.reset();

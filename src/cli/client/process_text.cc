@@ -35,7 +35,8 @@ std::map<std::string, double> AskLastOwn(Api& api, const wire::JobDetail& job) {
   };
   std::map<std::string, double> own = ask(series);
   if (own.empty()) return own;
-  // Of a long run a point is a mean of minutes: what was said last is in the last seconds, or is known now.
+  // In a long run each point is a mean over minutes. So read the last value from the last seconds, or from the latest
+  // samples.
   if (job.end_time) {
     for (const auto& [name, value] : ask(series + "&since=" + std::to_string(std::llround(*job.end_time - 390))))
       own[name] = value;

@@ -1,5 +1,5 @@
-// The processes that a job has on GPUs, with what each uses of them: from what was sampled last, and from the list of
-// GPUs, which knows whose they are.
+// A job's processes on GPUs and the usage of each. Combines the latest samples with the list of GPUs, which knows the
+// owners.
 #pragma once
 
 #include <map>
@@ -18,34 +18,35 @@ struct GpuProcess {
   std::string node;
   std::int64_t gpu = 0;
   std::int64_t pid = 0;
-  std::string user;     // Empty, as the command: it has just begun, or just ended.
-  std::string command;  // Of its own machine.
+  std::string user;     // Empty, like `command`, if the process has just begun or just ended.
+  std::string command;  // As its node reports it.
   double memory_bytes = 0;
-  std::optional<double> utilization;  // A part of 1; absent: the driver does not tell.
-  // Of the machine; absent: not known (yet).
+  std::optional<double> utilization;  // 0..1; absent if the driver does not report it.
+  // Host usage; absent if not known (yet).
   std::optional<double> cpu_cores;
   std::optional<double> host_memory_bytes;
   std::optional<double> read_bytes_per_second;
   std::optional<double> written_bytes_per_second;
 };
 
-/// What was seen last of everything; nothing where no samples are taken.
+/// Returns the latest sample of everything; empty if no samples are taken.
 wire::LatestAnswer AskLatest(Api& api);
 
-/// The last of a job's own numbers, by name; none where it said none, or where they are not shown to the caller.
+/// Returns the last values of the metrics that the job reported itself, by name. Empty if it reported none, or if the
+/// caller may not see them.
 std::map<std::string, double> AskLastOwn(Api& api, const wire::JobDetail& job);
 
-/// Of one job, by machine, GPU and pid.
+/// The processes of one job, ordered by node, GPU and pid.
 std::vector<GpuProcess> ProcessesOf(JobId id, const wire::LatestAnswer& latest, const std::vector<wire::GpuView>& gpus);
 
-/// "pid 4711 python3 on n1:0: 71%, 4 GiB", one each; of more than `most` the last says how many more there are.
+/// One line per process: "pid 4711 python3 on n1:0: 71%, 4 GiB". Beyond `most` lines, the last line counts the rest.
 std::vector<std::string> ProcessLines(const std::vector<GpuProcess>& processes, std::size_t most);
 
-/// A table of them, or CSV; `own`: the name of the controller's machine where machines have a column, else empty.
+/// A table of them, or CSV. `own`: the name of the controller's machine if a column shows the node, else "".
 Result<std::string> ProcessTable(const std::vector<GpuProcess>& processes, const std::string& own,
                                  const ListingOptions& options);
 
-/// As the API answers, with nothing but the processes of that job, and the GPUs on which there are any.
+/// Keeps only that job's processes and the GPUs on which it has any, in the API's own format.
 wire::LatestAnswer OnlyProcessesOf(JobId id, wire::LatestAnswer latest);
 
 }  // namespace divvy::cli

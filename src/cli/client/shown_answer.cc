@@ -9,7 +9,7 @@
 namespace divvy::cli {
 namespace {
 
-/// The character that the escape at the beginning of `json` stands for, or 0 for one that stands for itself.
+/// Returns the character that the escape at the beginning of `json` encodes, or 0 for a plain one such as \".
 std::uint32_t EscapedControl(std::string_view json) {
   constexpr std::size_t kUnicode = 6;  // \u001b
   if (json.size() < 2) return 0;
@@ -31,7 +31,7 @@ std::string WithoutControlsInJson(std::string_view json) {
     const Utf8Character character = FirstCharacter(json);
     const std::uint32_t code = is_escape ? EscapedControl(json) : character.code;
     const std::size_t length = !is_escape ? character.length : json.size() > 1 && json[1] == 'u' ? 6 : 2;
-    // Between values there are line breaks and tabs as well, and what is no character is for the reader to refuse.
+    // Line breaks and tabs also occur between values. Invalid characters are left for the parser to reject.
     const bool is_shown = code == 0 || code == '\n' || code == '\t' || !IsControl(code);
     if (is_shown) out += json.substr(0, length);
     else out += "\\" + ControlText(code);

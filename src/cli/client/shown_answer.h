@@ -1,5 +1,5 @@
-// The answers of the daemon as the commands show them: what other users, machines and older stores put into them cannot
-// speak to the terminal.
+// Decodes the daemon's responses for display. Text in them from other users, nodes and older stores cannot send control
+// sequences to the terminal.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace divvy::cli {
 
-/// A JSON text in whose strings each control character (base/utf8.h) is text that shows it, such as "\x1b"; line breaks
-/// and tabs stay, which scripts have.
+/// Escapes each control character (base/utf8.h) in the strings of a JSON text as visible text such as "\x1b". Line
+/// breaks and tabs stay, because scripts contain them.
 std::string WithoutControlsInJson(std::string_view json);
 
-/// As wire::Decode, but decodes WithoutControlsInJson(json). Commands that show an answer to people use this one; those
-/// that print JSON (--json) print the text as it came.
+/// Like wire::Decode, but decodes WithoutControlsInJson(json). Commands that show a response to users call this one.
+/// Commands that print JSON (--json) print the text unchanged.
 template <typename Message>
 Result<Message> DecodeShown(std::string_view json) {
   return wire::Decode<Message>(WithoutControlsInJson(json));

@@ -27,12 +27,12 @@ extern "C" char** environ;
 namespace divvy::cli {
 namespace {
 
-// A start recovers from the store and looks for GPUs; a sick driver may take its time.
+// Startup recovers from the store and detects GPUs; a faulty driver may be slow.
 constexpr int kStartMostMs = 60'000;
-// Who has said that it does not start has only to close its files.
+// A process that reported a failed start only has to close its files.
 constexpr int kEndMostMs = 10'000;
 
-/// Reads what the starting process says: "ready" or an error. Empty text: it ended without a word.
+/// Reads the report of the starting process: "ready" or an error. Returns "" if it ended without a report.
 Result<std::string> AwaitReady(int fd, const std::string& who) {
   std::string text;
   pollfd poll{fd, POLLIN, 0};
@@ -48,8 +48,8 @@ Result<std::string> AwaitReady(int fd, const std::string& who) {
   }
 }
 
-/// Who did not start holds its lock until it has ended: whoever is told so early and tries again would find it in the
-/// way.
+/// Waits until a process that failed to start has ended and released its lock, so that an immediate retry does not find
+/// the lock held.
 void AwaitEnd(pid_t pid) {
   const Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!process.is_open()) return;
@@ -70,7 +70,8 @@ bool HasTerminal() {
   return own.is_open() || ::isatty(STDIN_FILENO) != 0 || ::isatty(STDOUT_FILENO) != 0 || ::isatty(STDERR_FILENO) != 0;
 }
 
-/// Shows whole lines of `text` as text, and keeps the rest; all of it once there is too much.
+/// Prints the whole lines of `text` with control characters escaped and keeps the rest. Prints everything if a line is
+/// too long.
 void ShowLines(std::string& text, int to) {
   constexpr std::size_t kLineMost = 4096;
   for (std::size_t end = 0; !text.empty(); text.erase(0, end)) {
@@ -82,7 +83,7 @@ void ShowLines(std::string& text, int to) {
   }
 }
 
-/// Shows what comes from `said`, passes signals on to the process, and ends as that does.
+/// Prints the output that arrives from `said`, forwards signals to the process, and exits with its status.
 [[noreturn]] void StandInFor(pid_t process, Descriptor said) {
   const int to = ::isatty(STDERR_FILENO) != 0 ? STDERR_FILENO : STDOUT_FILENO;
   sigset_t passed;
@@ -96,7 +97,7 @@ void ShowLines(std::string& text, int to) {
   for (bool has_ended = false; !has_ended;) {
     std::array<pollfd, 3> polled = {{{said.get(), POLLIN, 0}, {signals.get(), POLLIN, 0}, {end.get(), POLLIN, 0}}};
     if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) break;
-    has_ended = polled[2].revents != 0;  // Its last words are in the pipe then.
+    has_ended = polled[2].revents != 0;  // Its last output is in the pipe then.
     char bytes[4096];
     ssize_t got = 0;
     while ((got = ::read(said.get(), bytes, sizeof bytes)) > 0) {
@@ -115,8 +116,8 @@ void ShowLines(std::string& text, int to) {
   ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
-/// From here on this is a process without root's terminal: who took it over could type into the shell there. The one
-/// that root has started stands in for it.
+/// Detaches this process from root's terminal. A compromised daemon could otherwise type into root's shell there. The
+/// original process stays in the terminal on its behalf.
 Status LeaveTerminal() {
   if (!HasTerminal()) return {};
   int ends[2];
@@ -152,7 +153,7 @@ Status StartDetached(std::vector<std::string> arguments, const std::string& who)
   int ready[2];
   if (::pipe2(ready, O_CLOEXEC) != 0) return Internal("cannot make a pipe: " + std::string(std::strerror(errno)));
   Spawn spawn(Spawn::Apart::kSession);
-  // Its words before it has its log go to the pipe.
+  // Its messages go to the pipe until it has opened its log.
   spawn.OpenNull(STDIN_FILENO).OpenNull(STDOUT_FILENO).Give(STDERR_FILENO, ready[1]);
   const auto pid = spawn.Start("/proc/self/exe", arguments);
   ::close(ready[1]);
@@ -194,7 +195,7 @@ Status LeaveRootToLauncher(const std::string& what, const LauncherWishes& wishes
   }
   DIVVY_CHECK(StartLauncher(wishes));
   DIVVY_CHECK(LeaveTerminal());
-  // The daemon speaks with strangers, so of the environment of root's shell it gets these variables alone.
+  // The daemon talks to untrusted peers, so it gets only these variables of root's environment.
   std::vector<std::string> kept;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view variable(*entry);

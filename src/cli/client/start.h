@@ -1,4 +1,4 @@
-// Starting this executable again as a process that stays: the daemon, or an agent.
+// Starts this executable again as a long-lived process: the daemon, or an agent.
 #pragma once
 
 #include <string>
@@ -8,24 +8,24 @@
 
 namespace divvy::cli {
 
-/// Becomes it. Returns, with an exit code, only when that fails.
+/// Replaces this process with the new one. Returns, with an exit code, only when that fails.
 int StartInPlace(std::vector<std::string> arguments);
-/// Settings that only root may give to the launcher. An empty one leaves what the launcher has.
+/// Launcher settings that only root may give. An empty field keeps the launcher's present value.
 struct LauncherWishes {
-  std::string emulate;          // The description of stand-in GPUs, as of `divvy up --emulate`.
-  std::string emulate_as;       // The node whose name makes the UUIDs of stand-in GPUs unique.
+  std::string emulate;          // The description of emulated GPUs, as in `divvy up --emulate`.
+  std::string emulate_as;       // The node name that makes the UUIDs of emulated GPUs unique.
   std::string controllers_key;  // The public key of the controller's launcher (TokenLine::launcher_key), as text.
 };
-/// Starts the machine's launcher where none serves, which makes ready what the machine's daemon or agent needs.
+/// Starts the machine's launcher if none is running. The launcher prepares what the machine's daemon or agent needs.
 /// Requires: root.
 Status StartLauncher(const LauncherWishes& wishes = {});
-/// Starts the launcher as StartLauncher does, and then makes this process, which is root's, one of user divvy's for the
-/// machine's daemon or agent, without root's terminal: where there is one, this returns in a child of the process,
-/// which stays for the terminal and ends as the child does. Does nothing where it is user divvy's already, as units
-/// start it. kPermissionDenied for any other user. `what`: "daemon" or "agent".
+/// Starts the launcher as StartLauncher does, then changes this root process to user divvy, for the machine's daemon or
+/// agent, and detaches it from root's terminal. With a terminal, this returns in a child; the parent keeps the terminal
+/// and ends as the child does. Does nothing if the process already runs as user divvy, as systemd starts it. Returns
+/// kPermissionDenied for any other user. `what`: "daemon" or "agent".
 Status LeaveRootToLauncher(const std::string& what, const LauncherWishes& wishes);
-/// In the background, in a session of its own, with "--detached" behind its arguments. Fine when it said "ready"; else
-/// what it said instead. `who`: "the daemon", for errors.
+/// Starts it in the background, in its own session, with "--detached" appended to its arguments. Succeeds when it
+/// reports "ready"; otherwise the error has its message. `who` names it in errors: "the daemon".
 Status StartDetached(std::vector<std::string> arguments, const std::string& who);
 
 }  // namespace divvy::cli

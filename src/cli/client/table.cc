@@ -87,7 +87,7 @@ Result<std::vector<std::size_t>> Chosen(const std::vector<Column>& columns, cons
 volatile std::sig_atomic_t interrupted = 0;
 void OnInterrupt(int) { interrupted = 1; }
 
-/// Where a line's text begins: behind its spaces, or behind its label and the spaces after it.
+/// Returns the column where a line's text begins: after its indentation, or after its label and the spaces behind it.
 std::size_t TextColumn(std::string_view line) {
   constexpr std::size_t kWidestLabel = 28;
   const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
@@ -109,7 +109,7 @@ void FoldLine(std::string_view line, std::size_t width, std::string& out) {
   bool is_first = true;
   while (true) {
     const std::size_t own = is_first ? 0 : column;
-    std::size_t end = 0;  // Of the words that have room.
+    std::size_t end = 0;  // The end of the words that fit.
     for (std::size_t at = rest.find(' ', is_first ? column : 0);; at = rest.find(' ', at + 1)) {
       const std::size_t stop = std::min(at, rest.size());
       if (end == 0 || own + Width(rest.substr(0, stop)) <= width) end = stop;
@@ -161,14 +161,14 @@ int TerminalWidth() {
 
 namespace {
 
-/// Rows of the terminal; very many where it does not say.
+/// Rows of the terminal; a huge number if unknown.
 int TerminalHeight() {
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0) return std::numeric_limits<int>::max();
   return size.ws_row;
 }
 
-/// After any was said.
+/// Checks the format options; called after each of them.
 Status OneFormat(const ListingOptions& options) {
   if (options.json && !options.columns.empty())
     return InvalidArgument("columns are of tables and of CSV, and JSON has every field; leave either -o or --json out");
@@ -268,7 +268,7 @@ std::vector<dialect::Option> ListingOptionTable(ListingOptions& options) {
 }
 
 void FitInto(std::size_t terminal, const std::vector<Column>& columns, bool are_named, Fit& fit) {
-  // Of what is cut so much says something still.
+  // Cells cut to kReadable are still useful; kLeast is the minimum.
   constexpr std::size_t kReadable = 16, kLeast = 8;
   const auto total = [&](std::size_t most) {
     std::size_t sum = 2 * (fit.columns.size() - 1);
@@ -300,7 +300,7 @@ void FitInto(std::size_t terminal, const std::vector<Column>& columns, bool are_
 std::string TextBelow(const std::vector<Column>& columns, const Fit& fit, const std::vector<Cell>& row,
                       std::size_t width) {
   constexpr std::size_t kIndent = 4;
-  // One alone needs no title.
+  // A single text needs no title.
   const bool has_titles = std::ranges::count_if(columns, &Column::goes_on_below) > 1;
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < fit.columns.size(); ++i) {
@@ -314,7 +314,7 @@ std::string TextBelow(const std::vector<Column>& columns, const Fit& fit, const 
 
 Result<std::string> RenderTable(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& given,
                                 const ListingOptions& options) {
-  // A row is a line, whatever its cells hold.
+  // Escape control characters, so that each row stays one line.
   std::vector<std::vector<Cell>> rows = given;
   for (auto& row : rows) {
     for (Cell& cell : row) cell.text = WithoutControls(cell.text);
@@ -357,7 +357,7 @@ Result<std::string> RenderTable(const std::vector<Column>& columns, const std::v
     line([&](std::size_t i) { return columns[i].title; }, [](std::size_t) { return Colour::kBold; });
   for (const auto& row : rows) {
     line([&](std::size_t i) { return row[i].text; }, [&](std::size_t i) { return row[i].colour; });
-    // Who chose columns has chosen how much there is of each.
+    // If the user chose the columns, do not add text below.
     if (options.columns.empty()) out += TextBelow(columns, fit, row, static_cast<std::size_t>(TerminalWidth()));
   }
   return out;
@@ -380,8 +380,8 @@ int ShowListing(const ListingOptions& options, const std::function<Result<std::s
     auto text = draw();
     std::string frame = text ? *text : "divvy: " + text.error().message + "\n";
     if (is_terminal) {
-      // Home, each line cleared to its end, then the rest of the screen: nothing flickers.
-      // Of what is longer than the screen the beginning is seen, and how much is missing.
+      // Go home, clear each line to its end, then clear the rest of the screen: this avoids flicker. If the frame is
+      // longer than the screen, show its beginning and count the missing lines.
       std::vector<std::string_view> rows = Split(frame, '\n');
       if (!rows.empty() && rows.back().empty()) rows.pop_back();
       const auto room = static_cast<std::size_t>(std::max(TerminalHeight(), 3));

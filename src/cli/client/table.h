@@ -1,4 +1,4 @@
-// Listings: aligned tables for people, and --json, --csv, -o COLUMNS, --watch for every listing alike.
+// Listings: aligned tables for users, and --json, --csv, -o COLUMNS and --watch for every listing.
 #pragma once
 
 #include <functional>
@@ -25,9 +25,10 @@ struct Column {
   bool is_right_aligned = false;
   bool is_shown_by_default = true;
   bool may_shrink = false;          // Cut with an ellipsis when the terminal is too narrow.
-  bool may_go = false;              // Left out then, unless -o names it: before others are cut beyond what can be read.
-  bool goes_on_below = false;       // Where it is cut the whole text stands below the row as well.
-  std::string_view csv_title = {};  // "power_watts": of CSV, where its numbers are plain; empty: as `title`.
+  bool may_go = false;              // Left out if the terminal is too narrow, unless -o names it. Goes before other
+                                    // columns become unreadable.
+  bool goes_on_below = false;       // If it is cut, the whole text is repeated below the row.
+  std::string_view csv_title = {};  // Title in CSV, where numbers have no unit ("power_watts"). Empty: `title`.
 };
 
 /// True on a terminal without NO_COLOR and with TERM other than "dumb".
@@ -35,9 +36,9 @@ bool UsesColour();
 std::string Paint(Colour colour, std::string_view text);
 /// Columns of stdout; 0 when it is not a terminal.
 int TerminalWidth();
-/// Lines that are wider than `width` are folded between words, and go on below the text that stands behind their label
-/// (two spaces or more after it). 0: as they are. What is to be copied, commands and paths behind such labels, stays
-/// whole.
+/// Folds lines wider than `width` between words. Continuation lines are indented to the text after their label (which
+/// two or more spaces follow). 0: no folding. Lines that users copy, such as commands and paths behind their labels,
+/// stay whole.
 std::string Folded(std::string_view text, std::size_t width);
 
 struct ListingOptions {
@@ -48,25 +49,27 @@ struct ListingOptions {
   bool has_header = true;
   std::vector<std::string> columns;  // Empty: the default ones.
 };
-/// Fails where several forms were asked for, each with its option: all but one would be passed over.
+/// Fails if several output forms were requested, each named by its option, because only one could be printed.
 Status OneForm(const std::vector<std::pair<std::string_view, bool>>& forms);
 /// --json, --csv, -o/--columns, -w/--watch, --interval, --no-header.
 std::vector<dialect::Option> ListingOptionTable(ListingOptions& options);
 
-/// Of a table: columns by number, and how wide each is.
+/// The chosen columns of a table, by number, and their widths.
 struct Fit {
   std::vector<std::size_t> columns;
   std::vector<std::size_t> widths;
 };
-/// Within `terminal` columns: the last that may go goes first, then the widest shrink, as far as they can still be
-/// read. What is still too wide loses its last columns that cannot be cut, but never the first.
+/// Fits the columns into `terminal` columns. First it drops columns with may_go, the last one first. Then it drops
+/// other columns that cannot shrink, the last one first, but never the first column. Last, it cuts the widest columns,
+/// down to a readable width.
 void FitInto(std::size_t terminal, const std::vector<Column>& columns, bool are_named, Fit& fit);
 
-/// Below a row, on a terminal of `width` columns: the texts that it shows cut of columns that go on below. "": none is.
+/// The full texts of a row's cut columns that have goes_on_below, for a terminal of `width` columns. "" if there are
+/// none.
 std::string TextBelow(const std::vector<Column>& columns, const Fit& fit, const std::vector<Cell>& row,
                       std::size_t width);
 
-/// The table (or CSV) as text. An unknown column name is refused, naming those there are.
+/// Returns the table (or CSV) as text. Fails for an unknown column name, naming the known ones.
 Result<std::string> RenderTable(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
                                 const ListingOptions& options);
 

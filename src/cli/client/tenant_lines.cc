@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kIndent = 4;
 constexpr std::size_t kShortestName = 6;
-/// A longer name has its own line only pushed right.
+/// A longer name only shifts its own line to the right.
 constexpr std::size_t kWidestName = 28;
 
 std::string Percent(double part) { return std::to_string(static_cast<int>(part * 100 + 0.5)) + "%"; }
@@ -119,7 +119,7 @@ std::vector<std::pair<std::string, std::string>> ShareFields(const wire::ShareVi
     std::string text = BytesText(Bytes(one.used_bytes)) + " of at most " + BytesText(Bytes(one.limit_bytes)) + ", " +
                        BytesText(Bytes(one.request_bytes)) + " its own";
     if (one.borrowed_bytes > 0) text += ", " + BytesText(Bytes(one.borrowed_bytes)) + " borrowed";
-    // Of an instance all of the time is its own.
+    // A MIG instance has all of its compute time.
     if (share.mechanism != wire::kByMig)
       text += "; " + Percent(one.compute) + " of the time, " + Percent(one.compute_request) + " its own";
     fields.emplace_back(share.gpus.size() > 1 ? "of GPU " + std::to_string(one.gpu) : "has now", text);

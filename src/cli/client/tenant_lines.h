@@ -1,4 +1,4 @@
-// Who has a part of a GPU, as lines for people: below its GPU in divvy gpus, and in divvy show.
+// Lines that describe the jobs with GPU fractions (tenants): below each GPU in divvy gpus, and in divvy show.
 #pragma once
 
 #include <string>
@@ -13,24 +13,24 @@ namespace divvy::cli {
 
 struct TenantText {
   std::string who;     // "train of ada"
-  std::string time;    // "66%, guaranteed 25%": of the GPU's time in the last second.
-  std::string memory;  // "30.3/62.7G": has, and at most.
+  std::string time;    // "66%, guaranteed 25%": GPU time in the last second.
+  std::string memory;  // "30.3/62.7G": used, and the limit.
   std::string notes;   // "borrows 10.6 GiB; enforced by interposer"
 };
 TenantText TextOf(const wire::TenantView& tenant);
 Colour TenantColour(const std::string& state);
-/// In this state (wire::TenantView, wire::ShareView) its GPU memory is on the host: it has no GPU.
+/// Returns true if a tenant in this state (wire::TenantView, wire::ShareView) has its GPU memory on the host and no
+/// GPU.
 bool IsOnHost(std::string_view state);
 
-/// A text for each, of one line or two, in columns that are the same for all: job, name, user, state, share, time,
-/// memory, and behind them, or on a line of its own where `width` columns are too few, what holds it to its share and
-/// what is to be said of it. Job, user and notes are never cut; a long name is. `width` 0: no terminal; nothing is cut,
-/// and all is on one line.
-/// Words in lines of at most `width` columns, each behind `indent` spaces.
+/// Wraps `text` into lines of at most `width` columns, each after `indent` spaces.
 std::string Wrapped(const std::string& text, std::size_t indent, std::size_t width);
+/// One entry per tenant, of one or two lines, in common columns: job, name, user, state, share, time, memory. The notes
+/// (what enforces the share, and other remarks) follow, or get a second line if `width` columns are too few. Job, user
+/// and notes are never cut; a long name is. `width` 0 means no terminal: nothing is cut, one line each.
 std::vector<std::string> TenantLines(const std::vector<wire::TenantView>& tenants, int width);
 
-/// Of a job: "GPUs", "share", "memory", ... with what they are, in the order in which they are shown.
+/// A job's fields in display order: "GPUs", "share", "memory", ... and their values.
 std::vector<std::pair<std::string, std::string>> ShareFields(const wire::ShareView& share);
 
 }  // namespace divvy::cli

@@ -1,4 +1,4 @@
-// The words of the command tables, put into lines: what --help, the man pages and the completions share.
+// Formats the texts of the command tables for --help, the man pages and the completions.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace divvy::cli {
 
-/// By its exact name, hidden ones too; null if there is none.
+/// Finds a command, hidden ones included, by its exact name; null if there is none.
 const Command* FindCommand(std::string_view name);
 
 /// "--gpus N", "--quiet", "--wait[=HOW]".
 std::string OptionForm(const dialect::Option& option);
 
-/// The first letter large; words such as "/dev/null" stay.
+/// Makes the first letter upper case; words such as "/dev/null" stay.
 std::string Capitalised(std::string_view text);
 
-/// `text` in lines of at most `width` columns, each behind `indent` and ended. A word that is wider keeps a line of its
-/// own.
+/// Wraps `text` into lines of at most `width` columns, each with `indent` in front and a line break. A wider word gets
+/// its own line.
 std::string WrapText(std::string_view text, std::string_view indent, std::size_t width);
 
 }  // namespace divvy::cli

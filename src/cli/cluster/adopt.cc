@@ -1,4 +1,4 @@
-// divvy adopt: runs that were found on nodes and that the store does not know.
+// divvy adopt: runs that were found on nodes but are missing in the store.
 #include <cstdio>
 #include <string>
 

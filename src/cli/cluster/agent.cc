@@ -1,4 +1,4 @@
-// divvy agent: this machine as a node of a controller on another one.
+// divvy agent: makes this machine a node of a controller on another one.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -113,7 +113,7 @@ std::vector<Option> AgentTable(AgentFlags& flags) {
   return table;
 }
 
-/// Nothing where none was given.
+/// nullopt if no token line was given.
 Result<std::optional<TokenLine>> JoinLine(const AgentFlags& flags) {
   if (!flags.join.empty() && !flags.join_file.empty())
     return InvalidArgument("--join and --join-file say the same; one of them is enough");
@@ -136,18 +136,18 @@ Result<std::optional<TokenLine>> JoinLine(const AgentFlags& flags) {
   return std::optional(std::move(line));
 }
 
-/// A descriptor from which the agent reads it: on its command line everybody could.
+/// Returns a descriptor from which the agent reads the token line. On its command line, every user could read it.
 Result<int> HandOver(const std::string& line) {
   int ends[2];
   if (::pipe(ends) != 0) return Internal("cannot make a pipe: " + std::string(std::strerror(errno)));
-  // A line fits into a pipe.
+  // A line fits into the pipe's buffer.
   const bool is_written = ::write(ends[1], line.data(), line.size()) == static_cast<ssize_t>(line.size());
   ::close(ends[1]);
   if (!is_written) return Internal("cannot write to a pipe");
   return ends[0];
 }
 
-/// Ends the agent that holds the lock, and waits until it has let go of it.
+/// Ends the agent that holds the lock, and waits until it has released it.
 int StopAgent(bool is_quiet) {
   const std::string path = FindPlaces().state + "/agent/agent.lock";
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -156,7 +156,7 @@ int StopAgent(bool is_quiet) {
     if (fd >= 0) ::close(fd);
     return Fail(FailedPrecondition("no agent runs here (" + path.substr(0, path.rfind('/')) + ")"));
   }
-  // The file is its owner's, and may name any process: so only one of that owner's is ended.
+  // The file's owner controls its content and may write any pid into it. So only a process of that owner may be ended.
   struct stat about = {};
   if (::geteuid() == 0 && (::fstat(fd, &about) != 0 || ::setresuid(about.st_uid, about.st_uid, about.st_uid) != 0))
     return Fail(Internal("cannot become the owner of " + path + ": " + std::strerror(errno)));
@@ -176,13 +176,13 @@ int StopAgent(bool is_quiet) {
   return 0;
 }
 
-/// The agent's own state file (daemon/agent/agent_state.h); empty: there is none that can be believed.
+/// The content of the agent's state file (daemon/agent/agent_state.h). Empty if there is none that can be trusted.
 std::string KeptState(const Places& places, RootTakes root_takes = RootTakes::kAll) {
-  // Root reads it in a folder of another user's, so nothing but a small plain file will do.
+  // Root reads it from another user's directory, so only a small regular file is accepted.
   return ReadSecret(places.state + "/agent/agent.state", kMostState, Readers::kNobody, root_takes).value_or("");
 }
 
-/// The value of `key` in the state file's text; empty: the file has no such line.
+/// The value of `key` in the state file's text; empty if there is no such line.
 std::string ValueIn(std::string_view state, std::string_view key) {
   for (const std::string_view line : Split(state, '\n')) {
     if (line.starts_with(std::string(key) + " ")) return std::string(line.substr(key.size() + 1));
@@ -190,19 +190,20 @@ std::string ValueIn(std::string_view state, std::string_view key) {
   return "";
 }
 
-/// The machine's agent is not root: its launcher, which is, gets what root alone may tell it.
+/// Changes to the agent's user, because the agent does not run as root. Its launcher does, and gets the settings that
+/// only root may give.
 Status LeaveRoot(const Places& places, const AgentFlags& flags, const std::optional<TokenLine>& line) {
   const std::string kept = KeptState(places);
   LauncherWishes wishes;
   wishes.emulate = flags.emulate;
-  // The agent's state file is believed about stand-in GPUs only while it is root's: an earlier release's agent, which
-  // was root, has written it then.
+  // The state file is trusted about emulated GPUs only if root owns it. Then an agent of an earlier release, which ran
+  // as root, has written it.
   if (flags.emulate.empty() && ::access(places.emulation.c_str(), F_OK) != 0)
     wishes.emulate = ValueIn(KeptState(places, RootTakes::kOwn), "emulate");
   const std::string kept_name = ValueIn(kept, "name");
   wishes.emulate_as = !flags.name.empty() ? flags.name : !kept_name.empty() ? kept_name : HostName();
   const std::string node_of = ValueIn(kept, "fingerprint");
-  // The agent refuses to join another controller than it has joined.
+  // The agent refuses to join another controller than its present one.
   if (line && (node_of.empty() || node_of == line->fingerprint)) wishes.controllers_key = line->launcher_key;
   const auto key_before = ReadSecret(places.controllers_key, kMostState, Readers::kAll);
   if (!wishes.controllers_key.empty() && key_before && Trim(*key_before) != wishes.controllers_key) {
@@ -223,7 +224,7 @@ Status LeaveRoot(const Places& places, const AgentFlags& flags, const std::optio
   return LeaveRootToLauncher("agent", wishes);
 }
 
-/// As which node of whom, from what the agent has just kept.
+/// Reports this machine's node name and controller, from what the agent has just stored.
 void SayUp(const Places& places) {
   const std::string kept = KeptState(places);
   const std::string node = ValueIn(kept, "name"), controller = ValueIn(kept, "controller");

@@ -1,4 +1,4 @@
-// divvy audit: whether the audit log of this machine's daemon is as it was written.
+// divvy audit: checks that the audit log of this machine's daemon was not modified.
 #include <cstdio>
 
 #include "cli/client/command.h"

@@ -1,4 +1,4 @@
-// divvy up, down, status: the daemon's life from the command line.
+// divvy up, down, status: start, stop and inspect the daemon.
 #include <unistd.h>
 
 #include <csignal>
@@ -97,7 +97,7 @@ std::vector<Option> UpTable(UpFlags& flags) {
   return table;
 }
 
-/// "4: 3 up, 1 drained"; empty: there is one alone.
+/// "4: 3 up, 1 drained"; empty for a single-node server.
 std::string MachinesText(const std::vector<wire::NodeView>& nodes) {
   if (nodes.size() < 2) return "";
   std::map<std::string, int> counts;
@@ -147,9 +147,9 @@ int UpMain(const Words& words) {
   const Places places = FindPlaces();
   if (auto running = Api::Connect(places.socket)) {
     const auto status = running->Status();
-    // One that was killed may take connections for another moment.
+    // A killed daemon may accept connections for another moment.
     if (status || status.error().code != ErrorCode::kUnreachable) {
-      // The launcher may have been killed while the daemon went on.
+      // The launcher may have been killed while the daemon kept running.
       if (places.is_machine_wide && ::geteuid() == 0) static_cast<void>(StartLauncher());
       const std::string who =
           status ? "pid " + std::to_string(status->pid) + " of " + status->user : std::string("another daemon");
@@ -200,7 +200,7 @@ int DownMain(const Words& words) {
     patience.reset();
     return Fail(down.error());
   }
-  // Down means gone: the next up must not meet it.
+  // Wait until the process is gone, so that the next divvy up does not find it.
   const pid_t pid = static_cast<pid_t>(status->pid);
   for (int i = 0; i < 1000 && ::kill(pid, 0) == 0; ++i) {
     const timespec pause{0, 10'000'000};

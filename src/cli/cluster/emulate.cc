@@ -1,4 +1,4 @@
-// divvy emulate: changes what stand-in GPUs show.
+// divvy emulate: changes the state of emulated GPUs.
 #include <unistd.h>
 
 #include "cli/client/commands.h"
@@ -9,7 +9,7 @@ namespace divvy::cli {
 
 int EmulateMain(const Words& words) {
   const Places places = FindPlaces();
-  // An agent keeps its own beside all else that is the agent's.
+  // An agent's emulation is in the agent's own directory.
   const std::string agents = places.state + "/agent/emulate";
   const bool is_agents = ::access(places.emulation.c_str(), F_OK) != 0 && ::access(agents.c_str(), F_OK) == 0;
   const Status driven = DriveEmulation(is_agents ? agents : places.emulation, words);

@@ -1,4 +1,4 @@
-// divvy gpus: the GPUs, who has them, and what new work may use.
+// divvy gpus: the GPUs, their jobs, and which GPUs new work may use.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -24,7 +24,7 @@ using dialect::Option;
 constexpr std::string_view kNodeTitle = "NODE";
 constexpr std::size_t kShareColumn = 17;
 constexpr std::size_t kIndentOfReason = 4;
-/// More have a line each, and their ids no place beside their GPU's.
+/// If there are more, their ids are only on their own lines, not on the GPU's.
 constexpr std::size_t kMostTenantIds = 3;
 
 constexpr Column Unit(std::string_view title, std::string_view csv_title) {
@@ -41,7 +41,7 @@ const std::vector<Column>& GpuColumns() {
                                               Unit("MEMORY", "memory_used_bytes"),
                                               Unit("TEMP", "temperature_celsius"),
                                               Unit("POWER", "power_watts"),
-                                              {"WHO", false, true, true, true},  // It stands below then.
+                                              {"WHO", false, true, true, true},  // Repeated below if cut.
                                               {"UUID", false, false, false},
                                               {"PCI", false, false, false},
                                               {"NUMA", true, false, false},
@@ -61,7 +61,7 @@ Colour GpuColour(const std::string& state) {
   return state == "unmanaged" || state == "reserved" ? Colour::kYellow : Colour::kDim;
 }
 
-/// For people with its unit, "-" where it is not known; for programs plain, or nothing.
+/// For users with its unit, "-" if unknown. For programs plain, "" if unknown.
 std::string Known(std::int64_t value, std::string_view unit, bool is_csv) {
   if (value < 0) return is_csv ? "" : "-";
   return std::to_string(value) + (is_csv ? "" : std::string(unit));
@@ -81,7 +81,7 @@ std::string Who(const wire::GpuView& gpu) {
   return who.empty() ? gpu.reason : who;
 }
 
-/// "4/80G"; nothing used is not the same as not known.
+/// "4/80G"; distinguishes no usage from unknown.
 std::string MemoryCell(const wire::GpuView& gpu, bool is_csv) {
   if (is_csv) return IsSeen(gpu) ? std::to_string(gpu.memory_used_bytes) : "";
   return MemoryText(gpu);
@@ -114,7 +114,7 @@ std::vector<Cell> GpuRow(const wire::GpuView& gpu, const std::string& own, bool 
            Colour::kNone}};
 }
 
-/// The same columns for who has a part of it: for programs, and for who chooses columns.
+/// A tenant in the columns of its GPU: for CSV, and if the user chose columns.
 std::vector<Cell> TenantRow(const wire::TenantView& tenant, const wire::GpuView& gpu, const std::string& own,
                             bool is_csv) {
   const TenantText text = TextOf(tenant);
@@ -137,7 +137,7 @@ std::vector<Cell> TenantRow(const wire::TenantView& tenant, const wire::GpuView&
   return row;
 }
 
-/// For people: each GPU's line, and below it a line for each tenant, in columns of their own.
+/// For users: each GPU's line, and below it one line per tenant, in separate columns.
 std::string WithTenants(const std::string& table, const std::vector<wire::GpuView>& gpus, bool has_header) {
   std::vector<wire::TenantView> all;
   for (const wire::GpuView& gpu : gpus) all.insert(all.end(), gpu.tenants.begin(), gpu.tenants.end());
@@ -162,7 +162,7 @@ std::string WithTenants(const std::string& table, const std::vector<wire::GpuVie
   return out;
 }
 
-/// "n[1-2]:0-3" is GPUs 0 to 3 of n1 and n2; without a name: of the controller's own machine.
+/// "n[1-2]:0-3" means GPUs 0 to 3 of n1 and n2. Without a name, the GPUs are on the controller's own machine.
 Result<wire::RestrictRequest> RestrictionOf(const Words& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
@@ -263,7 +263,7 @@ int GpusMain(const Words& words) {
       return json + "\n";
     }
     DIVVY_TRY(std::vector<wire::GpuView> gpus, api->Gpus());
-    // Where no samples are taken nothing is known of it.
+    // Reasons for slow clocks are unknown if no samples are taken.
     if (const auto seen = api->Raw("GET", "/v1/latest", "")) {
       if (const auto latest = DecodeShown<wire::LatestAnswer>(*seen)) AddSlowdowns(*latest, gpus);
     }
@@ -276,14 +276,14 @@ int GpusMain(const Words& words) {
       return "No GPUs: " + status.gpu_source +
              ". Jobs without GPUs run all the same; divvy up --emulate 8xH100-80GB shows the rest.\n";
     }
-    // They come machine by machine; a server that is alone has no name here.
+    // The daemon lists GPUs node by node. On a single-node server they have no node name.
     const bool has_nodes = std::ranges::any_of(gpus, [](const wire::GpuView& gpu) { return !gpu.node.empty(); });
     const std::string own = has_nodes ? OwnName(*api) : "";
     const bool is_for_people = !listing.csv && listing.columns.empty();
     std::vector<std::vector<Cell>> rows;
     for (const wire::GpuView& gpu : gpus) {
       rows.push_back(GpuRow(gpu, own, is_for_people, listing.csv));
-      if (is_for_people) continue;  // They get lines of their own.
+      if (is_for_people) continue;  // They get their own lines.
       for (const wire::TenantView& tenant : gpu.tenants) rows.push_back(TenantRow(tenant, gpu, own, listing.csv));
     }
     std::vector<Column> columns = GpuColumns();

@@ -1,4 +1,4 @@
-// divvy metrics: how a job, a GPU, a machine or the cluster was used, as curves in the terminal.
+// divvy metrics: usage of a job, a GPU, a node or the cluster, as curves in the terminal.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -31,8 +31,8 @@ using dialect::Option;
 using dialect::Takes;
 
 constexpr std::size_t kRows = 4;
-constexpr std::size_t kLabel = 12;        // Columns of what stands beside a curve, with the line behind it.
-constexpr std::size_t kWidthOfNone = 80;  // Where there is no terminal.
+constexpr std::size_t kLabel = 12;        // Columns of the label next to a curve, with the rule behind it.
+constexpr std::size_t kWidthOfNone = 80;  // Used without a terminal.
 constexpr std::size_t kMostColumns = 200;
 
 struct MetricsFlags {
@@ -42,17 +42,17 @@ struct MetricsFlags {
   bool is_for_scrapers = false;
   bool are_processes = false;
   std::string gpu;
-  std::string slice;  // Of that GPU: the driver's number, or "all".
+  std::string slice;  // MIG instance of that GPU: the driver's number, or "all".
   std::string node;
   bool is_cluster = false;
   std::vector<std::string> metrics;
-  double since = 0;  // Below 0: before now.
+  double since = 0;  // Negative: relative to now.
   double until = 0;
   std::int64_t points = 0;
   wire::OwnMetricsRequest added;
 };
 
-/// "loss=0.3", of which the last '=' counts.
+/// "loss=0.3"; the last '=' separates.
 Status AddNumber(std::string_view text, wire::OwnMetricsRequest& added) {
   const auto equals = text.rfind('=');
   const auto value = equals == std::string_view::npos ? std::nullopt : ParseNumber(text.substr(equals + 1));
@@ -64,7 +64,7 @@ Status AddNumber(std::string_view text, wire::OwnMetricsRequest& added) {
 
 dialect::Apply IntoMoment(double& target) {
   return [&target](std::string_view value) -> Status {
-    // So long ago whenever it is asked: each second, with --watch.
+    // Keep it relative, so that --watch moves it each second.
     const auto ago = dialect::ParseDuration(value, std::chrono::hours(1));
     if (ago && value.find(':') == std::string_view::npos) {
       target = -ToSeconds(*ago);
@@ -255,7 +255,7 @@ Status CheckSubject(const MetricsFlags& flags, const Words& jobs) {
   return {};
 }
 
-/// `job`: empty unless it is of one.
+/// `job`: empty for other subjects.
 std::string TargetOf(const MetricsFlags& flags, const std::string& job) {
   std::string target = "/v1/series?of=";
   if (!job.empty()) target += "job&id=" + PercentEncode(job);
@@ -265,7 +265,7 @@ std::string TargetOf(const MetricsFlags& flags, const std::string& job) {
   if (!flags.node.empty()) target += "&node=" + PercentEncode(flags.node);
   if (!flags.metrics.empty()) target += "&metrics=" + PercentEncode(Join(flags.metrics, ","));
   const bool is_drawn = !flags.json && !flags.csv;
-  // There is a point more where the first one begins before what was asked for.
+  // The API returns an extra point if the first one begins before the requested period.
   const std::int64_t points = flags.points > 0 ? flags.points
                               : is_drawn       ? static_cast<std::int64_t>(ColumnsOf()) - 1
                                                : std::int64_t{400};
@@ -284,7 +284,8 @@ std::string NameOf(const wire::SeriesView& series) {
   return name;
 }
 
-// One title line, kRows lines of curve with the bounds beside them. So many `neighbours` are a column.
+// One title line, then kRows lines of curve with the bounds next to them. Each column is the mean of `neighbours`
+// points.
 std::string Drawn(const wire::SeriesView& series, std::size_t neighbours, std::optional<double> newest) {
   double least = 0;
   double greatest = 0;
@@ -301,17 +302,17 @@ std::string Drawn(const wire::SeriesView& series, std::size_t neighbours, std::o
     last = series.mean[i];
     ++count;
   }
-  // A column is a mean of some seconds or more; that of the newest is what people ask for.
+  // A column is a mean over some seconds or more, but users ask for the newest value.
   const std::string now =
       newest ? MetricText(*newest, series.unit) + " now" : MetricText(last.value_or(0), series.unit) + " at the end";
   std::string text = Paint(Colour::kBold, NameOf(series));
   if (count == 0) return text + "  nothing was seen\n";
-  // Reasons have no height to be drawn.
+  // Throttle reasons have no height to draw.
   if (series.unit == "bits") {
     const std::string shares = ThrottleShares(series.mean);
     return text + "  " + now + (shares.empty() ? "" : "; " + shares) + "\n";
   }
-  // What does not move needs no curve.
+  // A constant value needs no curve.
   if (least == greatest) return text + "  " + MetricText(*last, series.unit) + " all the time\n";
   text += "  " + now + ", mean " + MetricText(sum / count, series.unit) + ", " + MetricText(least, series.unit) +
           " to " + MetricText(greatest, series.unit) + "\n";
@@ -327,10 +328,10 @@ std::string Drawn(const wire::SeriesView& series, std::size_t neighbours, std::o
     bottom = is_first ? *value : std::min(bottom, *value);
     is_first = false;
   }
-  // From nothing up, but for what a job says of itself and what is never near nothing.
+  // Start the scale at 0, except for the job's own metrics and for units that are never near 0.
   const bool is_own = series.unit.empty();
   const bool from_zero = !is_own && bottom >= 0 && series.unit != "celsius" && series.unit != "hertz";
-  // What was too short for any column's mean has a measure all the same.
+  // If all means are 0, scale by the greatest value of a shorter peak.
   frame.top = series.unit == "ratio" ? 1 : top > bottom || top > 0 ? top : greatest;
   frame.is_ascii = IsAsciiLocale();
   frame.bottom = from_zero ? 0 : bottom;
@@ -347,7 +348,7 @@ std::string Drawn(const wire::SeriesView& series, std::size_t neighbours, std::o
   return text;
 }
 
-/// What of a job's own words was not kept, as a line each; empty for all other metrics.
+/// Lines about values of the job's own metrics that were dropped; empty for all other metrics.
 std::string LeftOut(const wire::SeriesView& series) {
   double most = 0;
   for (const auto& value : series.max) most = std::max(most, value.value_or(0));
@@ -389,7 +390,7 @@ std::string CsvOf(const wire::SeriesAnswer& answer) {
   return text;
 }
 
-/// What was seen of it last; nothing where that is long ago, or not asked for.
+/// The latest sample; nullopt if it is too old or was not requested.
 std::optional<double> NewestOf(const wire::SeriesView& series, const wire::LatestAnswer& latest) {
   const auto value = [](const std::map<std::string, double>& values, const std::string& name) -> std::optional<double> {
     const auto at = values.find(name);
@@ -417,7 +418,8 @@ std::optional<double> NewestOf(const wire::SeriesView& series, const wire::Lates
   return std::nullopt;
 }
 
-/// The API answers with a job's steps beside whatever of its own was asked for, for who draws over them.
+/// The API also returns a job's steps with its own metrics, for clients that use them as an axis. Keeps only the
+/// requested metrics.
 void KeepAsked(const std::vector<std::string>& metrics, wire::SeriesAnswer& answer) {
   if (metrics.empty()) return;
   std::erase_if(answer.series, [&](const wire::SeriesView& series) {
@@ -439,7 +441,7 @@ std::string Page(const wire::SeriesAnswer& answer, const wire::LatestAnswer& lat
     text += Drawn(series, neighbours, NewestOf(series, latest));
   }
   const std::size_t shown = (points + neighbours - 1) / neighbours;
-  // The last column goes on.
+  // The last column is incomplete.
   const double now = NowSeconds();
   const double end = std::min(answer.begin + static_cast<double>(points) * answer.step_s, now);
   const auto [left, right] = AxisText(answer.begin, end, now);
@@ -460,7 +462,7 @@ Status CheckGpuIsThere(Api& api, const MetricsFlags& flags) {
                   (gpus.empty() ? "" : "; GPUs are " + there.ToString()));
 }
 
-/// In the place of a page without any curve.
+/// Shown instead of a page without any curve.
 Result<std::string> NothingSeen(Api& api, const std::string& id, const std::vector<std::string>& metrics) {
   if (id.empty()) return "Nothing was seen in that time.\n";
   DIVVY_TRY(const wire::JobDetail job, api.Job(id));

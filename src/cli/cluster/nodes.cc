@@ -1,4 +1,4 @@
-// divvy nodes, divvy node: the machines on which jobs run.
+// divvy nodes, divvy node: lists and changes the nodes on which jobs run.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -43,13 +43,13 @@ Colour ColourOf(const std::string& state) {
 
 std::string HeardText(const wire::NodeView& view, double now) {
   if (view.is_controller) return "";
-  // It has been there before: what its agent said last is not kept.
+  // The node is known from an earlier run, but the daemon does not store when its agent was last heard.
   if (!view.heard) return "before restart";
   return dialect::FormatDuration(std::chrono::seconds(static_cast<std::int64_t>(std::max(now - *view.heard, 0.0)))) +
          " ago";
 }
 
-/// "GPUs 2,3 are restricted"; empty: none is.
+/// "GPUs 2,3 are restricted"; empty if none is.
 std::string RestrictionText(const wire::NodeView& view) {
   std::string list;
   for (const std::int64_t gpu : view.gpus_restricted) list += (list.empty() ? "" : ",") + std::to_string(gpu);
@@ -57,10 +57,10 @@ std::string RestrictionText(const wire::NodeView& view) {
   return view.gpus_restricted.size() == 1 ? "GPU " + list + " is restricted" : "GPUs " + list + " are restricted";
 }
 
-// Why it takes no work, or less; with the time that is left of a drain.
+// Why the node takes no work, or less, with the remaining time of a drain.
 std::string ReasonText(const wire::NodeView& view, double now) {
   if (!view.deadline) {
-    // Of an administrator who gave none it says by whom.
+    // Without a reason from the administrator, the controller only sends who did it.
     const bool is_unsaid = view.reason.starts_with("by ");
     std::vector<std::string> reasons = {is_unsaid ? "no reason said, " + view.reason : view.reason,
                                         RestrictionText(view)};
@@ -76,7 +76,7 @@ std::string ReasonText(const wire::NodeView& view, double now) {
   return view.reason.empty() ? deadline : view.reason + "; " + deadline;
 }
 
-/// Seconds, for programs.
+/// In seconds, for programs.
 std::string HeardSeconds(const wire::NodeView& view, double now) {
   if (view.is_controller || !view.heard) return "";
   return std::to_string(static_cast<std::int64_t>(std::max(now - *view.heard, 0.0)));
@@ -193,7 +193,7 @@ int NodeMain(const Words& words) {
       flags.request.labels.insert_or_assign(word.substr(0, equals), word.substr(equals + 1));
       continue;
     }
-    // A list of Slurm's kind: n[1-4,7],login.
+    // A host list in Slurm's syntax: n[1-4,7],login.
     const auto names = dialect::ExpandHostList(word);
     if (!names) return Fail(names.error());
     for (const std::string& name : *names) {

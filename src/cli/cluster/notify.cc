@@ -1,4 +1,4 @@
-// divvy notify: who is told of what happens to one's jobs.
+// divvy notify: who gets notifications about a user's jobs.
 #include <cstdio>
 #include <iostream>
 #include <optional>
@@ -104,7 +104,7 @@ const std::vector<Column>& NotificationColumns() {
   return columns;
 }
 
-/// Of what has not been "-", for programs nothing.
+/// A missing time is "-", for programs "".
 std::string MomentText(double time, bool is_csv) {
   if (is_csv) return time > 0 ? Moment(time) : "";
   return time > 0 ? DayAndTime(time) : "-";
@@ -160,7 +160,7 @@ int Add(const Words& words) {
   if (!answer) return Fail(answer.error());
   std::fprintf(stderr, "%s.\n", answer->message.c_str());
   if (answer->secret.empty()) return 0;
-  // The secret alone on standard output, so that it can go into a file; it is shown this once.
+  // Print only the secret to standard output, so that it can be redirected to a file. It is shown only once.
   std::fprintf(stderr, "Its requests are signed; this is the secret, shown this once:\n");
   std::printf("%s\n", answer->secret.c_str());
   return 0;

@@ -1,4 +1,4 @@
-// divvy pools: the pools of machines, who is in them, and what each gives a job.
+// divvy pools: the pools, their nodes and users, and the limits of each pool for a job.
 #include <cstdio>
 #include <string>
 
@@ -35,7 +35,7 @@ std::string TimeText(double seconds) {
   return dialect::FormatDuration(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds)));
 }
 
-/// What one job may have: "2-8 GPUs, 4 machines, 12h, alone".
+/// Limits for one job: "2-8 GPUs, 4 machines, 12h, alone".
 std::string OfAJob(const wire::PoolView& view) {
   std::vector<std::string> parts;
   const std::int64_t least = view.min_gpus.value_or(0);

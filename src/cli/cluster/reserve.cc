@@ -1,4 +1,4 @@
-// divvy reserve: GPUs that are kept for somebody in a stretch of time.
+// divvy reserve: advance reservations of GPUs.
 #include <cmath>
 #include <cstdio>
 #include <ctime>
@@ -97,7 +97,7 @@ Result<std::vector<wire::ReservationView>> AskReservations() {
   return DecodeShown<std::vector<wire::ReservationView>>(text);
 }
 
-/// "n1 GPUs 0-3"; on a server that is alone "GPUs 0-3".
+/// "n1 GPUs 0-3"; "GPUs 0-3" on a single-node server.
 std::string PlacesText(const wire::ReservationTurn& turn) {
   std::vector<std::string> places;
   for (const wire::ReservedPlace& place : turn.places)

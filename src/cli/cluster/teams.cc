@@ -1,4 +1,4 @@
-// divvy teams: who shares the GPUs, what is whose, and what was used.
+// divvy teams: teams and users, their shares and limits, and their usage.
 #include <algorithm>
 #include <cstdio>
 
@@ -28,7 +28,7 @@ Result<double> ReadAmount(std::string_view text) {
   return *number;
 }
 
-/// "none" clears it.
+/// Accepts an amount; "none" clears it.
 dialect::Apply IntoAmount(std::optional<double>& target, std::vector<std::string>& clear, std::string what) {
   return [&target, &clear, what](std::string_view value) -> Status {
     if (value == "none") {
@@ -237,7 +237,7 @@ const std::vector<Column>& TeamColumns() {
   return columns;
 }
 
-/// Two decimals at most, none where they are 0.
+/// At most two decimals, without trailing zeros.
 std::string Number(double value) {
   char text[64];
   std::snprintf(text, sizeof text, "%.2f", value);
@@ -363,7 +363,7 @@ void ShowUser(const wire::TeamView& user) {
   ShowLoad(user);
 }
 
-/// A team; else a user of that name.
+/// Shows the team of that name, or else the user.
 int Show(const std::string& name, bool is_json) {
   const auto view = AskTeams();
   if (!view) return Fail(view.error());
@@ -435,7 +435,7 @@ std::vector<Option> TeamsOptions() {
   static Flags scratch;
   std::vector<Option> table = ListingOptionTable(scratch.listing);
   std::vector<Option> changes = TeamTable(scratch.team);
-  // Those of users alone.
+  // Options that only users have.
   for (Option& option : UserTable(scratch.user)) {
     if (option.name == std::string_view("team") || option.name == std::string_view("max-gpus"))
       changes.push_back(std::move(option));

@@ -1,4 +1,4 @@
-// divvy token, login and logout: command lines on other machines.
+// divvy token, login and logout: access for command lines on other machines.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,7 +29,7 @@ namespace {
 using dialect::Option;
 using dialect::Takes;
 
-/// A machine joins when its token was just made.
+/// Node tokens expire soon, because a node usually joins right after its token was created.
 constexpr double kNodeTokenLives = 3600;
 constexpr double kForEver = 0;
 constexpr double kUnsaid = -1;
@@ -112,8 +112,8 @@ const std::vector<Column>& TokenColumns() {
   return columns;
 }
 
-/// The file that a shell's ">" has just made lets everybody read; a token's is for its owner alone, and is refused
-/// otherwise when it is used.
+/// Restricts the file to its owner. A shell's ">" makes files that everybody can read, and such a token file is refused
+/// later.
 void CloseToOthers(int fd) {
   struct stat facts {};
   constexpr mode_t kOwners = 0600;
@@ -121,11 +121,11 @@ void CloseToOthers(int fd) {
     static_cast<void>(::fchmod(fd, kOwners));
 }
 
-/// For programs the moment alone; nothing: never.
+/// For programs only the time, "" for never.
 std::string ExpiryOf(const wire::TokenView& view, bool is_csv) {
   if (is_csv) return view.expires == 0 ? "" : Moment(view.expires);
   if (view.expires == 0) return "never";
-  // A machine's token that has let in as many as it may is over at that moment.
+  // A node token that has no uses left expired when it was used up.
   const bool is_used_up = view.role == "node" && view.uses_left == 0;
   if (is_used_up) return "used up " + DayAndTime(view.expires);
   return DayAndTime(view.expires) + (view.has_expired ? " (has expired)" : "");
@@ -161,7 +161,7 @@ int ListTokens(const Words& words) {
   });
 }
 
-/// Of this machine's launcher; empty: a daemon of one's own has none.
+/// The public key of this machine's launcher. Empty for a user's own daemon, which has no launcher.
 std::string LauncherKey() {
   const auto text = CallerSurroundings().read_file(FindPlaces().launcher_key);
   return text ? std::string(Trim(*text)) : "";
@@ -190,9 +190,9 @@ int Create(const Words& words) {
   if (!answer) return Fail(answer.error());
   auto line = ParseTokenLine(answer->line);
   if (!line) return Fail(line.error());
-  // From root's own file and never from the daemon, which could name another key.
+  // Read the key from root's own file. The daemon could send a wrong one.
   line->launcher_key = is_for_node && !api->is_remote() ? LauncherKey() : "";
-  // The line alone on standard output, so that it can go into a file or a pipe; it is shown this once.
+  // Print only the line to standard output, so that it can be redirected to a file or a pipe. It is shown only once.
   const auto lives = std::chrono::seconds(static_cast<std::int64_t>(request.lives_s));
   const std::string life = request.lives_s > 0 ? "for " + DurationText(lives) : "until it is revoked";
   std::fprintf(stderr, "%s; good %s (--expires). On the other machine: %s, and paste this line:\n",
@@ -210,7 +210,7 @@ int RemoveToken(const Words& words) {
   return PostEach("/v1/tokens/remove", bodies);
 }
 
-/// From a file, or from whoever types or pipes it: on a command line everybody could read it.
+/// Reads the token line from a file, a terminal or a pipe. On a command line, every user could read it.
 Result<TokenLine> AskForLine(const Words& words) {
   std::string text;
   if (words.size() == 1 && words.front().find('#') != std::string::npos) {
@@ -255,7 +255,7 @@ int LoginMain(const Words& words) {
   if (!line) return Fail(line.error());
   auto api = Api::Connect(*line);
   if (!api) return Fail(api.error());
-  // Whether the controller takes it, before it is kept.
+  // Check that the controller accepts the token before it is stored.
   const auto tokens = AskTokens(*api);
   if (!tokens) return Fail(tokens.error());
   if (const Status kept = KeepLogin(*line); !kept) return Fail(kept.error());

@@ -1,4 +1,4 @@
-// divvy ui: a link that lets a browser in at the daemon's page, once.
+// divvy ui: creates a one-time link that logs a browser in to the daemon's page.
 #include <fcntl.h>
 #include <spawn.h>
 #include <unistd.h>
@@ -60,8 +60,8 @@ bool HasScreen() {
   return (is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")) && ::isatty(STDOUT_FILENO) == 1;
 }
 
-/// A page of the user's alone that leads to the link: on a command line everybody on the machine could read that. Empty
-/// where it cannot be written.
+/// Writes a page that only the user can read and that redirects to the link. On a command line, every user on the
+/// machine could read the link. Returns "" if the page cannot be written.
 std::string WriteWayIn(const std::string& url) {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   std::string path = std::string(runtime != nullptr && *runtime != '\0' ? runtime : "/tmp") + "/divvy-ui-XXXXXX.html";
@@ -111,7 +111,7 @@ int UiMain(const Words& words) {
   const auto answer = DecodeShown<wire::UiLinkAnswer>(*text);
   if (!answer) return Fail(answer.error());
   const bool is_opened = flags.opens && HasScreen() && OpenBrowser(answer->url);
-  // The link alone on standard output, so that it can go into a pipe.
+  // Print only the link to standard output, so that it can be piped.
   std::fprintf(stderr, "%s; %s:\n", is_opened ? "Opening the page in a browser. Should none appear" : "The page",
                answer->message.c_str());
   std::printf("%s\n", answer->url.c_str());

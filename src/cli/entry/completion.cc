@@ -1,8 +1,8 @@
-// Completions: a few lines for each shell, which ask this program while the user types; so a shell knows the options of
-// the binary that is installed and the jobs that are there now.
+// Completions: short shell functions that call this program while the user types. So a shell knows the options of the
+// installed binary and the present jobs.
 //
-// What the program answers, one candidate a line: "WORD" or "WORD<tab>DESCRIPTION"; or ":files", files are meant; or
-// ":command N", from word N on (0 is "divvy") it is another program's command line.
+// The program prints one candidate per line: "WORD" or "WORD<tab>DESCRIPTION". Instead it may print ":files" if file
+// names are expected, or ":command N" if the words from N on (0 is "divvy") are another program's command line.
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ using dialect::Takes;
 
 // A shell waits for the answer between two key strokes.
 constexpr unsigned kMostSeconds = 2;
-// More than this nobody reads in a menu.
+// Longer menus are not useful.
 constexpr std::int64_t kMostJobs = 200;
 
 constexpr std::string_view kBash = R"sh(# divvy and bash. Load it with: source <(divvy completion bash)
@@ -116,7 +116,7 @@ end
 complete -c divvy -f -a '(__divvy_complete)'
 )sh";
 
-/// The candidates that begin with what is typed so far.
+/// Prints the candidates that begin with what is typed so far.
 class Candidates {
  public:
   /// `kept`: the part of the typed word that every candidate repeats, such as "--state=".
@@ -126,7 +126,7 @@ class Candidates {
     if (!word.starts_with(prefix_) || word.empty()) return;
     std::string line = kept_ + std::string(word);
     if (!description.empty()) line += "\t" + std::string(description);
-    // A name may hold anything; a candidate is one line.
+    // A name may contain anything, but a candidate must be one line.
     std::ranges::replace(line, '\n', ' ');
     std::printf("%s\n", line.c_str());
   }
@@ -136,7 +136,7 @@ class Candidates {
   std::string kept_;
 };
 
-/// The list of ids that a word such as "12,13" or "afterok:12:" holds so far ends with the one that is being typed.
+/// Position of the last id in a list such as "12,13" or "afterok:12:", which is the one being typed.
 std::size_t LastPartBegin(std::string_view word, std::string_view separators) {
   const std::size_t at = word.find_last_of(separators);
   return at == std::string_view::npos ? 0 : at + 1;
@@ -164,7 +164,7 @@ void AddGpus(Candidates& candidates) {
   const auto gpus = api->Gpus();
   if (!gpus) return;
   for (const wire::GpuView& gpu : *gpus) {
-    if (!gpu.node.empty()) continue;  // Of the controller's own machine, whose numbers stand alone.
+    if (!gpu.node.empty()) continue;  // Only the controller's own GPUs, which have no node prefix.
     candidates.Add(std::to_string(gpu.index), gpu.state + ", " + gpu.model);
   }
 }
@@ -199,7 +199,7 @@ constexpr std::string_view kQueueColumns[] = {"id",       "name",    "user",    
 constexpr std::string_view kEmulations[] = {"8xH100-80GB", "8xH200", "8xB200",   "8xA100-80GB",
                                             "4xA100-40GB", "4xL40S", "2xRTX4090"};
 
-/// The values of an option, where they can be known.
+/// Completes the value of an option, if the possible values are known.
 void CompleteValue(const Option& option, std::string_view typed, std::string kept) {
   std::size_t part = 0;
   if (option.name == "state" || option.name == "columns" || option.value_name == "IDS" || option.value_name == "LIST") {
@@ -231,11 +231,11 @@ void CompleteValue(const Option& option, std::string_view typed, std::string kep
   if (option.value_name == "FILE" || option.value_name == "DIR" || option.value_name == "CSV") std::puts(":files");
 }
 
-/// What the finished words after the command's name make of the word that is being typed.
+/// The meaning of the word being typed, derived from the finished words after the command's name.
 struct Position {
-  const Option* wants_value = nullptr;  // The option before takes this word.
-  std::vector<std::string> positional;  // Finished ones.
-  std::size_t first_positional = 0;     // Its place among all words, from 0 for the command's name.
+  const Option* wants_value = nullptr;  // The preceding option takes this word as its value.
+  std::vector<std::string> positional;  // Only finished words.
+  std::size_t first_positional = 0;     // Its index among all words; the command's name is 0.
   bool saw_dashes = false;
 };
 
@@ -371,7 +371,7 @@ int CompletionMain(const Words& words) {
 
 int CompleteMain(const Words& words) {
   if (words.empty()) return 0;
-  // A daemon that hangs must not hang the user's shell.
+  // A hanging daemon must not block the user's shell.
   std::signal(SIGALRM, [](int) { ::_exit(0); });
   ::alarm(kMostSeconds);
   Complete(words);

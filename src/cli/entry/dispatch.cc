@@ -1,4 +1,4 @@
-// What was called: a command, or another tool by its name.
+// Runs what was called: a command, or another tool by its name.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,8 @@
 namespace divvy::cli {
 namespace {
 
-// Of a command that takes another's command line, what follows the first word that is no option belongs to that one.
+// If a command takes another program's command line, the first word that is not an option starts it. --help behind that
+// word belongs to the other program.
 bool AsksForHelp(const Words& words, bool takes_command) {
   for (const std::string& word : words) {
     if (word == "--") return false;
@@ -19,7 +20,7 @@ bool AsksForHelp(const Words& words, bool takes_command) {
   return false;
 }
 
-/// The names that other tools have for a command.
+/// Other tools' names for our commands.
 constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
     {"ps", "queue"},    {"list", "queue"},    {"ls", "queue"},  {"jobs", "queue"},
     {"kill", "cancel"}, {"stop", "cancel"},   {"rm", "cancel"}, {"delete", "cancel"},

@@ -1,4 +1,4 @@
-// divvy help: the list of commands and the words about one of them, from the same tables that read the command line.
+// divvy help: the list of commands and the text about each of them, from the tables that also parse the command line.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -12,10 +12,10 @@
 namespace divvy::cli {
 namespace {
 
-// A line of text is easiest to read up to here, however wide the terminal is.
+// Wider lines are hard to read, however wide the terminal is.
 constexpr std::size_t kWidestLine = 110;
 constexpr std::size_t kNarrowestLine = 60;
-// Where the meaning of an option begins; a longer option has its meaning on the next line.
+// The column where the meaning of an option begins. A longer option has its meaning on the next line.
 constexpr std::size_t kMeaningColumn = 26;
 
 std::size_t LineWidth() {
@@ -76,7 +76,7 @@ std::string HelpText(const Command& command) {
     for (const Example& example : command.examples) {
       out += "  " + std::string(example.command);
       if (!example.meaning.empty()) {
-        // Meanings in one column where they fit beside the longest command, else each below its own.
+        // Put meanings in one column if they fit next to the longest command, else each below its command.
         const bool fits = widest + 4 + example.meaning.size() + 2 <= width;
         out += fits ? std::string(widest - example.command.size() + 2, ' ') : std::string("\n      ");
         out += std::string(example.meaning);

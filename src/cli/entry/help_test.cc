@@ -1,4 +1,4 @@
-// What people and their shells read about the commands, held against the commands themselves.
+// Checks the texts for users and shells against the commands themselves.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 namespace divvy::cli {
 namespace help_test {
 
-/// No daemon is at this home, so nothing that a test completes depends on the machine.
+/// No daemon runs at this home, so completions do not depend on the machine.
 class Shell : public testing::Test {
  protected:
   void SetUp() override {

@@ -15,10 +15,10 @@
 namespace divvy::cli {
 namespace {
 
-// mandoc's style checker asks for it.
+// Required by mandoc's style checker.
 constexpr std::size_t kLongestLine = 80;
 
-/// Text as roff prints it unchanged: backslashes and hyphens as they are typed, no line taken for a request.
+/// Escapes text so that roff prints it unchanged: keeps backslashes and hyphens, and no line is taken for a request.
 std::string Escaped(std::string_view text) {
   std::string out;
   if (!text.empty() && (text.front() == '.' || text.front() == '\'')) out += "\\&";
@@ -39,12 +39,12 @@ std::string Argument(std::string_view text) {
   std::string out = "\"";
   for (char c : Escaped(text)) {
     out += c;
-    if (c == '"') out += '"';  // Doubled: a quote inside quotes.
+    if (c == '"') out += '"';  // roff needs a quote inside quotes doubled.
   }
   return out + "\"";
 }
 
-/// A new sentence begins a new line, as roff wants it for its spacing.
+/// Starts each sentence on a new line, as roff needs for its spacing.
 std::string Paragraph(std::string_view text) {
   std::string out;
   std::string sentence;
@@ -60,7 +60,7 @@ std::string Paragraph(std::string_view text) {
   return out;
 }
 
-/// Builds that must repeat themselves bit by bit say their date (reproducible-builds.org).
+/// Reproducible builds set the date (reproducible-builds.org).
 std::string PageDate() {
   std::time_t seconds = std::time(nullptr);
   if (const char* epoch = std::getenv("SOURCE_DATE_EPOCH")) {

@@ -1,4 +1,4 @@
-// Every command, with its words. The order is the order of --help.
+// Every command with its texts, in the order of --help.
 #include <cstdio>
 
 #include "base/text.h"

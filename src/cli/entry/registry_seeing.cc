@@ -1,4 +1,4 @@
-// The words of the commands that show how things were used. Their places in --help are in registry.cc.
+// Texts of the commands that show usage. registry.cc has their positions in --help.
 #include "cli/client/commands.h"
 
 namespace divvy::cli {

@@ -1,4 +1,4 @@
-// The other tools' names: called as sbatch, divvy speaks sbatch.
+// The other tools' names: called as sbatch, divvy behaves as sbatch.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -47,7 +47,7 @@ bool LeadsToDivvy(const std::string& link) {
   return path == OwnPath() || path.substr(path.rfind('/') + 1) == "divvy";
 }
 
-/// A divvy that was copied to where the links go is there under its own name already.
+/// True if both files are equal: a copy of divvy in the directory of the links needs no link of its own name.
 bool IsSameProgram(const std::string& path, const std::string& other) {
   std::ifstream one(path, std::ios::binary);
   std::ifstream two(other, std::ios::binary);
@@ -84,7 +84,7 @@ int ShimsMain(const Words& words) {
     return Fail(InvalidArgument("name a directory for the links: divvy shims DIR (and put it first in PATH)"));
   if (::mkdir(words[0].c_str(), 0755) != 0 && errno != EEXIST)
     return Fail(FailedPrecondition("cannot make '" + words[0] + "': " + std::strerror(errno)));
-  // What goes into PATH must hold in every directory.
+  // The path goes into PATH, so it must be absolute.
   char absolute[PATH_MAX];
   if (::realpath(words[0].c_str(), absolute) == nullptr)
     return Fail(FailedPrecondition("cannot use '" + words[0] + "': " + std::strerror(errno)));
@@ -97,7 +97,7 @@ int ShimsMain(const Words& words) {
     struct stat status {};
     if (::lstat(link.c_str(), &status) == 0) {
       if (name == "divvy" && S_ISREG(status.st_mode) && IsSameProgram(link, self)) continue;
-      // Only a link to a divvy, or to nothing, is ours to replace; another sbatch is somebody's.
+      // Replace only a dangling link or a link to divvy; any other sbatch is not ours.
       if (!S_ISLNK(status.st_mode) || !LeadsToDivvy(link))
         return Fail(
             FailedPrecondition("'" + link + "' is there already and is another program; choose another directory"));

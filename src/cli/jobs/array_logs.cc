@@ -1,4 +1,4 @@
-// The logs of an array: those of its elements, each under a heading, as tail shows several files.
+// The logs of an array: those of its elements, each under a heading, like tail with several files.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -18,15 +18,15 @@ namespace divvy::cli {
 namespace {
 
 constexpr auto kShortestPause = std::chrono::milliseconds(100);
-constexpr std::size_t kMostNamed = 3;  // Of elements that write into one file.
+constexpr std::size_t kMostNamed = 3;  // At most this many elements of one shared file are named.
 
-/// A file that one element writes; several, where all of them name the same.
+/// The file of one element, or of several that write to the same file.
 struct Part {
   std::vector<std::string> elements;  // "5_0", "5_1 lr=1e-3".
   LogFile file;
-  std::string held;  // The begin of a line that is not complete.
+  std::string held;  // The beginning of an incomplete line.
   std::size_t running = 0;
-  bool was_read = false;  // To its end, after the last element of it had ended.
+  bool was_read = false;  // Read to its end, after its last element had ended.
   bool is_elsewhere = false;
 };
 
@@ -60,7 +60,7 @@ class ArrayLogs {
 
   int Follow() {
     while (true) {
-      // Asked before the files are read: what was written before the end is then surely read.
+      // Query the state before reading the files, so that everything written before the end is read.
       const auto array = api_.Job(ToString(id_));
       const auto state = array ? JobStateFromName(array->state) : std::nullopt;
       const auto begin = std::chrono::steady_clock::now();
@@ -72,13 +72,13 @@ class ArrayLogs {
       if (!listed) {
         if (auto again = Api::Connect()) api_ = *std::move(again);
       }
-      // A large array is looked at less often.
+      // Poll large arrays less often.
       Pause(std::max<Duration>(kShortestPause, 5 * (std::chrono::steady_clock::now() - begin)));
     }
   }
 
  private:
-  /// The exit code at the end: says what is on machines that are away.
+  /// Reports files on unreachable nodes. Returns the exit code.
   int Unread() {
     int code = 0;
     for (const Part* part : order_) {
@@ -99,7 +99,7 @@ class ArrayLogs {
     ::nanosleep(&pause, nullptr);
   }
 
-  /// Takes in the elements that have started since.
+  /// Adds the elements that have started since the last call.
   Status List() {
     wire::JobSelector select;
     select.user = "all";
@@ -160,7 +160,8 @@ class ArrayLogs {
     ended_line_ = text.back() == '\n';
   }
 
-  /// Whole lines, so that those of different elements do not mix; the rest of a line once nobody can go on with it.
+  /// Prints whole lines, so that those of different elements do not mix. Prints an incomplete line once no element can
+  /// continue it.
   void PrintNew(Part& part) {
     if (part.was_read) return;
     const bool is_final = part.running == 0;
@@ -187,7 +188,7 @@ class ArrayLogs {
   JobId id_;
   LogFlags flags_;
   std::map<std::string, Part> parts_;  // By path.
-  std::vector<Part*> order_;           // As they were found: by index, later ones behind.
+  std::vector<Part*> order_;           // In the order of discovery: by index, later ones at the end.
   std::map<JobId, std::string> path_of_;
   const Part* shown_ = nullptr;
   bool ended_line_ = true;

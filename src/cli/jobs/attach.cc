@@ -1,5 +1,5 @@
-// divvy attach: a viewer of a job's terminal. It comes back by itself where the daemon, or the agent that has the
-// terminal, is restarted; until then our own terminal is as it was.
+// divvy attach: a viewer of a job's terminal. It reconnects if the daemon, or the agent with the terminal, restarts.
+// Until then our own terminal is in its usual mode.
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
@@ -25,7 +25,8 @@ namespace {
 
 constexpr long kTryAgainAfterMs = 250;
 
-/// Of this process: what changes the window changes the job's, what would end us ends us alone. Before all threads.
+/// Handles signals of this process: a resize is passed to the job's terminal; a terminating signal ends only this
+/// process. Call before any thread starts.
 void ServeSignals(const std::string& id) {
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -51,12 +52,12 @@ class Viewer {
  public:
   Viewer(Api& api, std::string id) : api_(api), id_(std::move(id)), relays_(HooksOf(joined_, id_)) {}
 
-  /// The job's end, or that it was left.
+  /// Returns when the job has ended or the viewer has left.
   Result<wire::WaitAnswer> Run() {
     for (int told = 0;;) {
       auto end = Join();
       const int joined = *joined_;
-      // One that was never joined is refused, and that is all.
+      // If the job was never joined, return the error.
       if (end || end.error().code != ErrorCode::kUnreachable || joined == 0) return end;
       if (told < joined) {
         std::fprintf(stderr, "\ndivvy: %s; job %s goes on, and this joins it again (Ctrl-C leaves it)\n",
@@ -70,18 +71,18 @@ class Viewer {
  private:
   using Joined = std::shared_ptr<std::atomic<int>>;
 
-  // On a thread that may outlive us.
+  // These run on a thread that may outlive this object.
   static StreamRelays::Hooks HooksOf(const Joined& joined, const std::string& id) {
     StreamRelays::Hooks hooks;
     hooks.has_terminal = true;
     hooks.on_begun = [joined, id] {
       RawTerminal::Begin();
-      // What was typed while nobody heard it is no answer to what is shown now.
+      // Drop what was typed while disconnected: it does not answer what is shown now.
       if (*joined > 0) static_cast<void>(::tcflush(STDIN_FILENO, TCIFLUSH));
       if ((*joined)++ > 0) std::fprintf(stderr, "divvy: joined job %s again\r\n", id.c_str());
     };
     hooks.on_away = [id](bool is_away) { TellPresence(id, is_away, true); };
-    // Its keeper, or its machine's agent when it is back, sees that we are gone.
+    // The job's supervisor, or its node's agent when it reconnects, notices that we are gone.
     hooks.on_left = [id](bool is_here) {
       if (is_here) return;
       RawTerminal::Restore();
@@ -99,7 +100,7 @@ class Viewer {
     return end;
   }
 
-  /// The job's end, or why it is not known, where there is nothing to be joined any more.
+  /// Returns nullopt when the job can be joined again, else the job's end or why it is not known.
   std::optional<Result<wire::WaitAnswer>> AwaitDaemon() {
     while (true) {
       const timespec pause{0, kTryAgainAfterMs * 1'000'000};

@@ -58,11 +58,11 @@ void CarriedMetrics::Begin() {
 }
 
 void CarriedMetrics::Serve() {
-  // Signals are the job's, and taken elsewhere.
+  // Other threads handle the job's signals.
   sigset_t all;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
-  std::int64_t untold = 0;  // Lines that were left out before others that had no number.
+  std::int64_t untold = 0;  // Lines that were dropped before lines without a number; not reported yet.
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return is_over_ || (has_begun_ && !lines_.empty()); });

@@ -1,5 +1,6 @@
-// What a job says of itself in the output that this process carries to its caller: {"step": 10, "loss": 0.3}. The
-// daemon reads the files that jobs write; what goes to a caller's terminal or pipe only who carries it can read.
+// Reads metrics that a job prints ({"step": 10, "loss": 0.3}) in output that this process copies to its caller. The
+// daemon reads log files itself; only the process that copies the output can read what goes to a caller's terminal or
+// pipe.
 #pragma once
 
 #include <condition_variable>
@@ -18,15 +19,15 @@
 
 namespace divvy::cli {
 
-/// Whole lines of a stream that look like objects: so little that whoever carries the stream is not slowed by it.
+/// Collects the whole lines of a stream that look like JSON objects. Cheap, so that it does not slow down the stream.
 class ObjectLines {
  public:
   void Read(std::string_view bytes);
-  /// The line that has begun is whole: nothing follows.
+  /// Treats the line that has begun as complete, because nothing follows.
   void End();
-  /// The last wire::kMostOwnLines since the last call.
+  /// Returns the newest lines since the last call, at most wire::kMostOwnLines.
   std::deque<std::string> Take();
-  /// How many were before those that Take gives, and are not among them.
+  /// How many older lines were dropped before those that Take returns.
   std::int64_t left_out() const { return left_out_; }
   bool empty() const { return lines_.empty(); }
 
@@ -38,7 +39,7 @@ class ObjectLines {
   std::int64_t left_out_ = 0;
 };
 
-/// Tells the numbers of a stream each second, on a thread of its own that begins with the first of them.
+/// Reports the numbers of a stream once a second, on its own thread, which starts with the first such line.
 class CarriedMetrics {
  public:
   struct Said {
@@ -52,11 +53,11 @@ class CarriedMetrics {
   CarriedMetrics& operator=(const CarriedMetrics&) = delete;
   ~CarriedMetrics() { Finish(); }
 
-  /// On the thread that carries the stream.
+  /// Call on the thread that copies the stream.
   void Read(std::string_view bytes);
-  /// From now on there is somebody to tell of: the job has its number.
+  /// From now on numbers can be reported, because the job has its id.
   void Begin();
-  /// Tells what is left. Nothing is read after that.
+  /// Reports the rest. Nothing is read after that.
   void Finish();
 
  private:
@@ -71,7 +72,7 @@ class CarriedMetrics {
   std::thread thread_;
 };
 
-/// Of a job, for its metrics. The answer is a message, and says nothing.
+/// Adds values to the job's metrics. The response is a message without content.
 Result<std::string> AddOwnMetrics(Api& api, const std::string& id, const wire::OwnMetricsRequest& request);
 
 }  // namespace divvy::cli

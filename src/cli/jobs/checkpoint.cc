@@ -1,4 +1,4 @@
-// divvy checkpoint: an elastic job speaks of itself.
+// divvy checkpoint: lets an elastic job report a checkpoint.
 #include <cstdio>
 #include <cstdlib>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kChanged = 3;
 
-// 3 says that the GPUs have changed, so no error may say 3.
+// Exit code 3 means that the GPUs have changed, so errors must not return it.
 int FailWithOne(const Error& error) {
   static_cast<void>(Fail(error));
   return 1;

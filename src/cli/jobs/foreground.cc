@@ -1,5 +1,5 @@
-// "divvy run": a job on the caller's own streams. Without a terminal of its own it writes to ours itself, so there is
-// nothing to copy; we only pass on Ctrl-C and window sizes and hand on the exit code.
+// "divvy run": a job on the caller's own streams. A job without a terminal of its own writes to our streams directly,
+// so nothing is copied. We forward Ctrl-C and window sizes, and return the exit code.
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@
 namespace divvy::cli {
 namespace {
 
-/// What was done to the terminal. Threads change it: the relays' one hears of the job's start.
+/// The changes made to the terminal. Several threads change it: a relay thread learns of the job's start.
 struct TerminalState {
   std::mutex mutex;
   termios before{};
@@ -35,7 +35,7 @@ struct TerminalState {
 };
 TerminalState terminal;
 
-/// terminal.mutex is held.
+/// Requires: terminal.mutex is held.
 void MakeRaw() {
   termios raw = terminal.before;
   ::cfmakeraw(&raw);
@@ -44,13 +44,13 @@ void MakeRaw() {
 
 constexpr auto kAgainMost = std::chrono::seconds(1);
 
-// The last signal that asked us to end; 0: none.
+// The last signal that asked this process to end; 0: none.
 std::atomic<int> ending_signal = 0;
-// The agent of the job's machine: it hears of nothing that is done to the job.
+// The agent of the job's node is disconnected, so it does not learn of signals to the job.
 std::atomic<bool> is_machine_away = false;
 
-/// A signal came that ends us, and there is nobody to pass it on to: no daemon (`api` is null), or no agent on the
-/// job's machine. One Ctrl-C may be a slip, the second is meant.
+/// Handles a terminating signal that cannot be forwarded, because no daemon answers (`api` is null) or the node's agent
+/// is disconnected. The first Ctrl-C only warns, because it may be a slip.
 void LeaveWithoutJob(const std::string& program, const std::string& job, int signal, int interrupts, Api* api) {
   if (signal == SIGWINCH || signal == SIGUSR1 || signal == SIGUSR2) return;
   if (signal == SIGINT && interrupts < 2) {
@@ -65,8 +65,8 @@ void LeaveWithoutJob(const std::string& program, const std::string& job, int sig
 
 using SteadyTime = std::optional<std::chrono::steady_clock::time_point>;
 
-/// A Ctrl-C that only tells that the job runs, as srun does inside a job: `asked` is when the last one came. False: it
-/// is to be passed on.
+/// Handles a Ctrl-C that only reports that the job runs, as srun does inside a job. `asked`: the time of the last
+/// Ctrl-C. Returns false if this one must be forwarded.
 bool Asks(Api& api, const std::string& program, const std::string& job, SteadyTime& asked) {
   const auto now = std::chrono::steady_clock::now();
   const bool is_again = asked && now - *asked <= kAgainMost;
@@ -79,8 +79,8 @@ bool Asks(Api& api, const std::string& program, const std::string& job, SteadyTi
   return true;
 }
 
-/// Passes signals that reach us on to the job. They are blocked in every thread and taken one by one here, because a
-/// signal handler may not talk to a daemon.
+/// Forwards signals of this process to the job. They are blocked in every thread and handled one by one here, because a
+/// signal handler cannot talk to a daemon.
 class SignalRelay {
  public:
   SignalRelay() {
@@ -122,7 +122,8 @@ class SignalRelay {
         wire::ActionRequest request;
         request.select.ids = {job};
         request.signal = signal == SIGHUP ? SIGTERM : signal;
-        // The first Ctrl-C is the job's to handle if it has begun; a second one ends it, a third one at once.
+        // The first Ctrl-C goes to the job if it has begun. The second one cancels the job, the third one kills it at
+        // once.
         if (signal == SIGINT) ++interrupts;
         if (signal == SIGUSR1 || signal == SIGUSR2 || signal == SIGQUIT) {
           static_cast<void>(api->Signal(request));
@@ -143,7 +144,8 @@ class SignalRelay {
   sigset_t before_{};
 };
 
-/// What a job says of itself in output that came through us. Who cannot be told is not: no job waits for its curves.
+/// Reports metrics from output that passed through us. Drops them if the daemon does not answer, so that the job never
+/// waits for its curves.
 void TellNumbers(const std::string& id, const CarriedMetrics::Said& said) {
   wire::OwnMetricsRequest request;
   request.values.insert(said.numbers.begin(), said.numbers.end());
@@ -152,9 +154,9 @@ void TellNumbers(const std::string& id, const CarriedMetrics::Said& said) {
   if (auto api = Api::Connect()) static_cast<void>(AddOwnMetrics(*api, id, request));
 }
 
-/// A job on another machine goes on, without what it was given here.
+/// Reports that a job on another node continues without the streams that it got here.
 void TellStreamsLost(const std::string& program, const std::string& id, const std::string& why, bool has_pty) {
-  // Nobody reads what is typed any more.
+  // Typed input is not read any more.
   RawTerminal::Restore();
   const std::string then = has_pty ? "divvy attach " + id + " joins its terminal again"
                                    : "its input has ended, and what it prints from then on goes to its log (divvy "
@@ -164,7 +166,8 @@ void TellStreamsLost(const std::string& program, const std::string& id, const st
                program.c_str(), why.c_str(), id.c_str(), then.c_str());
 }
 
-/// Whose terminal was left hears it from the daemon; while there is none, only we know.
+/// Handles that the caller left the job's terminal. Usually the daemon reports this; while it is down, only this
+/// process knows.
 class Leaving {
  public:
   explicit Leaving(std::string program) : program_(std::move(program)) {}
@@ -173,7 +176,7 @@ class Leaving {
     is_away_ = true;
     if (has_left) Leave();
   }
-  /// It is about to be told what we know.
+  /// The new daemon is about to receive what we know.
   void OnDaemonCame() { is_away_ = false; }
   void OnPresence(bool is_away, bool has_pty) const {
     is_machine_away = is_away;
@@ -182,7 +185,8 @@ class Leaving {
   void OnLeft(bool is_here) {
     if (is_away_) Leave();
     if (is_here) return;
-    // Its agent is away: the daemon ends a job whose caller goes without a word. What it has printed is not waited for.
+    // The node's agent is disconnected, so tell the daemon; otherwise it would end a job whose caller disappears. Do
+    // not wait for output that has not been printed yet.
     auto api = Api::Connect();
     if (api && api->Leave(id_)) Leave();
   }
@@ -226,7 +230,7 @@ RawTerminal::RawTerminal(bool is_wanted, From from) {
   }
   if (from == From::kJoined) return;
   termios waiting = terminal.before;
-  // The job would start without us, on a terminal that the shell reads again.
+  // Ctrl-Z is disabled, because the job would start while we are stopped, on a terminal that the shell reads again.
   waiting.c_cc[VSUSP] = _POSIX_VDISABLE;
   static_cast<void>(::tcsetattr(STDIN_FILENO, TCSADRAIN, &waiting));
 }
@@ -259,9 +263,9 @@ int RunForeground(JobSpec spec, const Voice& voice) {
   spec.is_foreground = true;
   if (const Status complete = dialect::CheckComplete(spec); !complete) return voice.refuse(complete.error());
   std::string id;
-  // Outlives the relays, whose threads read into it.
+  // Must outlive the relays, whose threads call it.
   CarriedMetrics metrics([&](const CarriedMetrics::Said& said) { TellNumbers(id, said); });
-  // Before the connection, which may have the relays' other ends: it goes first.
+  // Declared before the connection, which may hold the relays' other ends and must close first.
   std::optional<StreamRelays> relays;
   auto api = Api::Connect();
   if (!api) return voice.refuse(api.error());
@@ -271,7 +275,7 @@ int RunForeground(JobSpec spec, const Voice& voice) {
         "the job's programs on all machines share one terminal, and none of them has it as its own: a shell has no "
         "job control there (no Ctrl-Z, fg and bg)");
   SignalRelay relay;
-  // The size of a terminal elsewhere is said once there is one.
+  // If the terminal is on another node, send its size once it exists.
   StreamRelays::Hooks hooks;
   hooks.on_pumping = [wants_pty = spec.wants_pty] {
     if (wants_pty) ::kill(::getpid(), SIGWINCH);
@@ -294,7 +298,7 @@ int RunForeground(JobSpec spec, const Voice& voice) {
   id = ToString(answer->id);
   leaving->SetJob(id);
   metrics.Begin();
-  // Also in a log or a pipe: whoever reads it wants to know why nothing happens.
+  // Also print this to a log or a pipe, whose reader wants to know why nothing happens.
   if (answer->state != "starting")
     std::fprintf(stderr, "%s: job %s %s (divvy why %s tells the reason%s)\n", voice.program.c_str(), id.c_str(),
                  voice.waits.c_str(), id.c_str(), ::isatty(STDERR_FILENO) == 1 ? "; Ctrl-C cancels" : "");
@@ -303,7 +307,7 @@ int RunForeground(JobSpec spec, const Voice& voice) {
   {
     const RawTerminal raw(spec.wants_pty, RawTerminal::From::kStart);
     const auto on_lost = [&, was_told = false]() mutable {
-      // Nobody reads what is typed to another machine now, and Ctrl-C is a signal again.
+      // Input typed for another node is not read now, so Ctrl-C becomes a signal again.
       const bool is_raw = spec.wants_pty && !relays->Had().had_streams;
       if (!is_raw) RawTerminal::Pause();
       if (!std::exchange(was_told, true)) TellDaemonWent(id, is_raw, voice.program);
@@ -326,7 +330,7 @@ int RunForeground(JobSpec spec, const Voice& voice) {
   else if (end->state == "failed" && end->exit_code >= kNoRoomMade && end->exit_code <= kCannotFind &&
            !end->reason.starts_with("exit code"))  // It did not begin.
     std::fprintf(stderr, "%s%s\n", voice.trouble.c_str(), end->reason.c_str());
-  // Cancelled before it had an exit code of its own: we end as any program that the signal ends.
+  // Cancelled before it had its own exit code: end as any program that the signal ends.
   if (end->state == "cancelled" && end->exit_code <= 1 && ending_signal != 0) return 128 + ending_signal;
   return end->state == "succeeded" ? 0 : end->exit_code != 0 ? static_cast<int>(end->exit_code) : 1;
 }

@@ -1,5 +1,5 @@
-// What a command in the foreground does with its terminal: raw for as long as a job has it, and put back whatever
-// happens; pumped where the job is on another machine.
+// Handles the terminal of a foreground command: raw while a job uses it, and always restored afterwards. Copies the
+// streams if the job runs on another node.
 #pragma once
 
 #include <array>
@@ -19,70 +19,74 @@
 
 namespace divvy::cli {
 
-/// In whose words the caller of a job in the foreground is spoken to.
+/// The wording of messages to the caller of a foreground job.
 struct Voice {
   std::string program = "divvy";
-  std::string trouble = "divvy: ";           ///< Before what went wrong.
-  std::string waits = "waits for its turn";  ///< A job that cannot start at once.
-  bool asks_interrupts = false;  ///< The first Ctrl-C tells that the job runs, a second within a second is the job's.
-  /// Output that would go to ours past us goes through us, so that the numbers in it are read (carried_metrics.h).
+  std::string trouble = "divvy: ";           ///< Prefix of error messages.
+  std::string waits = "waits for its turn";  ///< Describes a job that cannot start at once.
+  bool asks_interrupts = false;  ///< The first Ctrl-C only reports that the job runs; a second one within a second goes
+                                 ///< to the job.
+  /// Output passes through this process even if the job could write to ours, so that metrics in it are read
+  /// (carried_metrics.h).
   bool carries_output = false;
-  /// Says why it was not submitted, and why nothing more is known of it; gives the exit code.
+  /// `refuse` reports why the job was not submitted, `fail` why its result is not known. Both return the exit code.
   std::function<int(const Error&)> refuse = Fail;
   std::function<int(const Error&)> fail = Fail;
 };
 int RunForeground(JobSpec spec, const Voice& voice);
 
-/// Says that the terminal of the job was left. The exit code for that.
+/// Reports that the caller left the job's terminal. Returns the exit code for that.
 int TellLeft(const std::string& id, const std::string& program = "divvy");
-/// Says what becomes of the streams of a job whose machine's agent is away, or is back.
+/// Reports that the agent of the job's node is disconnected, and what happens to the job's streams, or that it is back.
 void TellPresence(const std::string& id, bool is_away, bool has_pty, const std::string& program = "divvy");
 
-/// The caller's terminal while a job is to have it: raw as long as it has. One at a time.
+/// The caller's terminal for a job: raw while the job uses it. Only one may exist at a time.
 class RawTerminal {
  public:
   enum class From {
     kNow,
-    kStart,   ///< At the job's start, of which Begin() tells: until then Ctrl-C is a signal, and Ctrl-Z stops nobody.
-    kJoined,  ///< Once it is joined, of which Begin() tells: until then it is as it was.
+    kStart,   ///< Raw when Begin() reports the job's start. Until then Ctrl-C is a signal and Ctrl-Z is disabled.
+    kJoined,  ///< Raw when Begin() reports that the job is joined. Until then unchanged.
   };
-  /// Does nothing when not wanted, or when stdin is no terminal.
+  /// Does nothing if not wanted, or if stdin is not a terminal.
   explicit RawTerminal(bool is_wanted, From from = From::kNow);
   RawTerminal(const RawTerminal&) = delete;
   RawTerminal& operator=(const RawTerminal&) = delete;
   ~RawTerminal();
 
-  /// The job has begun. From any thread, also before there is one, and when there is none any more.
+  /// Call when the job has begun. Works from any thread, also before a RawTerminal exists and after it is gone.
   static void Begin();
-  /// As it was, until Begin().
+  /// Restores the old mode until Begin().
   static void Pause();
-  /// From another thread, for who ends the process or has no job's terminal any more: puts the terminal back as it was.
+  /// Restores the old mode for good. For other threads, when they end the process or the job's terminal is lost.
   static void Restore();
 };
 
-/// Our standard streams, and a relay for each: what we pump ourselves where the job is on another machine
-/// (daemon/fleet/far_streams.h says how). For a job's terminal we pump here as well: its keeper gets sockets of ours
-/// instead of our own input and output, so that it has lost us, and reads nothing of ours, as soon as we are gone. The
-/// end of our input is typed then; where that is a terminal, it has gone, and we have left. Whoever uses one blocks or
-/// ignores SIGPIPE where they write themselves.
+/// Our standard streams, plus a relay for each. If the job runs on another node, we copy the streams through the relays
+/// ourselves (see daemon/fleet/far_streams.h). A job's terminal on this machine is copied too: its supervisor gets
+/// sockets instead of our own input and output. So it notices at once when we are gone, and it never reads our input
+/// after that. If our input ends and is not a terminal, we type the end-of-file character; the end of a terminal means
+/// that the caller has left. Callers that write to the streams themselves must block or ignore SIGPIPE.
 class StreamRelays {
  public:
   struct Hooks {
-    /// On a thread of its own, which may outlive all else: our input is wanted.
+    /// Called when our input is requested. Runs on a thread that may outlive everything else.
     std::function<void()> on_pumping;
-    /// There or on the caller's: the job begins, here (it has our streams themselves) or elsewhere.
+    /// Called on that thread or the caller's when the job begins, here (with our streams themselves) or on another
+    /// node.
     std::function<void()> on_begun;
-    /// The same, once: Ctrl-P Ctrl-Q was typed into the job's terminal, which is on this machine, or on one whose agent
-    /// is away and does not hear it.
+    /// Called once, on that thread, when Ctrl-P Ctrl-Q is typed into the job's terminal. The terminal is on this
+    /// machine, or on a node whose agent is disconnected and cannot report it.
     std::function<void(bool is_here)> on_left;
-    /// The same: the agent of the job's machine is away, and what is typed waits for it; or it is back.
+    /// Called on that thread when the agent of the job's node disconnects (typed input then waits for it), and when it
+    /// is back.
     std::function<void(bool is_away)> on_away;
-    /// Once, on any thread: they were lost on their way to the job.
+    /// Called once, on any thread, when the streams were lost on their way to the job.
     std::function<void()> on_lost;
-    /// On the threads that print, after it was printed: what a job writes to its output, where it comes through us.
+    /// Called on the printing threads, after printing, with the output of the job that passes through us.
     std::function<void(std::string_view bytes)> on_output;
     bool has_terminal = false;
-    /// A job on this machine gets a pipe of ours as its output instead of ours itself.
+    /// A job on this machine gets a pipe of ours as its output instead of our own output.
     bool carries_output = false;
   };
   explicit StreamRelays(Hooks hooks);
@@ -91,18 +95,19 @@ class StreamRelays {
   StreamRelays& operator=(const StreamRelays&) = delete;
   ~StreamRelays();
 
-  /// Streams, then relays, to go with a request. Where sockets cannot be had, the streams alone.
+  /// The streams, then the relays, to send with a request. Only the streams if no sockets could be created.
   std::span<const int> descriptors() const { return {passed_.data(), passed_.size()}; }
-  /// The daemon went away: what it had passed on is printed, and the next one gets relays of its own, which
-  /// descriptors() then names in the same place.
+  /// Call when the daemon went away. Prints what the old daemon had forwarded and makes new relays for the next one.
+  /// descriptors() then returns these at the same positions.
   void Renew();
-  /// The same for who has joined a terminal and joins it again: its keeper, wherever it is, has lost us.
+  /// Like Renew, also for the terminal's sockets. For a viewer that joins the terminal again, because the old
+  /// supervisor or agent has closed its ends.
   void RenewAll();
-  /// What has come of the job, for the next daemon. Between Renew and the next word of a daemon.
+  /// Reports what has arrived from the job, for the next daemon. Call after Renew and before the next daemon responds.
   wire::RejoinRequest Had() const;
-  bool has_left() const;  ///< As on_left tells.
-  /// All that came has been printed. Once the job has ended, or the terminal was left.
-  /// Waits for whoever has the other ends, so a connection that may have them goes first.
+  bool has_left() const;  ///< True once the terminal was left, as on_left reports.
+  /// Prints everything that has arrived. Call when the job has ended or the terminal was left. Blocks until the other
+  /// ends are closed, so first close any connection that may hold them.
   void Finish();
 
  private:
@@ -117,20 +122,20 @@ class StreamRelays {
   std::vector<int> passed_;
   bool has_terminal_ = false;
   std::vector<std::thread> printers_;
-  /// For a terminal on this machine, of our input and our output: near ends, and those that are passed.
+  /// For a terminal on this machine: our ends of its input and output, and the ends that are sent.
   std::array<Descriptor, 2> here_, passed_here_;
   std::thread here_printer_;
-  Descriptor passed_output_;  // Of Hooks::carries_output: the pipe's end that the job gets,
-  Descriptor carried_;        // the one that is read,
-  Descriptor no_more_;        // and what says that the job has ended.
+  Descriptor passed_output_;  // With Hooks::carries_output: the write end of the pipe, which the job gets.
+  Descriptor carried_;        // The read end of that pipe.
+  Descriptor no_more_;        // Signals that the job has ended.
   std::thread carrier_;
   std::function<void(std::string_view bytes)> on_output_;
   std::shared_ptr<Input> input_;
   std::function<void()> on_lost_;
-  /// Of output and error: so many bytes came from another machine.
+  /// Bytes of output and of errors that came from another node.
   std::array<std::atomic<std::int64_t>, 2> came_{};
   std::atomic<bool> was_told_ = false;
-  Descriptor word_;  // The near end of the first relay, once more.
+  Descriptor word_;  // A duplicate of our end of the first relay.
 };
 
 }  // namespace divvy::cli

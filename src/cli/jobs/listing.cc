@@ -24,7 +24,7 @@ namespace {
 using dialect::Option;
 using dialect::Takes;
 
-// More rows than anybody reads; the rest is counted. --limit 0 prints all.
+// Most rows shown to users by default; the rest is counted. --limit 0 prints all.
 constexpr std::int64_t kRowsForPeople = 200;
 
 struct QueueFlags {
@@ -131,7 +131,7 @@ std::vector<Option> QueueTable(QueueFlags& flags) {
 }
 
 constexpr std::string_view kNodeColumn = "NODE";
-constexpr std::string_view kWaste = "WASTE";  // GPUs that it wastes: shown where some job does.
+constexpr std::string_view kWaste = "WASTE";  // The GPUs that a job wastes; shown only if some job wastes any.
 
 constexpr Column InSeconds(std::string_view title, std::string_view csv_title, bool is_shown) {
   return {title, true, is_shown, false, false, false, csv_title};
@@ -171,7 +171,7 @@ const std::vector<Column>& QueueColumns() {
 
 /// "35%", "step 1200 of 100000 (1.2%)".
 std::string ProgressText(const wire::ProgressView& progress) {
-  // Down, so that only who has done all is at 100%.
+  // Round down, so that 100% means completely done.
   const auto tenths = static_cast<std::int64_t>(progress.fraction * 1000 + 1e-6);
   const std::string percent =
       std::to_string(tenths / 10) + (tenths % 10 > 0 ? "." + std::to_string(tenths % 10) : "") + "%";
@@ -179,7 +179,7 @@ std::string ProgressText(const wire::ProgressView& progress) {
   return "step " + std::to_string(progress.step) + " of " + std::to_string(progress.steps) + " (" + percent + ")";
 }
 
-/// Of a job that runs: "35%, about 2 h to go"; empty where it says nothing.
+/// For a running job: "35%, about 2 h to go"; empty if it reports no progress.
 std::string OutlookText(const std::optional<wire::ProgressView>& progress, double now) {
   if (!progress) return "";
   std::string text = ProgressText(*progress);
@@ -188,7 +188,7 @@ std::string OutlookText(const std::optional<wire::ProgressView>& progress, doubl
   return text;
 }
 
-/// Where it is: of a job with parts of GPUs where the keeper has it at this moment.
+/// Where the job is. For a job with GPU fractions: where the share daemon has it at the moment.
 std::string OnText(const wire::JobView& job) {
   if (!job.start_time) return "";
   if (!job.share || job.share->gpus.empty()) return GpuList(job.gpus);
@@ -198,30 +198,30 @@ std::string OnText(const wire::JobView& job) {
   return GpuList(gpus);
 }
 
-/// Of a job that runs: that its machine cannot be asked, else how far it is; and what happens to its parts of GPUs.
+/// For a running job: that its node cannot be reached, otherwise its progress; and the note about its GPU fractions.
 std::string RunningText(const wire::JobView& job, double now) {
   const std::string outlook = job.reason != job.start_reason ? job.reason : OutlookText(job.progress, now);
   const std::string note = job.share ? job.share->note : "";
   return outlook + (outlook.empty() || note.empty() ? "" : "; ") + note;
 }
 
-/// Of one that is paused or being stopped: also where its part of a GPU is.
+/// For a paused or stopping job: the reason, and the note about its GPU fractions.
 std::string ReasonText(const wire::JobView& job) {
   const std::string note = job.share ? job.share->note : "";
   return job.reason + (job.reason.empty() || note.empty() ? "" : "; ") + note;
 }
 
-/// A MIG instance, which says more than what was asked for.
+/// True for a MIG instance, whose share says more than the request.
 bool HasSlice(const wire::JobView& job) { return !job.request.slice.empty() && job.share; }
 
-/// Since when it waited for the run that it is in, or waits for its next one; both Job views have what it takes.
+/// The time since which it waited for its present run, or waits for its next one. Works for both job views.
 template <typename View>
 double WaitsSince(const View& job) {
   const bool ran_before = job.restarts > 0 && job.eligible_time;
   return ran_before ? std::max(job.submit_time, *job.eligible_time) : job.submit_time;
 }
 
-/// Seconds, of a job that has not started, or had not when it ended, until `now`.
+/// How many seconds a job waited until it started, or until it ended without a start, or until `now`.
 template <typename View>
 double Waited(const View& job, double now) {
   return std::max(job.start_time.value_or(job.end_time.value_or(now)) - WaitsSince(job), 0.0);
@@ -282,7 +282,7 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
     DIVVY_TRY(std::vector<wire::JobView> jobs, api.Jobs(select));
     return wire::Encode(JobsWithWaste(std::move(jobs), WastedBy(AskWaste(api)))) + "\n";
   }
-  // One more than is shown tells whether there are more.
+  // Request one more than is shown, to detect whether there are more.
   const auto shown = static_cast<std::size_t>(select.limit);
   if (select.limit > 0) select.limit += 1;
   DIVVY_TRY(std::vector<wire::JobView> jobs, api.Jobs(select));
@@ -291,7 +291,7 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
   std::vector<std::vector<Cell>> rows;
   rows.reserve(jobs.size());
   const double now = NowSeconds();
-  // Where all is on one machine, nobody asks which.
+  // With a single node, the column is not needed.
   const bool is_elsewhere =
       std::ranges::any_of(jobs, [](const wire::JobView& job) { return !job.node.empty() || job.seats.size() > 1; });
   const bool has_started =
@@ -307,7 +307,7 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
   for (Column& column : columns)
     column.is_shown_by_default |= (has_nodes && column.title == kNodeColumn) || (has_waste && column.title == kWaste);
   DIVVY_TRY(std::string text, RenderTable(columns, rows, flags.listing));
-  // Who chose columns or left out the header reads it with a program.
+  // If the user chose columns or left out the header, a program reads this.
   if (!is_for_people || !flags.listing.has_header || !flags.listing.columns.empty()) return text;
   if (jobs.empty() && select.ids.empty()) {
     const std::string of = select.user.empty() || select.user == "all" ? "" : " of " + select.user;
@@ -320,7 +320,7 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
             " in all that have not ended); --limit 0 lists every one.\n";
   }
   if (!do_run) return text;
-  // Those that the limit alone leaves out waste GPUs as well.
+  // Also count jobs that waste GPUs but are cut off by the limit.
   const bool is_of_all = (select.user.empty() || select.user == "all") && select.ids.empty() && select.states.empty() &&
                          select.pools.empty() && select.name.empty();
   const std::string waste = WasteLine(wasteful, [&](JobId id) {
@@ -330,7 +330,7 @@ Result<std::string> DrawQueue(Api& api, const QueueFlags& flags) {
   return text;
 }
 
-/// Where its output is; in words where that is no one file, or not known yet.
+/// Where the job's output is; a description if that is not one file, or not known yet.
 std::string OutputText(const wire::JobDetail& job) {
   const bool may_be_told = !job.command.empty() && !job.is_foreground;
   if (!job.output.empty() || !may_be_told) return job.output;
@@ -339,7 +339,7 @@ std::string OutputText(const wire::JobDetail& job) {
   return job.end_time ? "" : "known when it starts, with its machine";
 }
 
-/// "end, waste to phone"; empty: it says nothing of its own.
+/// "end, waste to phone"; empty if the job has no settings of its own.
 std::string NotifyText(const std::map<std::string, std::string>& labels) {
   const auto label = [&](const char* name) {
     const auto at = labels.find(name);
@@ -369,7 +369,7 @@ std::string ShowText(const wire::JobDetail& job, const std::string& own, const s
   const bool is_by_deadline = EndsByDeadline(job.request, job.start_time);
   if (job.request.others.empty()) {
     wire::RequestView request = job.request;
-    if (is_by_deadline) request.time_limit_s = 0;  // That is told below.
+    if (is_by_deadline) request.time_limit_s = 0;  // Shown below instead.
     AddField(out, "asks for", AsksFor(request));
   } else {
     std::size_t component = 0;
@@ -406,7 +406,7 @@ std::string ShowText(const wire::JobDetail& job, const std::string& own, const s
   AddField(out, "ended", When(job.end_time));
   if (job.deadline) AddField(out, "ends by", When(job.deadline) + (is_by_deadline ? ", its deadline" : ""));
   if (job.request.end_by && !job.deadline) AddField(out, "deadline", When(job.request.end_by));
-  // Of the last run; a job that waits for its next one has none now.
+  // From the last run; a job that waits for its next run has no values now.
   if (job.start_time && job.cpu_time_s > 0) AddField(out, "CPU time", Span(job.cpu_time_s));
   if (job.start_time && job.memory_peak_bytes > 0)
     AddField(out, "memory peak", dialect::FormatSize(Bytes(job.memory_peak_bytes)));

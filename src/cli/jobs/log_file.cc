@@ -16,7 +16,7 @@ std::string LogPath(const wire::JobDetail& job, const LogFlags& flags) {
 std::string LogFile::Next() {
   LogPiece piece = reader_ ? reader_(at_, last_) : ReadLog(path_, at_, last_);
   const std::int64_t begin = piece.next - static_cast<std::int64_t>(piece.text.size());
-  // Of last lines nobody expects those before them.
+  // With --last, earlier lines are left out on purpose and do not count as dropped.
   const bool knows_where = at_ >= 0 || last_ < 0;
   dropped_ = knows_where && piece.error == 0 ? begin - std::max<std::int64_t>(at_, 0) : 0;
   at_ = piece.next;

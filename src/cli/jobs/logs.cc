@@ -1,4 +1,4 @@
-// divvy logs, wait. On the daemon's machine logs are read as files, with the caller's own rights.
+// divvy logs, wait. On the daemon's machine, logs are read as files with the caller's own rights.
 #include <unistd.h>
 
 #include <algorithm>
@@ -79,13 +79,14 @@ void Pause(long milliseconds) {
   ::nanosleep(&pause, nullptr);
 }
 
-/// A shorter piece was all that there was.
+/// A shorter piece is the last one for now.
 constexpr std::size_t kFullPiece = std::size_t{256} << 10;
 
-/// How many bytes that were. `name`: of the job. `until_now`: not what it writes while this prints.
+/// Prints what is new and returns its size in bytes. `name`: the job's. `until_now`: do not print what the job writes
+/// meanwhile.
 std::size_t PrintNew(LogFile& file, const std::string& name, bool until_now = false) {
   std::size_t printed = 0;
-  // On a terminal the text itself says that it goes on.
+  // On a terminal, the text itself shows progress.
   std::optional<Patience> patience;
   if (until_now) patience.emplace("reading the log of job " + name);
   for (std::string text = file.Next(); !text.empty(); text = file.Next()) {
@@ -100,9 +101,9 @@ std::size_t PrintNew(LogFile& file, const std::string& name, bool until_now = fa
   return printed;
 }
 
-/// Its runs, oldest first; nothing where it has run once at most, and is not to run again.
+/// The job's runs, oldest first. Empty if it ran at most once and will not run again.
 std::vector<EarlierRun> RunsOf(const wire::JobDetail& job) {
-  constexpr std::size_t kStamp = 25;  // Before the text of a line of the history.
+  constexpr std::size_t kStamp = 25;  // Length of the time stamp before the text of a history line.
   std::vector<EarlierRun> runs;
   for (const std::string& line : job.history) {
     auto run = ReadRunLine(std::string_view(line).substr(std::min(line.size(), kStamp)));
@@ -111,7 +112,7 @@ std::vector<EarlierRun> RunsOf(const wire::JobDetail& job) {
   return runs;
 }
 
-/// It waits to run again, or was cancelled while it did: its last run is one of before.
+/// True if it waits to run again, or was cancelled meanwhile: its last run is then in its history.
 bool IsBetweenRuns(const wire::JobDetail& job, const std::vector<EarlierRun>& runs) {
   return !runs.empty() && (!job.start_time || runs.back().node != job.node);
 }
@@ -120,7 +121,7 @@ std::string RunText(const EarlierRun& run) {
   return "run " + std::to_string(run.run) + " was on " + (run.node.empty() ? "the controller's machine" : run.node);
 }
 
-/// A log is on the machine where the job ran: who ran on several has a part of it on each. `node`: whose is shown.
+/// Notes where earlier logs are: a job that ran on several nodes has a log on each. `node`: the one shown.
 void NoteEarlierRuns(const wire::JobDetail& job, const std::string& node) {
   std::vector<EarlierRun> elsewhere;  // The newest on each machine.
   for (EarlierRun& run : RunsOf(job)) {
@@ -134,8 +135,8 @@ void NoteEarlierRuns(const wire::JobDetail& job, const std::string& node) {
   Note(text + "; divvy logs --run " + which + " " + PublicId(job) + " shows what it left there");
 }
 
-/// Which run is shown: one that is asked for, or of a job that waits for its next one the last; 0: that which it is in,
-/// or was in last. The machine where it is.
+/// Chooses the run to show: the requested one, or the last one for a job that waits for its next run. flags.run 0: its
+/// present or last run. Returns the node with that run's log.
 Result<std::string> ChooseRun(const wire::JobDetail& job, LogFlags& flags) {
   const std::vector<EarlierRun> runs = RunsOf(job);
   if (flags.run != 0) {
@@ -151,7 +152,7 @@ Result<std::string> ChooseRun(const wire::JobDetail& job, LogFlags& flags) {
   return runs.back().node;
 }
 
-/// Until the job has ended. It may begin after us, and on another machine than the one where it ran before.
+/// Prints until the job has ended. The job may start later than us, and on another node than its earlier run.
 class Follower {
  public:
   Follower(Api& api, const wire::JobDetail& job, const LogFlags& flags)
@@ -159,7 +160,7 @@ class Follower {
 
   int Run() {
     while (true) {
-      // Asked before the file is read: what a job wrote before it was final is then surely read.
+      // Query the state before reading the file, so that everything the job wrote before its end is read.
       const auto job = api_.Job(id_);
       const auto state = job ? JobStateFromName(job->state) : std::nullopt;
       if (job && job->start_time && IsMoved(*job)) Move(*job);
@@ -172,23 +173,23 @@ class Follower {
       const bool is_away = job && IsElsewhere(*job) && file_.error() != 0;
       if (state && IsFinal(*state)) return is_away ? Fail(Unreachable(file_.trouble())) : 0;
       if (is_away && file_.error() != ENOENT) Tell(file_.trouble());
-      Pause(node_.empty() ? 100 : 250);  // An agent's machine may be far.
+      Pause(node_.empty() ? 100 : 250);  // An agent's node may have a high latency.
     }
   }
 
  private:
-  /// Where its output is may be known only when it starts.
+  /// The path of the output may become known only at the start.
   bool IsMoved(const wire::JobDetail& job) const {
     return job.node != node_ || (!IsElsewhere(job) && LogPath(job, flags_) != file_.path());
   }
-  /// What was there is printed; all that it writes from now on is elsewhere.
+  /// Prints the rest of the old log and switches to the new one, where all further output goes.
   void Move(const wire::JobDetail& job) {
     PrintNew(file_, id_);
     if (file_.error() == 0) flags_.last = -1;
     node_ = job.node;
     file_ = OpenLogFile(api_, job, flags_);
   }
-  /// Once.
+  /// Prints each message only once in a row.
   void Tell(const std::string& trouble) {
     if (trouble != told_) Note(trouble);
     told_ = trouble;
@@ -202,7 +203,7 @@ class Follower {
   std::string told_;
 };
 
-/// Fine where its output can be read all the same: an agent finds it, or it comes when the job starts.
+/// Succeeds if the output can be read without a path: the agent finds it, or the path is known when the job starts.
 Status MayBeWithoutPath(const wire::JobDetail& job, const LogFlags& flags) {
   const std::string id = PublicId(job);
   if (job.command.empty())
@@ -237,7 +238,7 @@ int LogsMain(const Words& words) {
   if (!job->elements.empty()) return PrintArrayLogs(*api, *job, flags);
   const std::string id = PublicId(*job);
   const bool is_on_terminal = job->is_foreground && job->output.empty();
-  // Elsewhere it has one for what it printed after its pipes were lost.
+  // On another node, it has a log of what it printed after its streams were lost.
   if (is_on_terminal) {
     const auto piece = IsElsewhere(*job) ? api->Log(ToString(job->id), false, 0, -1) : NotFound("");
     if (!piece && piece.error().code != ErrorCode::kNotFound) return Fail(piece.error());
@@ -262,7 +263,7 @@ int LogsMain(const Words& words) {
   if (!asks_for_run) NoteEarlierRuns(*job, *node);
   if (flags.follows) return Follower(*api, *job, flags).Run();
   const std::size_t printed = PrintNew(file, id, true);
-  // An empty answer leaves people wondering whether they asked for the right thing.
+  // Explain an empty output, so that users do not suspect a wrong request.
   const auto state = JobStateFromName(job->state);
   if (file.error() == 0 && printed == 0 && flags.last != 0 && state && IsFinal(*state))
     Note("job " + id + " wrote nothing; it " + EndInWords(job->state, job->reason));

@@ -1,4 +1,4 @@
-// divvy progress: a job says how far it is.
+// divvy progress: reports how far a job is.
 #include <cstdlib>
 
 #include "base/text.h"

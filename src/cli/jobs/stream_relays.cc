@@ -1,4 +1,4 @@
-// Relays are pumped by a thread each, so a stream whose other end stalls holds up no other.
+// Each relay has its own thread, so a stream whose other end stalls does not hold up the others.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -22,15 +22,15 @@ namespace divvy::cli {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{32} << 10;
-/// What a job's terminal takes for the end of its input: Pty::kEndOfFile, Ctrl-D.
+/// A job's terminal takes this for the end of its input: Pty::kEndOfFile, Ctrl-D.
 constexpr char kTypedEnd = 0x04;
-/// By what a terminal is left, which its keeper hears of by itself (platform/supervisor/pty.h): Ctrl-P Ctrl-Q.
+/// Ctrl-P Ctrl-Q leaves a terminal. Its supervisor detects this itself (platform/supervisor/pty.h).
 constexpr char kLeavePrefix = 0x10;
 constexpr char kLeave = 0x11;
-/// Of our input, so much is kept for another daemon: more than can be on its way to a job on another machine.
+/// How much of our input is kept for a new daemon: more than can be in transit to a job on another node.
 constexpr std::size_t kHistory = std::size_t{1} << 20;
 
-/// A write to what nobody reads is an error to us, not our end.
+/// Makes a write without a reader an error instead of ending this process.
 void BlockPipeSignal() {
   sigset_t set;
   ::sigemptyset(&set);
@@ -58,7 +58,7 @@ ssize_t ReadSome(int fd, char* bytes, std::size_t size) {
 
 using OnOutput = std::function<void(std::string_view bytes)>;
 
-/// From a relay to one of our streams, until the relay's end. Closes the relay.
+/// Copies a relay to one of our streams until the relay's end. Closes the relay.
 void Print(int relay, int stream, std::atomic<std::int64_t>& came, const OnOutput& on_output) {
   BlockPipeSignal();
   char block[kPiece];
@@ -68,7 +68,7 @@ void Print(int relay, int stream, std::atomic<std::int64_t>& came, const OnOutpu
     const bool is_printed = WriteAll(stream, bytes);
     if (on_output) on_output(bytes);
     if (is_printed) continue;
-    // Nobody reads us: nobody is to read the job either.
+    // Our reader is gone, so tell the job that its reader is gone.
     ::shutdown(relay, SHUT_RDWR);
     break;
   }
@@ -77,21 +77,21 @@ void Print(int relay, int stream, std::atomic<std::int64_t>& came, const OnOutpu
 
 }  // namespace
 
-/// Shared with the thread that reads our input, which may outlive all else: nothing wakes it but input.
+/// Shared with the thread that reads our input. That thread may outlive everything else, because only input wakes it.
 struct StreamRelays::Input {
   std::mutex mutex;
   std::condition_variable changed;
-  int relay = -1;                     // Of the daemon that there is now, until it is taken.
-  std::atomic<bool> was_far = false;  // One of them pumps it to another machine, or did.
+  int relay = -1;                     // The present daemon's relay, until the pump takes it.
+  std::atomic<bool> was_far = false;  // Input is or was copied to another node.
   std::function<void()> on_pumping, on_begun;
   std::function<void(bool is_here)> on_left;
   std::function<void(bool is_away)> on_away;
-  std::atomic<bool> has_left = false;  // Nobody but us may have heard of it.
-  int here = -1;                       // For a terminal on this machine; its owner has it.
+  std::atomic<bool> has_left = false;  // The daemon may not know it yet.
+  int here = -1;                       // For a terminal on this machine. Owned by StreamRelays.
   const bool is_terminal = ::isatty(STDIN_FILENO) == 1;
   bool has_terminal = false;
 
-  /// The next relay, which is the caller's to close.
+  /// Waits for the next relay. The caller closes it.
   int Next() {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return relay >= 0; });
@@ -107,7 +107,8 @@ struct StreamRelays::Input {
     const std::lock_guard lock(mutex);
     here = fd;
   }
-  /// Reads our input only once it is asked for; what one daemon did not take is the next one's, the end as well.
+  /// Reads our input only when it is requested. Input that one daemon did not take goes to the next one, and so does
+  /// its end.
   void Pump() {
     BlockPipeSignal();
     while (true) {
@@ -131,8 +132,8 @@ struct StreamRelays::Input {
     return here < 0 ? -1 : ::fcntl(here, F_DUPFD_CLOEXEC, 3);
   }
 
-  /// The daemon's word: that the job is here, or to pump, from where we are or from the byte that the job's machine has
-  /// come to.
+  /// Reads the daemon's word: the job is here; or copy the input, from its present position or from the byte that the
+  /// job's node has reached.
   Where HearWhere(int fd) {
     char word = 0;
     ssize_t got = 0;
@@ -140,7 +141,7 @@ struct StreamRelays::Input {
       got = ::recv(fd, &word, 1, MSG_PEEK);
     } while (got < 0 && errno == EINTR);
     if (got == 1 && word == 'h') return Where::kHere;
-    // That they are lost is for TellLost to hear.
+    // TellLost handles the word for lost streams.
     if (got != 1 || (word != 'p' && word != 'g') || ReadSome(fd, &word, 1) != 1) return Where::kNowhere;
     if (word == 'p') return Where::kElsewhere;
     std::int64_t from = 0;
@@ -169,10 +170,10 @@ struct StreamRelays::Input {
       sent = read;
       LookForLeaving(next, is_here);
     }
-    if (!TypesEnd()) ::shutdown(fd, SHUT_WR);  // Closing it is not enough: there is a second hold on it.
+    if (!TypesEnd()) ::shutdown(fd, SHUT_WR);  // Closing is not enough: word_ is a duplicate.
   }
 
-  /// Of a terminal elsewhere its keeper tells, unless it is away.
+  /// For a terminal on another node, its supervisor reports it, unless the node's agent is disconnected.
   void LookForLeaving(std::string_view typed, bool is_here) {
     for (const char byte : typed) {
       const bool is_leaving = has_terminal && last_typed == kLeavePrefix && byte == kLeave && (is_here || is_away);
@@ -181,12 +182,12 @@ struct StreamRelays::Input {
     }
   }
 
-  /// False: nobody reads `fd` any more, and what comes is for the next.
+  /// Returns false when the other end of `fd` is gone; input that arrives then is for the next relay.
   bool AwaitInput(int fd) {
     std::array<pollfd, 2> polled = {{{STDIN_FILENO, POLLIN, 0}, {fd, POLLIN, 0}}};
     while (true) {
       if (::poll(polled.data(), polled.size(), -1) < 0 && errno == EINTR) continue;
-      // Other words than these are for TellLost, and the last.
+      // Any other word is for TellLost, and is the last one.
       if ((polled[1].revents & POLLIN) != 0 && !HearPresence(fd)) polled[1].events = 0;
       if ((polled[1].revents & ~POLLIN) != 0) return false;
       if (polled[0].revents != 0) return true;
@@ -203,17 +204,18 @@ struct StreamRelays::Input {
     return true;
   }
 
-  /// Of a job's terminal: its keeper takes the end of ours for the end of us.
+  /// True if our input's end must be typed. The supervisor of a job's terminal takes the end of the socket for the end
+  /// of this process.
   bool TypesEnd() const { return has_terminal && !is_terminal; }
 
-  // Of the thread that pumps.
+  // Used by the pumping thread only.
   char block[kPiece];
-  std::string history;    // The last of what was read.
-  std::int64_t read = 0;  // In all,
-  std::int64_t sent = 0;  // and of it to a daemon, as a whole.
+  std::string history;    // The most recent input.
+  std::int64_t read = 0;  // Bytes read in total.
+  std::int64_t sent = 0;  // Bytes sent to daemons in total.
   bool is_over = false;
   char last_typed = 0;
-  bool is_away = false;  // Where we pump to: its agent.
+  bool is_away = false;  // The agent of the job's node is disconnected.
 };
 
 StreamRelays::StreamRelays(Hooks hooks)
@@ -231,10 +233,10 @@ StreamRelays::StreamRelays(Hooks hooks)
   if (passed_.size() > 3) BeginHere();
   if (hooks.carries_output && !has_terminal_) BeginCarrying();
   if (passed_.size() > 3) std::thread([input = input_] { input->Pump(); }).detach();
-  else if (input_->on_begun) input_->on_begun();  // Nobody will tell.
+  else if (input_->on_begun) input_->on_begun();  // Without relays there is no word to wait for.
 }
 
-// Without sockets it has our own streams.
+// Gives the job's terminal sockets of ours. Without sockets, it gets our own streams.
 void StreamRelays::BeginHere() {
   std::array<std::array<int, 2>, 2> pairs{};
   if (!has_terminal_ || ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pairs[0].data()) != 0) return;
@@ -254,7 +256,7 @@ void StreamRelays::BeginHere() {
   });
 }
 
-// Without a pipe it has our own output.
+// Gives the job a pipe as its output. Without a pipe, it gets our own output.
 void StreamRelays::BeginCarrying() {
   std::array<int, 2> ends{};
   no_more_.Reset(::eventfd(0, EFD_CLOEXEC));
@@ -268,7 +270,8 @@ void StreamRelays::BeginCarrying() {
     std::array<pollfd, 2> polled = {{{carried_.get(), POLLIN, 0}, {no_more_.get(), POLLIN, 0}}};
     while (true) {
       if (::poll(polled.data(), polled.size(), -1) < 0 && errno == EINTR) continue;
-      // Who has left processes behind keeps the pipe open: what the job wrote is in it by now.
+      // Stop here even if processes that the job left behind keep the pipe open. All that the job wrote is in the pipe
+      // by now.
       if (polled[0].revents == 0) break;
       const ssize_t got = ReadSome(carried_.get(), block, sizeof block);
       if (got <= 0) break;
@@ -277,7 +280,7 @@ void StreamRelays::BeginCarrying() {
       if (on_output_) on_output_(bytes);
       if (!is_printed) break;
     }
-    // Nobody reads us: nobody is to read the job either.
+    // Our reader is gone, so tell the job that its reader is gone.
     carried_.Reset();
   });
 }
@@ -290,7 +293,7 @@ void StreamRelays::EndCarrying() {
   carrier_.join();
 }
 
-// What has come is printed. Its keeper may go on, so its end of these is not waited for.
+// Prints what has arrived. Does not wait for the supervisor to close its ends, because the job may continue.
 void StreamRelays::LeaveHere() {
   if (!here_printer_.joinable()) return;
   input_->SetHere(-1);
@@ -314,7 +317,7 @@ void StreamRelays::Begin() {
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     passed_[3 + i] = pairs[i][1];
   }
-  // A second hold on the first relay, to hear by it why the streams have ended; whoever pumps one of ours closes it.
+  // A duplicate of the first relay, to read later why the streams have ended. The pump closes the relay itself.
   word_.Reset(::fcntl(pairs[0][0], F_DUPFD_CLOEXEC, 3));
   input_->Set(pairs[0][0]);
   for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
@@ -331,8 +334,8 @@ wire::RejoinRequest StreamRelays::Had() const { return {input_->was_far, came_[0
 
 bool StreamRelays::has_left() const { return input_->has_left; }
 
-// The word stands behind those that say where to pump from, which may not have been read; and it may come a moment
-// after the end of the stream that it is about: until nobody is there who could say it, and for a second at most.
+// The word for lost streams follows the words about where to copy from, which may still be unread. It may arrive a
+// moment after the end of the stream that it is about. So wait until the other end is closed, for at most a second.
 void StreamRelays::TellLost() {
   constexpr int kLooks = 100, kLookMs = 10;
   if (!on_lost_ || !input_->was_far) return;

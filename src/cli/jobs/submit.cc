@@ -1,4 +1,4 @@
-// divvy run, submit, explain: from words to a JobSpec, by the same tables that script lines use.
+// divvy run, submit, explain: parse words into a JobSpec, with the same option tables as script lines.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,8 +33,8 @@ struct SubmitFlags {
   bool is_json = false;
   bool is_dry_run = false;
   bool waits = false;
-  bool reads_metrics = false;  // divvy run: of output that would not come through us as well.
-  bool is_job = false;         // divvy run inside a job: a job of its own, not a step.
+  bool reads_metrics = false;  // divvy run: read metrics even in output that would not pass through us.
+  bool is_job = false;         // divvy run inside a job: submit a separate job, not a step.
 };
 
 std::vector<Option> FlagTable(SubmitFlags& flags, bool is_run) {
@@ -110,7 +110,7 @@ bool IsOnPath(const std::string& word) {
   });
 }
 
-/// The program that usually runs a file of that name.
+/// The usual interpreter for a file with that extension.
 std::string_view InterpreterFor(std::string_view path) {
   constexpr std::pair<std::string_view, std::string_view> kKnown[] = {
       {".py", "python3"}, {".R", "Rscript"}, {".r", "Rscript"}, {".jl", "julia"},
@@ -123,9 +123,8 @@ std::string_view InterpreterFor(std::string_view path) {
 
 enum class Named { kCommand, kScript };
 
-/// The first word of a request as a path or a program. A word that nothing could run is refused at submission, and not
-/// only in the job's log.
-/// submit, run and explain all ask here.
+/// Interprets the first word of a request as a path or a program, for submit, run and explain. A word that cannot be
+/// run is refused at submission, rather than failing in the job's log.
 Result<Named> FindNamed(const std::string& word, std::string_view verb, const dialect::Surroundings& around) {
   struct stat status {};
   const bool is_there = ::stat(word.c_str(), &status) == 0;
@@ -149,7 +148,7 @@ Result<Named> FindNamed(const std::string& word, std::string_view verb, const di
                          std::string(InterpreterFor(word)) + " " + word);
 }
 
-/// A command line in quotes is one word, and no program's name.
+/// Refuses a quoted command line: it is one word, and not a program's name.
 Status CheckIsNoLine(const std::string& word, std::string_view verb) {
   if (word.find(' ') == std::string::npos || word.front() == '/' || ::access(word.c_str(), F_OK) == 0 || IsOnPath(word))
     return {};
@@ -167,7 +166,8 @@ Result<std::string> ReadStdin() {
   return text;
 }
 
-/// Braces around a word that no --param names stay as they are, which is a slip in most sweeps.
+/// Adds a note for braces around a word that no --param names. They stay unchanged, but are usually a mistake in a
+/// sweep.
 void NoteUnknownParameters(JobSpec& spec) {
   if (spec.parameters.empty()) return;
   const auto is_name = [](std::string_view word) {
@@ -194,7 +194,8 @@ struct Request {
   SubmitFlags flags;
 };
 
-/// Reads the words twice where a script is named: its own lines first, then the words again, so that they win.
+/// Parses the words twice if they name a script: before its own lines to find it, and after them, so that the words
+/// win.
 Result<Request> ReadRequest(const std::vector<std::string>& words, bool is_run) {
   const dialect::Surroundings around = CallerSurroundings();
   const dialect::ParseRules rules{true, true, false};
@@ -227,7 +228,7 @@ Result<Request> ReadRequest(const std::vector<std::string>& words, bool is_run) 
   const std::string_view verb = is_run ? "run" : "submit";
   Named named = is_stdin ? Named::kScript : Named::kCommand;
   DIVVY_TRY(const auto container, dialect::ContainerOf(spec, false));
-  // The programs in a container's image are not known here.
+  // We do not know the programs in a container's image.
   if (!is_stdin && !container) DIVVY_CHECK(CheckIsNoLine(rest.front(), verb));
   if (!is_stdin && may_be_script) {
     const auto found = FindNamed(rest.front(), verb, around);
@@ -263,8 +264,7 @@ std::vector<Option> OptionsFor(bool is_run) {
   return table;
 }
 
-/// Whether the daemon would take it, which nothing but the daemon can say. Without one there is nothing to say, which
-/// `on_absent` may.
+/// Asks the daemon whether it would accept the job. Calls `on_absent`, if set, when no daemon answers.
 Status AskWhetherTaken(JobSpec spec, const std::function<void(const Error&)>& on_absent) {
   DIVVY_CHECK(dialect::CheckComplete(spec));
   auto api = Api::Connect();
@@ -277,7 +277,7 @@ Status AskWhetherTaken(JobSpec spec, const std::function<void(const Error&)>& on
   return answer ? Status() : Status(answer.error());
 }
 
-/// --dry-run: prints how the request is read, where it would be taken.
+/// --dry-run: prints how the request was parsed, if the daemon would accept it.
 int PrintRequest(std::string_view verb, const JobSpec& spec) {
   const Status taken = AskWhetherTaken(spec, [](const Error& why) {
     Note("whether it would be taken is not known, for no daemon was there to ask: " + why.message);
@@ -288,8 +288,8 @@ int PrintRequest(std::string_view verb, const JobSpec& spec) {
   return 0;
 }
 
-/// Of a script that explains itself without a mistake: what the daemon, where there is one, has against it.
-/// In the words of the script's dialect, as its own command (sbatch) refuses it.
+/// Asks the daemon, if there is one, to check a script without syntax errors. Errors use the words of the script's
+/// dialect, as its own command (sbatch) would.
 Status CheckScriptIsTaken(const std::string& text, const std::string& name, const dialect::Surroundings& around) {
   JobSpec spec;
   DIVVY_CHECK(dialect::ReadScript(text, name, around, spec));
@@ -342,7 +342,7 @@ int RunMain(const std::vector<std::string>& words) {
   if (is_inside && request && request->flags.reads_metrics && !request->flags.is_job)
     return Fail(InvalidArgument(
         "what a step prints is its job's output, and read where that is; leave --metrics out, or write --as-job"));
-  // Its own process reads a step's words again, and says what is wrong with them.
+  // The step process parses the words of a step again and reports their errors.
   if (is_inside && (!request || (!request->flags.is_job && !request->flags.is_dry_run))) return RunInStep("run", words);
   if (!request) return Fail(request.error());
   if (request->flags.is_dry_run) return PrintRequest("would run", request->spec);

@@ -1,5 +1,5 @@
-// divvy update: what `submit` can say of a job, said later. The options are those of `submit`, from the same table, so
-// that they read alike and check alike.
+// divvy update: changes options of a submitted job. The options come from the table of `submit`, so that they have the
+// same syntax and checks.
 #include <algorithm>
 #include <array>
 
@@ -33,18 +33,18 @@ void CopyEnvironment(const JobSpec& spec, JobUpdate& update) {
   if (spec.request.gpus >= 0) update.gpus = spec.request.gpus;  // VH_GPUS=2.
 }
 
-/// None where nothing is said of a part: then its GPUs are whole ones.
+/// Sets no portion if the spec names none; then the job has whole GPUs.
 void CopyPortion(const JobSpec& spec, JobUpdate& update) {
   update.portion.reset();
   if (spec.request.portion != GpuPortion()) update.portion = spec.request.portion;
 }
 
-/// An option of `submit`, and where it goes in an update.
+/// An option of `submit`, and how to copy it into an update.
 struct Field {
   std::string_view option;
-  bool may_be_empty = false;  // "" takes back what was asked.
+  bool may_be_empty = false;  // "" resets it.
   void (*copy)(const JobSpec& spec, JobUpdate& update) = nullptr;
-  std::string_view help = "";  // Where it means something else here.
+  std::string_view help = "";  // Help text, if it differs from submit's.
 };
 
 constexpr Field kFields[] = {
@@ -116,7 +116,7 @@ constexpr Field kFields[] = {
     {"pool", true, [](const JobSpec& spec, JobUpdate& update) { update.pool = spec.pool; }},
 };
 
-/// What stays as it was submitted, and what does it instead.
+/// An option that cannot change, and what to do instead.
 struct FixedField {
   std::string_view option;
   std::string_view instead;
@@ -146,7 +146,7 @@ Option YesOrNo(Option option, std::optional<bool>& into) {
   return option;
 }
 
-/// All that the table's closures write into, or read.
+/// Everything that the table's closures read or write.
 struct UpdateFlags {
   dialect::Surroundings around;
   JobSpec spec;
@@ -192,7 +192,7 @@ std::vector<Option> UpdateTable(UpdateFlags& wish) {
   return table;
 }
 
-/// The options of `submit` that say here why they are none.
+/// Options of `submit` that explain here why they cannot be used.
 std::vector<Option> FixedTable() {
   std::vector<Option> table;
   for (const FixedField& fixed : kFixedFields) {
@@ -223,7 +223,7 @@ int UpdateMain(const Words& words) {
   const auto parsed = dialect::ParseOptions(table, words);
   if (!parsed) return Fail(parsed.error());
   JobUpdate& update = wish.update;
-  // As at a submission: by its memory.
+  // As at submission: `gpu_memory` belongs to the GPU fraction.
   if (update.portion && update.portion->memory_limit > Bytes() && update.gpu_memory_bytes) {
     update.portion->memory = Bytes(*std::exchange(update.gpu_memory_bytes, std::nullopt));
   }

@@ -1,5 +1,5 @@
-// divvy why: what holds a job back, as text for people. The daemon has the facts and the first sentence; here they get
-// their places on the screen.
+// divvy why: explains to users why a job waits. The daemon provides the facts and the first sentence; this file does
+// the layout.
 #include <algorithm>
 #include <array>
 
@@ -16,10 +16,10 @@
 namespace divvy::cli {
 namespace {
 
-// More holders than anybody reads.
+// Most holders that are shown.
 constexpr std::size_t kMostHolders = 10;
 
-/// "ends by 14:05:09, in 2 h 5 min"; what a waiting holder is waiting for is not known here.
+/// "ends by 14:05:09, in 2 h 5 min". The blockers of a waiting holder are not known here.
 std::string Until(const wire::HolderView& holder, double now) {
   if (holder.until) {
     return *holder.until <= now ? "is at its time limit"
@@ -29,9 +29,9 @@ std::string Until(const wire::HolderView& holder, double now) {
   return is_active ? "no time limit" : holder.state;
 }
 
-/// A holder, or elements of one array that differ in nothing but their GPUs.
+/// A holder, or elements of one array that differ only in their GPUs.
 struct Holders {
-  std::string array;  // "17_" of "17_3"; empty: a job by itself.
+  std::string array;  // "17_" for element 17_3; empty for a single job.
   std::vector<std::int64_t> indices;
   wire::HolderView view;
   std::string until;
@@ -65,7 +65,7 @@ std::vector<Holders> Merged(const std::vector<wire::HolderView>& views, double n
   return out;
 }
 
-/// Who has, or is promised, what is missing: a line each, in columns.
+/// The jobs that hold, or have reserved, the missing resources: one line each, in columns.
 std::string HolderLines(const std::vector<wire::HolderView>& views, bool has_more, double now) {
   using Row = std::array<std::string, 5>;
   std::vector<Row> rows;
@@ -104,7 +104,7 @@ std::string BlockerText(const wire::BlockerView& blocker, bool is_only_one, doub
   if (!is_only_one) {
     out += "  - " + blocker.text + rule + "\n";
   } else if (!rule.empty() && blocker.held_by.empty()) {
-    out += rule + "\n";  // The text is in the sentence above.
+    out += rule + "\n";  // The rule's text is already in the sentence above.
   }
   return out + HolderLines(blocker.held_by, blocker.has_more_holders, now);
 }
@@ -143,7 +143,7 @@ std::string WhyText(const wire::WhyView& why, double now) {
     out += "\n";
   }
   if (why.position > 0) AddField(out, "place", Place(why));
-  // Of a held job there is no more to say than its release.
+  // A held job only needs its release.
   if (why.predicted_start || why.position > 0 || why.command.empty()) AddField(out, "will start", Expected(why, now));
   AddField(out, "speeds", why.speeds);
   AddField(out, "starts now", Remedy(why));

@@ -1,4 +1,4 @@
-// divvy report: what the history of this server says.
+// divvy report: reports from this server's history.
 #include <cstdio>
 
 #include "cli/client/api.h"

@@ -29,7 +29,7 @@ constexpr std::string_view kStyle =
     "@media(prefers-color-scheme:dark){body{background:#12161c;color:#dde3ea}p{color:#93a0af}th{border-color:#3a4452}"
     "td{border-color:#232a34}}";
 
-/// Names that drawings have for what this page draws lines and words with.
+/// Maps the colour variables of drawings to the colours of this page.
 constexpr std::string_view kPlotColours =
     ":root{--dim:#5b6675;--line:#c9d1db}@media(prefers-color-scheme:dark){:root{--dim:#93a0af;--line:#3a4452}}";
 
@@ -64,7 +64,7 @@ std::string Bars(const HtmlReport& report) {
   return out + "</svg>\n";
 }
 
-/// What the colours stand for.
+/// Explains the colours.
 std::string BarLegend(const HtmlReport& report) {
   if (report.bars.empty()) return "";
   const auto entry = [](std::string_view kind, const std::string& text) {

@@ -1,4 +1,4 @@
-// A report as one HTML file that needs nothing else: bars, and the table below them.
+// A report as one self-contained HTML file: bars, and a table below them.
 #pragma once
 
 #include <string>
@@ -12,24 +12,24 @@ namespace divvy::cli {
 struct HtmlBar {
   std::string label;
   double value = 0;
-  double marked = 0;  // Of the value, the part that is shown in the colour of trouble; 0..value.
-  std::string text;   // The value, as people read it.
+  double marked = 0;  // The part of `value` shown in the warning colour; 0..value.
+  std::string text;   // `value` as text for users.
 };
 
 struct HtmlReport {
   std::string title;
-  std::string note;           // What it is of.
-  std::string bars_are;       // "GPU-hours"
-  std::string marked_are;     // The part of them in the other colour: "not used"; empty: there is none.
-  std::string rest_is;        // The part in the usual colour: "used".
+  std::string note;           // The scope of the report.
+  std::string bars_are;       // Unit of the bars: "GPU-hours".
+  std::string marked_are;     // Meaning of the warning colour: "not used". Empty if unused.
+  std::string rest_is;        // Meaning of the usual colour: "used".
   std::vector<HtmlBar> bars;  // At most the first 60 are drawn.
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
-  std::string plot = "";  // Beside bars: what simulate/plot.h draws, which is markup already.
+  std::string plot = "";  // A drawing from simulate/plot.h, next to the bars. It is markup and is not escaped.
   std::string host = "";
 };
 
-/// Whatever texts hold, none of it is markup.
+/// All texts of the report are escaped.
 std::string ToHtml(const HtmlReport& report);
 
 }  // namespace divvy::cli

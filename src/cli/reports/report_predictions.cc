@@ -28,7 +28,7 @@ std::vector<std::vector<Cell>> Rows(const wire::PredictionsReport& report, const
                     {row.median_ratio ? numbers.Times(*row.median_ratio) : numbers.Unknown(), Colour::kNone},
                     {share(row.within_factor_two), Colour::kNone},
                     {share(row.inside_interval), Colour::kNone},
-                    // Somebody may be called "all".
+                    // Needed because a user may be called "all".
                     {row.is_all ? "true" : "false", Colour::kNone}});
   }
   return rows;
@@ -41,7 +41,7 @@ std::string NoteOf(const wire::PredictionsReport& report) {
 }
 
 HtmlReport HtmlOf(const wire::PredictionsReport& report, std::vector<Column> columns) {
-  columns.pop_back();  // There it stands out.
+  columns.pop_back();  // The text table shows that row differently.
   HtmlReport html{"Predictions of run times by " + report.by,
                   NoteOf(report),
                   "Within a factor of 2 of the prediction",

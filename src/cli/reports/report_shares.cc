@@ -11,21 +11,21 @@
 namespace divvy::cli {
 namespace {
 
-constexpr std::size_t kMostCurves = 8;  // As many as there are colours.
-constexpr int kSteps = 48;              // As wide as a line of a table can bear.
+constexpr std::size_t kMostCurves = 8;  // One per colour.
+constexpr int kSteps = 48;              // Fits into a table line.
 constexpr int kStepsOfFile = 240;
-constexpr std::size_t kMostWithShares = 4;  // Two curves each.
+constexpr std::size_t kMostWithShares = 4;  // Limit with shares, which need two curves each.
 
 std::string NameOf(const std::string& group) { return group.empty() ? "-" : group; }
 
 double Most(const wire::SharesRow& row) { return row.gpus.empty() ? 0 : *std::ranges::max_element(row.gpus); }
 
-/// Of all steps: the hours by how long the stretch is.
+/// Mean over all steps: the GPU-hours divided by the period.
 double Mean(const wire::SharesReport& report, const wire::SharesRow& row) {
   return row.gpu_hours * 3600 / std::max(1.0, report.until - report.since);
 }
 
-/// Of those steps of which it is known; nothing: of none.
+/// Mean of the known steps; nullopt if none is known.
 std::optional<double> MeanOf(const std::vector<std::optional<double>>& steps) {
   double sum = 0;
   int known = 0;
@@ -35,7 +35,7 @@ std::optional<double> MeanOf(const std::vector<std::optional<double>>& steps) {
   return known == 0 ? std::nullopt : std::optional(sum / known);
 }
 
-// Others than teams have no share.
+// Only teams have shares.
 bool HasShares(std::string_view title) { return title == TitleOf("team"); }
 bool HasShares(const wire::SharesReport& report) { return HasShares(TitleOf(report.by)); }
 
@@ -50,7 +50,7 @@ std::vector<Column> ShareColumns(std::string_view title) {
 }
 
 std::vector<std::vector<Cell>> Rows(const wire::SharesReport& report, const Numbers& numbers) {
-  // All by one measure, so that they compare.
+  // Use one scale for all rows, so that they can be compared.
   double top = 0;
   for (const wire::SharesRow& row : report.rows) top = std::max(top, Most(row));
   std::vector<std::vector<Cell>> rows;
@@ -70,7 +70,7 @@ std::vector<std::vector<Cell>> Rows(const wire::SharesReport& report, const Numb
   return rows;
 }
 
-/// A line for each group in each step: what a program draws.
+/// One row per group and step, for programs that draw curves.
 std::vector<Column> StepColumns(std::string_view title) {
   std::vector<Column> columns = {{"TIME", true, true, false}, {title, false, true, false}, {"GPUS", true, true, false}};
   if (!HasShares(title)) return columns;

@@ -1,4 +1,4 @@
-// What reports over a stretch of time share: how numbers are written, how they are asked for and shown.
+// Shared parts of reports over a period of time: how they are requested, and how numbers and rows are shown.
 #pragma once
 
 #include <algorithm>
@@ -16,49 +16,49 @@
 
 namespace divvy::cli {
 
-/// Numbers as people read them, or, for programs (CSV), as they are: hours, parts of one, seconds.
+/// Formats numbers for users, or exactly for programs (CSV): hours, fractions of 1, seconds.
 struct Numbers {
   bool is_exact = false;
 
   std::string Hours(double hours) const;
   std::string Share(double share) const;
   std::string Wait(double seconds) const;
-  /// Of nobody who waited: "-", for programs nothing.
+  /// nullopt means that no job waited: "-", for programs "".
   std::string Wait(const std::optional<double>& seconds) const;
   std::string Times(double ratio) const;
-  /// In the place of a number that nobody knows: "-", for programs nothing.
+  /// Shown for an unknown number: "-", for programs "".
   std::string Unknown() const { return is_exact ? "" : "-"; }
 };
 inline constexpr Numbers kForPeople = {};
 /// "2.50".
 std::string Fixed(double value, int digits);
 
-/// "since=..&until=..&by=..", as far as they were given.
+/// "since=..&until=..&by=..", with the flags that were given.
 std::string ReportQuery(const ReportFlags& flags);
-/// The first column's: "USER".
+/// The title of the first column: "USER".
 std::string TitleOf(std::string by);
-/// The machine of whose daemon it is; empty: not known.
+/// Name of the daemon's machine; empty if unknown.
 std::string HostOf(Api& api);
-/// Of an hour as reports name it ("2026-03-01T16", UTC): "2026-03-01 17:00" in the caller's time zone, as all else is
-/// for people; for programs "2026-03-01T16:00Z". What is no hour stays.
+/// Formats an hour as reports name it ("2026-03-01T16", UTC). For users "2026-03-01 17:00" in the caller's time zone;
+/// for programs "2026-03-01T16:00Z". Any other text stays unchanged.
 std::string HourText(const std::string& hour, bool is_exact);
-/// What to say below rows by hour where the caller's hours are not those of UTC, which they are: " Rows are hours of
-/// UTC, ..."; empty: they are. `at`: seconds since 1970.
+/// A note below rows by hour for callers whose time zone is not offset from UTC by whole hours: " Rows are hours of
+/// UTC, ...". Empty otherwise. `at`: seconds since 1970.
 std::string HoursNote(const std::string& by, double at);
 /// "2026-03-01 16:00 to 2026-03-08 16:00".
 std::string StretchText(double since, double until);
-/// In the place of a report of nothing. `since`: 0: as far back as anything is known.
+/// Shown instead of an empty report. `since` 0: as far back as the history goes.
 std::string NothingRanText(double since, double until);
 
-/// TitleOf rows that are of jobs.
+/// TitleOf for rows that are jobs.
 inline constexpr std::string_view kOfJobs = "JOB";
 
 inline std::string NameOf(const std::string& group) { return group.empty() ? "-" : group; }
 
-/// By job these are shown to people: who lost most is first.
+/// Most rows shown to users in reports by job; the largest losses come first.
 inline constexpr std::size_t kMostJobsShown = 50;
 
-/// What names a row: of a job its own number, name, user and state, else the group and how many jobs it has.
+/// Columns that identify a row: for a job its id, name, user and state, otherwise the group and its number of jobs.
 std::vector<Column> WithNames(std::string_view title, std::vector<Column> others);
 
 template <typename Row>
@@ -75,7 +75,7 @@ std::string LabelOf(const Row& row) {
   return NameOf(row.group) + (row.job ? " " + row.job->name : "");
 }
 
-/// What is shown: by job, people see the first of those that are worth telling.
+/// The rows to show. For reports by job, users see the first rows that are worth mentioning.
 template <typename Report>
 auto RowsShown(const Report& report, const Numbers& numbers) {
   auto rows = report.rows;
@@ -85,7 +85,7 @@ auto RowsShown(const Report& report, const Numbers& numbers) {
   return rows;
 }
 
-/// " The 50 that lost most; --csv has more."; empty: all are shown.
+/// " The 50 that lost most; --csv has more."; empty if all rows are shown.
 template <typename Report>
 std::string CutNote(const Report& report) {
   const std::size_t shown = RowsShown(report, kForPeople).size();
@@ -96,7 +96,7 @@ std::string CutNote(const Report& report) {
 inline constexpr std::string_view kIsCut =
     "More runs lie in that time than are read at once: the oldest are not in it; ask for less with --since.";
 
-/// A report's own: its columns, a row of them, the line below, the page.
+/// The parts of one kind of report: its columns, its rows, the note below, the HTML page.
 template <typename Report>
 struct ReportShape {
   std::vector<Column> (*columns)(std::string_view title);
@@ -106,7 +106,7 @@ struct ReportShape {
   bool (*is_empty)(const Report& report) = [](const Report& report) { return report.rows.empty(); };
 };
 
-/// Asks at `target`, and shows as text, table, CSV, JSON or HTML.
+/// Requests the report at `target` and shows it as text, table, CSV, JSON or HTML.
 template <typename Report>
 int ShowReportAt(const ReportFlags& flags, const std::string& target, const ReportShape<Report>& shape) {
   return ShowListing(flags.listing, [&]() -> Result<std::string> {

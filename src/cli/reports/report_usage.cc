@@ -18,7 +18,7 @@ namespace {
 using dialect::Option;
 using dialect::Takes;
 
-// Of one job its state says whether it runs, or has failed.
+// For a single job, its state shows whether it runs or has failed.
 std::vector<Column> UsageColumns(std::string_view title) {
   std::vector<Column> columns = {{"RUNNING", true, true, false},   {"FAILED", true, true, false},
                                  {"GPU-HOURS", true, true, false}, {"OF FAILED", true, true, false},

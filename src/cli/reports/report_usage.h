@@ -17,7 +17,7 @@ struct ReportFlags {
   std::optional<double> until;
   bool is_html = false;
 
-  /// One of those that only reports over a stretch of time have was given.
+  /// True if an option was given that only reports over a period of time have.
   bool has_stretch() const { return !by.empty() || since || until || is_html; }
 };
 std::vector<dialect::Option> ReportOptionTable(ReportFlags& flags);

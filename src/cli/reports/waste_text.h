@@ -1,4 +1,4 @@
-// What the command line says of jobs that waste their GPUs.
+// Texts about jobs that waste their GPUs.
 #pragma once
 
 #include <functional>
@@ -14,23 +14,22 @@
 
 namespace divvy::cli {
 
-/// Nothing of a daemon that does not know.
+/// Returns an empty answer if the daemon cannot tell.
 wire::WasteAnswer AskWaste(Api& api);
-/// "2 jobs waste 5 GPUs; divvy report waste": of those that are `counted`; empty: none does.
+/// "2 jobs waste 5 GPUs; divvy report waste", for the jobs that `counted` accepts. Empty if none wastes any.
 std::string WasteLine(const wire::WasteAnswer& answer, const std::function<bool(JobId)>& counted);
-/// By job, how many GPUs it wastes.
+/// The number of GPUs that each job wastes.
 using WastedGpus = std::map<JobId, double>;
 WastedGpus WastedBy(const wire::WasteAnswer& answer);
-/// In the same order.
+/// The jobs in the same order, each with its wasted GPUs.
 std::vector<wire::ListedJob> JobsWithWaste(std::vector<wire::JobView> jobs, const WastedGpus& wasted);
-/// "2": of listings, that of a job; "": it wastes none.
+/// The job's cell in a listing: "2", or "" if it wastes none.
 std::string WasteCell(const WastedGpus& wasted, JobId id);
-/// What its last run lost; nothing where that is not known, not worth telling, or it had no GPU.
+/// The losses of the job's last run. nullopt if they are unknown or too small to mention, or if it had no GPU.
 std::optional<wire::JobWaste> AskJobWaste(Api& api, JobId id);
-/// Lines for a job that has ended: "lost 3.2 of its 8.0 GPU-hours (40%) at a cost of 6.40", and what it should have
-/// asked for.
+/// Lines for an ended job: "lost 3.2 of its 8.0 GPU-hours (40%) at a cost of 6.40", and what it should have requested.
 std::vector<std::string> WasteOf(const wire::JobWaste& waste);
-/// Lines for a job, one for each finding: "does nothing with ...; divvy cancel 17 (lost 3.2 GPU-hours)".
+/// Lines for a running job, one per finding: "does nothing with ...; divvy cancel 17 (lost so far: 3.2 GPU-hours)".
 std::vector<std::string> WasteOf(const wire::WasteAnswer& answer, JobId id);
 
 }  // namespace divvy::cli

@@ -1,4 +1,4 @@
-// divvy simulate: traces against the scheduler's own decisions, in virtual time.
+// divvy simulate: runs traces through the scheduler's own decisions, in virtual time.
 #include <algorithm>
 #include <cstdio>
 #include <thread>

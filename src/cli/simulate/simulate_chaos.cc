@@ -69,7 +69,7 @@ int SimulateChaosMain(const Words& words) {
   if (!parsed) return Fail(parsed.error());
   if (!parsed->positional.empty())
     return Fail(InvalidArgument("divvy simulate --chaos takes no trace: '" + parsed->positional.front() + "'"));
-  // A world that is named alone runs to its end.
+  // A single named world runs to its end.
   if (flags.is_limited_to_worlds && !flags.are_steps_set) flags.run.steps = ~std::uint64_t{0};
   if (flags.run.traces) flags.run.events_kept = 1'000;
   const bool is_terminal = ::isatty(STDERR_FILENO) == 1;

@@ -17,7 +17,7 @@ namespace {
 using dialect::Option;
 using dialect::Takes;
 
-// More runs than anybody waits for; a slip of the finger in --seeds should not take a week.
+// Limits the number of runs, so that a typing error in --seeds does not take a week.
 constexpr std::int64_t kMostRuns = 10'000;
 constexpr double kMostFill = 100;
 constexpr double kMostLoad = 1000;
@@ -42,7 +42,7 @@ Status ReadSeeds(std::string_view text, std::vector<std::uint64_t>& seeds) {
   return {};
 }
 
-/// One of a few words.
+/// Accepts one of a few words.
 template <typename T>
 Setter OneOf(std::vector<std::pair<std::string_view, T>> words, T& into) {
   return [words = std::move(words), &into](std::string_view value) -> Status {

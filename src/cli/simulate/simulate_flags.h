@@ -19,8 +19,8 @@ struct SimulateFlags {
   std::vector<std::string> policies;
   std::vector<std::uint64_t> seeds;
   simulate::FillOptions fill;
-  bool is_replayed = false;  // Of openb, which is filled otherwise.
-  // Of a replay.
+  bool is_replayed = false;  // A replay of openb, which fills the cluster differently.
+  // For a replay.
   simulate::EngineRule engine;
   std::optional<Time> from;
   std::optional<Time> to;
@@ -36,14 +36,14 @@ struct SimulateFlags {
 
 std::vector<dialect::Option> SimulateOptionTable(SimulateFlags& flags);
 
-/// On a terminal only, and gone when the work is done. `what` stands beside it.
+/// Shown on a terminal only; cleared when the work is done. `what` is its label.
 class ProgressBar {
  public:
   explicit ProgressBar(std::string what) : what_(std::move(what)) { Show(0); }
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
-  /// 0..1; draws only what can be seen to change.
+  /// 0..1. Draws only visible changes.
   void Show(double share);
 
  private:

@@ -1,4 +1,4 @@
-// divvy simulate history: what ran on this server, run again under other policies or on other hardware.
+// divvy simulate history: replays what ran on this server with other policies or other hardware.
 #include <algorithm>
 
 #include "base/text.h"
@@ -23,7 +23,7 @@ simulate::Workload WorkloadOf(const std::vector<wire::JobView>& jobs) {
     record.project = job.team.empty() ? job.project : job.team;
     record.state = JobStateFromName(job.state).value_or(JobState::kQueued);
     record.submitted = TimeFromSeconds(job.submit_time);
-    // Held jobs and those that waited for others were nobody's to start before.
+    // Held jobs and those with dependencies could not start earlier.
     record.begin = job.eligible_time ? TimeFromSeconds(*job.eligible_time) : kNoTime;
     record.started = job.start_time ? TimeFromSeconds(*job.start_time) : kNoTime;
     record.ended = job.end_time ? TimeFromSeconds(*job.end_time) : kNoTime;
@@ -38,7 +38,7 @@ simulate::Workload WorkloadOf(const std::vector<wire::JobView>& jobs) {
 }
 
 simulate::TraceCluster ClusterOf(const std::vector<wire::GpuView>& gpus) {
-  // A node that has GPUs of several models is one node for each of them.
+  // A node with GPUs of several models becomes one node per model.
   std::vector<std::pair<std::pair<std::string, std::string>, int>> nodes;
   for (const wire::GpuView& gpu : gpus) {
     const std::pair key(gpu.node, gpu.model);

@@ -39,7 +39,8 @@ Result<std::vector<PolicyChoice>> Policies(const SimulateFlags& flags) {
   return policies;
 }
 
-/// Refuses a model that neither the cluster has nor anybody sells: a slip would be a class of GPUs of its own.
+/// Rejects a model that is neither in the cluster nor a known product. A typing error would otherwise create a separate
+/// class of GPUs.
 Status CheckModels(const TraceCluster& cluster, const TraceCluster& changed, std::string_view change) {
   std::vector<std::string> known;
   for (const simulate::NodeGroup& group : cluster.groups) {
@@ -55,7 +56,7 @@ Status CheckModels(const TraceCluster& cluster, const TraceCluster& changed, std
   return {};
 }
 
-/// Every policy on every cluster with every seed. `workloads`: as it is, or one for each seed.
+/// Plans a run of every policy on every cluster with every seed. `workloads`: a single one, or one per seed.
 Result<std::vector<PlannedRun>> Plan(const SimulateFlags& flags, const TraceCluster& cluster,
                                      const std::vector<Workload>& workloads) {
   DIVVY_TRY(const std::vector<PolicyChoice> policies, Policies(flags));
@@ -77,7 +78,7 @@ Result<std::vector<PlannedRun>> Plan(const SimulateFlags& flags, const TraceClus
   return plan;
 }
 
-/// Only the columns that were asked for, by title or key.
+/// Keeps only the requested columns, by title or key.
 Status Choose(Grid& grid, const std::vector<std::string>& names) {
   if (names.empty()) return {};
   Grid chosen;
@@ -124,13 +125,13 @@ Status WriteFolder(const std::filesystem::path& folder, const Report& report) {
   return WriteFile(folder / "jobs.csv", GridCsv(JobGrid(report)));
 }
 
-/// What was asked for on stdout; notes only for people.
+/// The requested output for stdout; notes are for users only.
 Result<std::string> Printed(const Report& report, const SimulateFlags& flags) {
   if (flags.listing.json) return ReportJson(report);
   Grid grid = flags.by.empty() ? SummaryGrid(report) : GroupsBy(report, flags.by);
   DIVVY_CHECK(Choose(grid, flags.listing.columns));
   if (grid.rows.empty()) return InvalidArgument("the trace tells no teams; write --by size or --by hour");
-  // One line is a row to who leaves the titles out.
+  // Without titles a program reads this, so each row stays one line.
   const auto width = static_cast<std::size_t>(flags.listing.has_header ? TerminalWidth() : 0);
   std::string text = flags.listing.csv ? GridCsv(grid) : GridText(grid, width);
   if (!flags.listing.has_header) text.erase(0, text.find('\n') + 1);

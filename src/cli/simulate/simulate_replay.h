@@ -1,4 +1,4 @@
-// The parts of divvy simulate that replay: a published trace, or this server's own past.
+// The replay modes of divvy simulate: a published trace, or this server's own history.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace divvy::cli {
 
-/// Runs the policies and prints or writes what was asked for; the exit code. `title`: "helios venus.csv".
+/// Runs the policies and prints or writes the requested output. Returns the exit code. `title`: "helios venus.csv".
 int ReplayAndShow(simulate::Workload workload, const simulate::TraceCluster& cluster, const std::string& title,
                   const SimulateFlags& flags);
 
@@ -22,9 +22,9 @@ int SimulateTrace(const std::string& format, const SimulateFlags& flags);
 /// divvy simulate history: jobs and GPUs come from the daemon.
 int SimulateHistory(const SimulateFlags& flags);
 
-/// What the daemon tells of ended jobs, as a trace.
+/// Converts the daemon's ended jobs to a trace.
 simulate::Workload WorkloadOf(const std::vector<wire::JobView>& jobs);
-/// The server: as one node, or one for each model.
+/// The server as one node, or as one node per GPU model.
 simulate::TraceCluster ClusterOf(const std::vector<wire::GpuView>& gpus);
 
 }  // namespace divvy::cli

@@ -1,4 +1,4 @@
-// What divvy simulate prints: one row or JSON object per policy.
+// The output of divvy simulate: one row or JSON object per policy.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace divvy::cli {
 /// A table or CSV, a row per policy.
 Result<std::string> FillTable(const std::vector<simulate::FillResult>& results, const ListingOptions& options);
 
-/// One policy: an object; several: an array of them. allocation_percent_at_* are means over the seeds, null beyond the
-/// load that was reached; `sd` is of the one at 100; allocation_percent[x] is the mean at load x.
+/// An object for one policy, an array for several. allocation_percent_at_* are means over the seeds, and null beyond
+/// the load that was reached. `sd` is the standard deviation at load 100. allocation_percent[x] is the mean at load x.
 std::string FillJson(const std::vector<simulate::FillResult>& results);
 
 }  // namespace divvy::cli

@@ -1,4 +1,4 @@
-// divvy simulate as people and programs call it: what it prints and what it refuses.
+// divvy simulate as users and programs call it: its output and its errors.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// A step of a heterogeneous job: in which of its components it runs, and which of its tasks run on this machine. Ranks
-// count through the machines of its first part, then through those of the next.
+// A step of a heterogeneous job: in which components it runs, and which of its tasks run on this node. Ranks count
+// through the nodes of its first part, then through those of the next.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::string_view kOfGroup = "_HET_GROUP_";
 
-/// Of the machine, and not of a component.
+/// Variables of the node, not of a component.
 constexpr std::string_view kStays[] = {"SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_CPUS_ON_NODE"};
 
-/// The tasks of one component on each machine of the job.
+/// The tasks of one component on each node of the job.
 std::vector<int> TasksOf(const GangFile& gang, std::size_t component) {
   std::vector<int> tasks(gang.seats.size());
   for (std::size_t seat = 0; seat < gang.seats.size(); ++seat) {
@@ -26,7 +26,7 @@ std::vector<int> TasksOf(const GangFile& gang, std::size_t component) {
   return tasks;
 }
 
-/// One part on the machines of its component, seats of the whole job.
+/// The layout of one part on its component's nodes, with seats numbered in the whole job.
 Result<TaskLayout> WorkOutPart(const StepAsk& part, const GangFile& gang) {
   const std::vector<int> all = TasksOf(gang, part.component);
   std::vector<std::size_t> seats;
@@ -57,7 +57,7 @@ Result<TaskLayout> WorkOutComponents(const StepAsk& ask, const GangFile& gang) {
   return layout;
 }
 
-/// What each part has of this machine.
+/// Reduces each part to its share of this node.
 void TakeShares(StepAsk& ask, const TaskLayout& layout, const std::vector<std::vector<int>>& ranks, std::size_t own) {
   for (std::size_t i = 0; i < ask.parts.size(); ++i) {
     TaskLayout of_part;
@@ -75,7 +75,7 @@ void TakeShares(StepAsk& ask, const TaskLayout& layout, const std::vector<std::v
   }
 }
 
-/// What it wants for itself of this machine, out of the GPUs of each component.
+/// Adds the exclusive resources that it needs on this node, out of the GPUs of each component.
 void TakeNeed(const StepAsk& ask, const JobAround& around, const GangFile& gang, StepPlan& plan) {
   for (const StepAsk& part : ask.parts) {
     if (part.own_gpus && !part.ranks.empty()) {
@@ -159,7 +159,7 @@ Result<StepPlace> SpreadComponents(StepAsk& ask, const JobAround& around, const 
   const std::vector<std::vector<int>> ranks = layout.Ranks();
   const int all = layout.tasks();
 
-  // By machine, in the order of the job's.
+  // By node, in the job's order.
   std::map<std::size_t, std::vector<std::size_t>> on;
   for (std::size_t i = 0; i < layout.machines.size(); ++i) {
     std::vector<std::size_t>& its = on[layout.machines[i].seat];
@@ -210,7 +210,7 @@ Result<StepPlace> SpreadComponents(StepAsk& ask, const JobAround& around, const 
     plan.spread = std::move(spread);
   }
   if (call.part) ask.has_terminal = false;
-  // What is said of the whole step is each part's as well.
+  // Properties of the whole step apply to each part.
   for (StepAsk& part : ask.parts) {
     part.has_terminal = ask.has_terminal;
     part.directory = ask.directory;

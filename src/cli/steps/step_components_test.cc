@@ -51,9 +51,9 @@ class StepComponents : public testing::Test {
     if (call.words.front() == "srun") return slurm::PlanSrun(call, rest, machine_, identity);
     return PlanRun(call, rest, machine_, identity);
   }
-  /// As it is called on alpha.
+  /// Called on alpha.
   Result<StepPlan> Called(const std::string& words) { return Plan(0, CallOf(0, words)); }
-  /// What beta has to do in it.
+  /// The part of the call that beta runs.
   Result<StepPlan> OnBeta(const std::string& words) {
     const auto called = Called(words);
     if (!called) return called.error();
@@ -139,7 +139,7 @@ TEST_F(StepComponents, WhatIsWrongIsSaid) {
   EXPECT_NE(Layout(Called("srun a :")).find("No command given"), std::string::npos);
   EXPECT_NE(Layout(Called("srun --het-group=0 -w beta x")).find("none of the machines of component 0"),
             std::string::npos);
-  // A machine of another version, or a liar.
+  // A node with another version, or a malicious one.
   StepCall call = CallOf(1, "srun x");
   call.part = StepPart{3, "parts 0:1:0,1:1:7"};
   EXPECT_NE(Layout(Plan(1, std::move(call))).find("do not agree"), std::string::npos);

@@ -23,8 +23,8 @@ namespace {
 constexpr std::size_t kStepsShown = 20;
 constexpr std::size_t kTasksShown = 64;
 
-/// Inside the job it says itself where; else below the daemon or the agent of this machine. One without root runs all
-/// jobs as itself, and so do its users.
+/// Possible paths of the step list: inside the job, the variable names it; else below this machine's daemon or agent. A
+/// daemon without root runs all jobs as its own user.
 std::vector<std::string> ListsOf(JobId job, const std::string& user) {
   const Places places = FindPlaces();
   const std::int64_t own = ::geteuid();
@@ -46,7 +46,7 @@ std::string RunTime(const wire::StepView& step, double now) {
   return dialect::FormatDuration(std::chrono::seconds(static_cast<std::int64_t>(std::max(ran, 0.0))));
 }
 
-/// "n[1-2] GPUs 0-3; n3 GPU 0": machines in a row that have the same together.
+/// "n[1-2] GPUs 0-3; n3 GPU 0": consecutive nodes with equal resources are merged.
 std::string SeatsText(const std::vector<wire::SeatView>& seats, const std::string& controller) {
   std::string out;
   for (std::size_t first = 0; first < seats.size();) {
@@ -63,7 +63,7 @@ std::string SeatsText(const std::vector<wire::SeatView>& seats, const std::strin
   return out;
 }
 
-/// Its name says more than its command does.
+/// True if the step's name adds information to its command.
 bool IsCalledOtherwise(const wire::StepView& step) {
   StepLine line;
   line.command = step.command;
@@ -97,7 +97,7 @@ std::vector<StepLine> StepsOf(JobId job, const std::string& user) {
 
 std::vector<wire::StepView> StepsOf(Api& api, const wire::JobDetail& job) {
   if (!job.steps.empty() || !job.start_time || job.end_time) return job.steps;
-  // A machine with another part of the job has a list as well, of the steps that have tasks there.
+  // Another node of the job also has a list, but only of the steps with tasks there.
   if (!api.is_remote() && job.seats.size() < 2) {
     if (auto here = StepsOf(job.id, job.user); !here.empty()) return wire::StepViewsOf(here, kNoTime, true, job.seats);
   }

@@ -1,5 +1,5 @@
-// The steps of a job that runs here, for the commands that list and end them. They are told by a file of the job's own
-// user (model/steps/step_list.h), so they are there for that user and for root, on the machine itself.
+// Lists and ends the steps of running jobs. The list is a file of the job's user (model/steps/step_list.h). So only
+// that user and root can read it, on the node itself.
 #pragma once
 
 #include <string>
@@ -13,19 +13,19 @@
 
 namespace divvy::cli {
 
-/// Ascending; empty where there are none, or where they are not ours to see.
+/// In ascending order. Empty if there are no steps or if we may not read them.
 std::vector<StepLine> StepsOf(JobId job, const std::string& user);
 
-/// Those of a job: as the daemon tells them, or else, of one that runs below an agent, as its own list does, here or
-/// asked of its machine.
+/// The steps of a job: from the daemon's answer, else from the list on this machine, else queried from the node of a
+/// job under an agent.
 std::vector<wire::StepView> StepsOf(Api& api, const wire::JobDetail& job);
 
-/// A line for each of the last steps, and for each task of those that run what it has for itself. `controller`: what
-/// the controller's own machine is called. Empty without steps.
+/// One line for each of the last steps, plus one for each task of the running ones with its own GPUs and cores.
+/// `controller`: the name of the controller's machine. "" without steps.
 std::string StepsText(const std::vector<wire::StepView>& steps, double now, const std::string& controller);
 
-/// Signal `signal` to step `step` of `job`: by its step process, where that is on this machine and ours to reach, else
-/// by the controller. kNotFound: there is no such step, or it is not running.
+/// Sends `signal` to step `step` of `job`: through its step process if we can reach that on this machine, else through
+/// the controller. Returns kNotFound if the step does not exist or is not running.
 Status SignalStep(JobId job, const std::string& user, StepNumber step, int signal);
 
 }  // namespace divvy::cli

@@ -37,7 +37,7 @@ class Environment {
     const auto at = values_.find(name);
     return at == values_.end() ? std::string() : at->second;
   }
-  /// --export: keeps what it names and what makes the job.
+  /// --export: keeps the variables that it names and those that define the job.
   void Restrict(const std::string& list) {
     bool keeps_all = list.empty();
     std::set<std::string, std::less<>> kept;
@@ -90,7 +90,7 @@ void AddGpuWords(const StepAsk& ask, const std::vector<StepGpu>& gpus, const Tas
   out.Set("SLURM_GPUS_ON_NODE", std::to_string(gpus.size()));
 }
 
-/// What Slurm says of the job: known already, unless it was started by a command of divvy's own.
+/// Slurm's variables about the job. They are set already, unless a command of divvy itself started the job.
 void AddJobWords(const JobAround& around, const StepIdentity& identity, Environment& out) {
   std::vector<std::string> machines;
   if (identity.gang == nullptr) machines.push_back(ShortName(identity.hostname));
@@ -104,7 +104,7 @@ void AddJobWords(const JobAround& around, const StepIdentity& identity, Environm
   for (const char* name : {"SLURM_JOB_NUM_NODES", "SLURM_NNODES"}) out.SetUnlessGiven(name, count);
 }
 
-/// What is the same for all tasks here.
+/// Variables that are equal for all tasks here.
 void AddStepWords(const StepAsk& ask, const JobAround& around, const StepIdentity& identity, const StepPlace& place,
                   Environment& out) {
   const std::string count = std::to_string(place.tasks > 0 ? place.tasks : ask.deal.tasks);
@@ -139,8 +139,8 @@ void AddStepWords(const StepAsk& ask, const JobAround& around, const StepIdentit
   AddJobWords(around, identity, out);
 }
 
-/// To which cores the tasks here are bound, by srun's names: a mask for each. Nothing binds memory, whatever --mem-bind
-/// asks for, and no process of ours listens for the tasks (SLURM_SRUN_COMM_PORT).
+/// The cores that the tasks here are bound to, under srun's names: one mask per task. Memory is never bound, whatever
+/// --mem-bind says. SLURM_SRUN_COMM_PORT is not set, because no process of ours listens for the tasks.
 void AddBindWords(const std::vector<TaskPlace>& places, Environment& out) {
   std::vector<std::string> masks;
   for (const TaskPlace& place : places) {
@@ -158,7 +158,8 @@ void AddBindWords(const std::vector<TaskPlace>& places, Environment& out) {
   out.Set("SLURM_MEM_BIND_VERBOSE", "quiet");
 }
 
-/// Where rank 0 is met. A user's own words stay; what the job's start said is about the job, and a step has its own.
+/// The address where the ranks meet rank 0. The user's own variables stay. The job's variables are replaced, because
+/// each step has its own address.
 void AddMaster(const JobAround& around, const StepIdentity& identity, const StepPlace& place, Environment& out) {
   const auto number = [](const std::string& text) {
     return static_cast<std::uint64_t>(ParseInteger(text).value_or(0));
@@ -176,8 +177,8 @@ void AddMaster(const JobAround& around, const StepIdentity& identity, const Step
   out.SetUnlessGiven("MASTER_PORT", port);
 }
 
-/// The names that torchrun gives its workers. A task that finds its own GPU first is the only worker of its list: its
-/// LOCAL_RANK names that GPU, as programs that choose by it expect.
+/// torchrun's variables for its workers. A task that finds its own GPU first in CUDA_VISIBLE_DEVICES is the only worker
+/// that uses that list. Its LOCAL_RANK must then name that GPU, as programs expect.
 void AddTorchWords(const StepAsk& ask, const JobAround& around, const StepIdentity& identity, const StepPlace& place,
                    std::size_t task, bool has_own, Environment& out) {
   const std::string here = std::to_string(ask.deal.tasks);
@@ -188,7 +189,8 @@ void AddTorchWords(const StepAsk& ask, const JobAround& around, const StepIdenti
   out.Set("NNODES", std::to_string(std::max<std::size_t>(place.machines.size(), 1)));
   out.Set("NODE_RANK", std::to_string(identity.node));
   AddMaster(around, identity, place, out);
-  // One task on each machine may be torchrun itself, which starts the workers there: it takes these for its options.
+  // A single task per node may be torchrun itself, which starts the workers there. It reads these variables as its
+  // options.
   const bool is_one_each = ask.deal.tasks == 1 && place.tasks == static_cast<int>(place.machines.size());
   if (identity.gang == nullptr || !is_one_each) return;
   for (const char* name : {"NNODES", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT"})
@@ -199,7 +201,7 @@ bool IsNumber(const std::string& text) {
   return !text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-/// Where the tasks' streams go. A file that several tasks share is emptied by the first of them.
+/// Decides where the tasks' streams go. The first of several tasks that share a file truncates it.
 class StreamPlacer {
  public:
   StreamPlacer(const StepAsk& ask, const JobAround& around, const StepIdentity& identity, const StepPlace& place)
@@ -215,7 +217,7 @@ class StreamPlacer {
  private:
   StepStream Input(std::size_t rank) const {
     const std::string& input = ask_.input;
-    // One terminal cannot be read by all: task 0 has it, or the rank that --input names.
+    // Only one task can read a terminal: rank 0, or the rank that --input names.
     const bool is_own = input.empty() || input == "all" ? rank == 0 : input == std::to_string(rank);
     if (is_own) return {place_.is_part ? StepStream::Kind::kLabelled : StepStream::Kind::kCaller, "", false};
     if (input.empty() || input == "all" || input == "none" || IsNumber(input))
@@ -228,7 +230,7 @@ class StreamPlacer {
     if (output == "none" || (is_rank && output != std::to_string(rank))) return {StepStream::Kind::kNothing, "", false};
     if (output.empty() || output == "all" || is_rank)
       return {ask_.has_labels || place_.is_part ? StepStream::Kind::kLabelled : StepStream::Kind::kCaller, "", false};
-    // One file for tasks of several machines is on the caller's, which has opened it already.
+    // A file for tasks of several nodes is on the caller's node, which has already opened it.
     const bool is_shared = !NamesMachineOrTask(output);
     if (is_shared && place_.is_part) return {StepStream::Kind::kLabelled, "", false};
     std::string path = FillStepPattern(output, around_, identity_, rank);
@@ -250,12 +252,12 @@ TaskGround GroundOf(const std::vector<StepGpu>& gpus, const std::vector<int>& co
   return ground;
 }
 
-/// `ranks`: of the tasks here; empty: from 0 on. `seat`: this machine's, of a job on several.
+/// `ranks`: of the tasks here; empty: from 0 on. `seat`: this node's, for a job on several nodes.
 std::vector<StepTaskLine> MapLines(const StepAsk& ask, const std::vector<StepGpu>& gpus, const TaskGround& ground,
                                    const std::vector<std::size_t>& ranks, std::optional<std::size_t> seat) {
-  constexpr std::size_t kMapMost = 256;  // More would make a line of the list too long to be kept.
+  constexpr std::size_t kMapMost = 256;  // More would make a line of the list too long.
   std::vector<StepTaskLine> lines;
-  bool says_something = seat.has_value();  // Which machine it runs on.
+  bool says_something = seat.has_value();  // The node is worth showing.
   for (const TaskPlace& place : MapTasks(ask.deal, ground)) {
     if (lines.size() == kMapMost) break;
     const std::size_t rank = lines.size() < ranks.size() ? ranks[lines.size()] : lines.size();
@@ -270,10 +272,11 @@ std::optional<std::size_t> SeatOf(const StepIdentity& identity) {
   return identity.gang == nullptr ? std::nullopt : std::optional(identity.gang->own);
 }
 
-/// Which places of the job's list the tasks here may use of what the step was granted.
+/// Which of the job's GPUs the tasks here may use, given the GPUs that the step was granted. GPUs are positions in the
+/// job's list.
 struct PlacesHere {
-  std::vector<std::size_t> all;  // Of one part.
-  bool takes_all = true;         // Also those that the step was not granted: it shares them.
+  std::vector<std::size_t> all;  // The GPUs of one part.
+  bool takes_all = true;         // Also GPUs that were not granted, because the step shares them.
 
   std::vector<std::size_t> Of(const std::vector<std::size_t>& granted) const {
     std::vector<std::size_t> places = all;
@@ -283,7 +286,7 @@ struct PlacesHere {
   }
 };
 
-/// One for each part; only one where there are none.
+/// One entry per part; a single entry if there are no parts.
 std::vector<PlacesHere> PlacesOf(const StepAsk& ask, const JobAround& around, const StepIdentity& identity) {
   std::vector<PlacesHere> places;
   for (const StepAsk& part : ask.parts) {
@@ -307,7 +310,7 @@ std::vector<StepGpu> GpusAt(const JobAround& around, const std::vector<std::size
   return gpus;
 }
 
-/// A step in parts: each finds the GPUs of its own component.
+/// Makes the tasks of a step with parts; each part uses the GPUs of its own component.
 StepTasks MakeParts(const StepAsk& ask, const JobAround& around, const std::vector<PlacesHere>& places,
                     const std::vector<std::size_t>& granted, const TaskGround& ground, const StepIdentity& identity,
                     const StepPlace& whole) {
@@ -350,9 +353,9 @@ JobAround ReadJobAround(const std::vector<std::string>& environment) {
   std::vector<std::string> physical = ListItems(EnvironmentValue(environment, "SLURM_JOB_GPUS"));
   if (physical.empty()) physical = ListItems(EnvironmentValue(environment, "DIVVY_GPUS"));
   const std::vector<std::string> numa = ListItems(EnvironmentValue(environment, "DIVVY_GPU_NUMA"));
-  // A script may have narrowed CUDA_VISIBLE_DEVICES by hand; then only the job's own list tells what there is.
+  // A script may have reduced CUDA_VISIBLE_DEVICES by hand. Then only the job's own list has all GPUs.
   const bool is_narrowed = !physical.empty() && visible.size() != physical.size();
-  // Where other jobs' GPUs are closed to it, CUDA counts the job's own from 0.
+  // If the job cannot open other jobs' GPUs, CUDA numbers the job's own from 0.
   const std::vector<std::string> counted = ListItems(EnvironmentValue(environment, "DIVVY_CUDA_INDICES"));
   const std::vector<std::string>& all = counted.size() == physical.size() ? counted : physical;
   const std::vector<std::string>& words = is_narrowed ? all : visible;
@@ -387,12 +390,12 @@ std::vector<StepTask> MakeTasks(const StepAsk& ask, const JobAround& around, con
         AddTorchWords(ask, around, identity, place, local, !places[local].own.empty(), own);
       }
     }
-    // A job without GPUs keeps what its own start said about them.
+    // A job without GPUs keeps the GPU variables from its own start.
     if (!around.gpus.empty()) AddGpuWords(ask, gpus, places[local], own);
     task.command = ask.commands.size() == 1 ? ask.commands.front() : ask.commands[rank];
     if (!ask.container.empty()) {
       own.Set(std::string(kContainerVariable), ask.container);
-      // The step process is divvy, and so is what it forks.
+      // The step process is divvy itself, and so are its forks.
       task.command.insert(task.command.begin(), {"/proc/self/exe", "internal-container", "--"});
     }
     task.environment = own.Entries();

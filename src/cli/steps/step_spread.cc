@@ -1,4 +1,4 @@
-// A step of a job on several machines: which of its tasks run on this one.
+// A step of a job on several nodes: which of its tasks run on this node.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -9,7 +9,7 @@
 namespace divvy::cli {
 
 std::string ShortName(const std::string& name) {
-  // An address is whole.
+  // Addresses are not shortened.
   const bool is_address = name.find_first_not_of("0123456789.:abcdef") == std::string::npos;
   return is_address ? name : name.substr(0, name.find('.'));
 }
@@ -24,7 +24,7 @@ void TakeShare(StepAsk& ask, const TaskLayout& layout, std::optional<std::size_t
   if (ask.own_gpus_on_machine) ask.own_gpus = ask.own_gpus_on_machine;
   else if (ask.own_gpus && ask.deal.gpus_per_task > 0) ask.own_gpus = here * ask.deal.gpus_per_task;
   else if (ask.own_gpus && own) {
-    // Each machine's in proportion to its tasks, and all together just as many.
+    // Each node's share is in proportion to its tasks; the shares add up to the total.
     int before = 0;
     for (std::size_t i = 0; i < *own; ++i) before += layout.machines[i].tasks;
     const auto upto = [&](int tasks) {
@@ -178,7 +178,7 @@ void MoveToMachine(StepCall& call, const std::vector<std::string>& own) {
     return is_of_machine(entry) || (is_known && is_ours(entry));
   });
   std::ranges::copy_if(own, std::back_inserter(call.environment), is_ours);
-  // What lies beside the list of steps (platform/records/gang_files.h).
+  // Paths of files next to the step list (platform/records/gang_files.h).
   if (theirs.empty() || theirs == ours) return;
   for (std::string& entry : call.environment) {
     const auto equals = entry.find('=');

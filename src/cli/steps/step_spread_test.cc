@@ -1,4 +1,4 @@
-// Which tasks of a step run on which machine of the job, and what each of them is told.
+// Which tasks of a step run on which node of the job, and what each task gets in its environment.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace step_spread_test {
 
 using Texts = std::vector<std::string>;
 
-/// alpha with two tasks and GPUs 4 and 5, beta with one and GPU 0; this is machine `own`.
+/// alpha with two tasks and GPUs 4 and 5, beta with one task and GPU 0; this is node `own`.
 GangFile TwoMachines(std::size_t own) {
   GangFile gang{17, 1, own, {}};
   gang.seats.push_back({"alpha.lab", {"10.0.0.1", 4001}, GpuSet::Of({4, 5}), 2});
@@ -40,12 +40,12 @@ class StepSpread : public testing::Test {
     if (call.words.front() == "internal-rsh") return PlanRsh(call, rest, machine_, identity);
     return PlanRun(call, rest, machine_, identity);
   }
-  /// As it is called on machine `own`.
+  /// Called on node `own`.
   Result<StepPlan> PlanOn(std::size_t own, const std::string& words) {
     gang_ = TwoMachines(own);
     return Plan(gang_, CallOf(own, words));
   }
-  /// The part of machine `own` of what is called on the other.
+  /// The part on node `own` of a call on the other node.
   Result<StepPlan> PartOn(std::size_t own, const std::string& words) {
     other_ = TwoMachines(1 - own);
     const auto called = Plan(other_, CallOf(1 - own, words));

@@ -42,9 +42,9 @@ namespace {
 
 constexpr auto kStartMost = std::chrono::seconds(10);
 
-/// Returns when the step process listens, or has found that there is one already.
+/// Returns when the step process listens, or has found that another one already does.
 Status StartStepProcess(const std::string& file) {
-  // It leaves our process group: a Ctrl-C is for us to pass on.
+  // It leaves our process group, because we forward Ctrl-C ourselves.
   const auto pid = Spawn(Spawn::Apart::kGroup).Start("/proc/self/exe", {"divvy", "internal-steps", file});
   if (!pid) return Internal("cannot start the job's step process: " + pid.error().message);
   int status = 0;
@@ -55,13 +55,13 @@ Status StartStepProcess(const std::string& file) {
                             "; is its folder there, and yours?");
 }
 
-/// A caller outside the job (srun --jobid) has its own surroundings, and none of the job's.
+/// A caller outside the job (srun --jobid) has its own environment without the job's variables.
 void MoveInside(StepCall& call, const std::vector<std::string>& job) {
   const std::string id = EnvironmentValue(job, "DIVVY_JOB_ID");
   if (EnvironmentValue(call.environment, "DIVVY_JOB_ID") != id) TakeJobsWords(call.environment, job);
 }
 
-/// What a step has no use for is told rather than left out: it would change what the user means.
+/// Rejects options that a step cannot use. Ignoring them would change what the user meant.
 Status CheckIsStep(const JobSpec& spec, const std::string& job, bool is_spread) {
   const JobSpec plain;
   if (spec.request.portion != plain.request.portion) {
@@ -145,7 +145,7 @@ int RunInStep(std::string_view command, const std::vector<std::string>& words) {
     if (const auto code = CallStep(caller)) return *code;
     const Status started = StartStepProcess(file);
     if (started && std::chrono::steady_clock::now() < deadline) {
-      // Another one has been started at this moment, or one is leaving: it has the lock, and does not listen.
+      // Another step process is just starting or ending: it holds the lock but does not listen.
       if (const auto code = CallStep(caller)) return *code;
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       continue;
@@ -158,8 +158,8 @@ int RunInStep(std::string_view command, const std::vector<std::string>& words) {
 
 namespace {
 
-/// Of the words behind ":" a step takes what is said of the tasks in their component alone; how many there are is the
-/// job's to say.
+/// Checks a component behind ":". In a step it may only have options about its tasks; the number of components is fixed
+/// by the job.
 Status CheckIsPart(const JobSpec& component, std::size_t number) {
   const dialect::TaskOptions options = dialect::ReadTaskOptions(component);
   JobSpec rest = component;
@@ -173,7 +173,7 @@ Status CheckIsPart(const JobSpec& component, std::size_t number) {
                          std::to_string(number));
 }
 
-/// Of a job that has none but its first.
+/// For a job with only one component.
 Status CheckNamesFirst(const JobSpec& spec) {
   const std::string components = dialect::ReadTaskOptions(spec).components;
   if (components.empty()) return {};
@@ -181,8 +181,8 @@ Status CheckNamesFirst(const JobSpec& spec) {
   return list ? Status() : InvalidArgument("--components " + components + ": " + list.error().message);
 }
 
-/// In a heterogeneous job: --components says in which, without ":" all by the same options. A single task that names
-/// none runs where it was called, several run in the first.
+/// In a heterogeneous job, --components says where the step runs; without ":" all components use the same options. A
+/// single task without --components runs on the calling node, several tasks run in the first component.
 Status TakeParts(const JobSpec& spec, const GangFile& gang, StepAsk& ask) {
   const dialect::TaskOptions options = dialect::ReadTaskOptions(spec);
   if (options.components.empty() && ask.layout.tasks == 1 && spec.request.others.empty()) return {};
@@ -209,7 +209,7 @@ Status TakeParts(const JobSpec& spec, const GangFile& gang, StepAsk& ask) {
       part.deal.cpu_bind = its.cpu_bind;
     }
     part.own_gpus.reset();
-    // As many as its tasks there need, which TakeShare counts.
+    // As many as its tasks there need; TakeShare counts them.
     if (part.deal.gpus_per_task > 0) part.own_gpus = part.deal.gpus_per_task;
     else if (said == 1 && spec.request.gpus > 0) part.own_gpus = spec.request.gpus;
     ask.parts.push_back(std::move(part));
@@ -266,7 +266,7 @@ Result<StepPlan> PlanRun(const StepCall& call, const std::vector<std::string>& w
   ask.layout.tasks = std::max(spec.request.tasks, spec.request.nodes);
   ask.layout.nodes = spec.request.nodes > 1 ? spec.request.nodes : 0;
   ask.machines = spec.request.node_list;
-  // A single task that names no machine belongs to whoever called it.
+  // A single task that names no node runs on the caller's node.
   if (identity.gang != nullptr && ask.layout.tasks == 1 && ask.machines.empty())
     ask.layout.seats = {identity.gang->own};
   if (identity.gang == nullptr && ask.own_gpus && *ask.own_gpus > static_cast<int>(job.gpus.size())) {
@@ -289,7 +289,7 @@ Result<StepPlan> PlanRun(const StepCall& call, const std::vector<std::string>& w
   ask.has_labels = options.labels_output;
   ask.has_terminal = spec.wants_pty;
   ask.kills_on_bad_exit = !options.keeps_others;
-  // One task's exit code says it all.
+  // For one task, the exit code is enough.
   ask.is_quiet = ask.layout.tasks == 1;
   for (const std::string& entry : spec.extra_environment) job.environment.push_back(entry);
   if (has_components) {
@@ -301,7 +301,8 @@ Result<StepPlan> PlanRun(const StepCall& call, const std::vector<std::string>& w
 Result<StepPlan> PlanRsh(const StepCall& call, const std::vector<std::string>& words,
                          const std::vector<std::vector<int>>& machine, const StepIdentity& identity) {
   std::size_t first = 0;
-  // -n, -x and their kind say how rsh and ssh behave; -l USER has one answer here.
+  // -n, -x and similar options only change how rsh and ssh behave. -l USER is ignored, because only one user is
+  // possible.
   while (first < words.size() && words[first].starts_with('-')) first += words[first] == "-l" ? 2 : 1;
   if (first + 2 > words.size())
     return InvalidArgument("divvy: nothing to run; write: divvy internal-rsh HOST COMMAND...");
@@ -323,7 +324,7 @@ namespace {
 
 struct StepsWords {
   std::string file;
-  std::string listen;  // Empty: it hears no other machines, unless the job's files say so.
+  std::string listen;  // Empty: accepts no other nodes, unless the job's files name a port.
   bool stays = false;
 };
 std::optional<StepsWords> ReadStepsWords(const std::vector<std::string>& words) {
@@ -338,7 +339,8 @@ std::optional<StepsWords> ReadStepsWords(const std::vector<std::string>& words) 
   return read;
 }
 
-/// A job that has a key is on several machines: where this one's step process hears the others, and the key.
+/// A job that has a key is on several nodes. Sets the key and the address where this node's step process listens for
+/// the others.
 Status PrepareForMachines(const StepsWords& words, StepServerOptions& options) {
   auto key = ReadGangKey(words.file);
   if (!key && key.error().code == ErrorCode::kNotFound && words.listen.empty()) return {};
@@ -346,7 +348,7 @@ Status PrepareForMachines(const StepsWords& words, StepServerOptions& options) {
   options.key = *std::move(key);
   options.version = kVersion;
   options.listen = {"0.0.0.0", 0};
-  // One that died is started again by the next step: the others know its port.
+  // If an earlier step process died, the next step restarts it at the port that the others know.
   if (!words.listen.empty()) {
     const std::size_t colon = words.listen.rfind(':');
     const auto port = ParseInteger(colon == std::string::npos ? "" : std::string_view(words.listen).substr(colon + 1));
@@ -360,7 +362,7 @@ Status PrepareForMachines(const StepsWords& words, StepServerOptions& options) {
   return {};
 }
 
-/// Who is who, read again only when it has changed.
+/// Reads the file that describes the job's nodes, again only when it has changed.
 class GangReader {
  public:
   explicit GangReader(std::string file) : file_(std::move(file)) {}
@@ -394,7 +396,7 @@ Result<StepPlan> PlanAny(StepCall& call, const std::vector<std::string>& environ
   return PlanRun(call, rest, machine, identity);
 }
 
-/// The step process itself. `port` and `errors` are descriptors, for what its starter is told; it closes them.
+/// Runs the step process. Writes its port and errors for its starter to `port` and `errors`, and closes both.
 int Serve(const StepsWords& words, int port, int errors) {
   const std::vector<std::string> environment = OwnEnvironment();
   const std::vector<std::vector<int>> machine = NumaNodeCores();
@@ -426,16 +428,16 @@ int Serve(const StepsWords& words, int port, int errors) {
   return RunStepServer(std::move(options));
 }
 
-/// Descriptors 0, 1 and 2 lead nowhere, 3 and 4 are `port` and `errors`, and there is no other.
+/// Points descriptors 0, 1 and 2 to /dev/null, moves `port` and `errors` to 3 and 4, and closes all others.
 bool Detach(int port, int errors) {
   const int nothing = ::open("/dev/null", O_RDWR);
-  // Above those that they are to have, so that none takes another's place.
+  // Move them above their final numbers first, so that neither overwrites the other.
   const int high_port = ::fcntl(port, F_DUPFD, 8);
   const int high_errors = ::fcntl(errors, F_DUPFD, 8);
   if (nothing < 0 || high_port < 0 || high_errors < 0) return false;
   for (int fd = 0; fd < 3; ++fd) ::dup2(nothing, fd);
   if (::dup2(high_port, 3) < 0 || ::dup2(high_errors, 4) < 0) return false;
-  // Whatever the caller has open beyond its streams is not the step process's to keep.
+  // The step process must not keep the caller's other open files.
   CloseFrom(5);
   return ::chdir("/") == 0;
 }
@@ -452,7 +454,7 @@ int StepsMain(const std::vector<std::string>& all) {
   }
   std::array<int, 2> listens = {-1, -1};
   if (::pipe2(listens.data(), O_CLOEXEC) != 0) return 1;
-  // The caller waits for us and goes on; the job's supervisor becomes the parent of the step process.
+  // The caller waits for this process and then continues. The job's supervisor becomes the parent of the step process.
   const pid_t child = ::fork();
   if (child < 0) return 1;
   if (child > 0) {

@@ -1,5 +1,5 @@
-// Steps inside a job, from the command line: how a command reaches the job's step process, which the first of them
-// starts, and what that process does with the words of each.
+// Steps inside a job, from the command line. Commands call the job's step process, which the first of them starts. That
+// process plans each step from its words.
 #pragma once
 
 #include <string>
@@ -13,44 +13,44 @@
 
 namespace divvy::cli {
 
-/// Where the job that `environment` describes lists its steps; empty outside a job.
+/// Path of the step list of the job that `environment` describes; "" outside a job.
 std::string StepListOf(const std::vector<std::string>& environment);
 
-/// Runs this command ("srun", "run") as a step of the job that we are in. Starts the job's step process where there is
-/// none. Returns the step's exit code.
+/// Runs this command ("srun", "run") as a step of the enclosing job. Starts the job's step process if there is none.
+/// Returns the step's exit code.
 int RunInStep(std::string_view command, const std::vector<std::string>& words);
 
-/// The same in another running job of ours, wherever it runs. `wants_terminal`: where our input is one, the step gets
-/// it.
+/// The same in another running job of this user, on any node. With `wants_terminal`, the step gets our input if that is
+/// a terminal.
 int RunInStepOf(const std::string& job, std::string_view command, const std::vector<std::string>& words,
                 bool wants_terminal);
 
 std::vector<std::string> OwnEnvironment();
-/// What `environment` says of the job around becomes what `job` says of it.
+/// Replaces the variables in `environment` that describe the enclosing job with those of `job`.
 void TakeJobsWords(std::vector<std::string>& environment, const std::vector<std::string>& job);
 
-/// A connection to what stands in running job `id` for us (platform/steps/step_inside.h), wherever it runs; by the
-/// controller.
+/// Connects through the controller to the process inside running job `id` that acts for outside callers
+/// (platform/steps/step_inside.h). Works for jobs on any node.
 Result<Descriptor> ReachSteps(const std::string& id, bool stops_only);
-/// internal-inside FILE [--stops-only]: becomes that, in the job that lists its steps in FILE.
+/// internal-inside FILE [--stops-only]: runs as that process, in the job whose step list is FILE.
 int InsideMain(const std::vector<std::string>& words);
 
-/// internal-steps [--listen=HOST:PORT] [--stay] FILE: becomes the step process of the job that lists its steps in FILE.
-/// --listen: of a job on several machines; prints the port. --stay: in this very process, rather than in a child that
-/// belongs to whoever adopts orphans (platform/records/gang_files.h has who calls it so).
+/// internal-steps [--listen=HOST:PORT] [--stay] FILE: runs as the step process of the job whose step list is FILE.
+/// --listen: for a job on several nodes; prints the port. --stay: serve in this process, instead of in a child that is
+/// reparented to the job's supervisor (platform/records/gang_files.h says who uses it).
 int StepsMain(const std::vector<std::string>& words);
 
-/// divvy run inside a job: the plan of a step with these words.
+/// divvy run inside a job: plans a step from these words.
 Result<StepPlan> PlanRun(const StepCall& call, const std::vector<std::string>& words,
                          const std::vector<std::vector<int>>& machine, const StepIdentity& identity);
 
-/// internal-rsh HOST COMMAND...: what MPI calls to start its daemons on another machine of the job. The command is a
-/// line for the shell there, as rsh has it; it is no task with a rank.
+/// internal-rsh HOST COMMAND...: called by MPI to start its daemons on another node of the job. As with rsh, the
+/// command is a line for the shell there. It is not a task and has no rank.
 Result<StepPlan> PlanRsh(const StepCall& call, const std::vector<std::string>& words,
                          const std::vector<std::vector<int>>& machine, const StepIdentity& identity);
 
 namespace slurm {
-/// The same of srun.
+/// The same for srun.
 Result<StepPlan> PlanSrun(const StepCall& call, const std::vector<std::string>& words,
                           const std::vector<std::vector<int>>& machine, const StepIdentity& identity);
 }  // namespace slurm

@@ -1,4 +1,4 @@
-// Steps of a job that is not around us.
+// Steps of a job from outside of it.
 #include <unistd.h>
 
 #include <cstdio>

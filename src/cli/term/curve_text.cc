@@ -16,7 +16,7 @@ constexpr int kEighths = 8;
 constexpr std::array<std::string_view, kEighths + 1> kBlocks = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 constexpr std::string_view kAsciiSteps = " _.:-=+*#";
 
-// How many eighths of a line it is high, of `rows` lines.
+// The height of a value in eighths of a line, for `rows` lines.
 int HeightOf(double value, const CurveFrame& frame) {
   const double span = frame.top - frame.bottom;
   const double part = span > 0 ? (value - frame.bottom) / span : 1;
@@ -77,7 +77,7 @@ std::string MetricText(double value, std::string_view unit) {
   if (unit == "hertz") return value >= 1e9 ? Number("%.2f", value / 1e9, " GHz") : Number("%.0f", value / 1e6, " MHz");
   if (unit == "cores") return Number("%.2f", value, "");
   if (unit == "bits") return ThrottleText(static_cast<std::uint64_t>(std::max(value, 0.0)));
-  // Steps are whole, and people compare them with those in the log.
+  // Print whole numbers in full: steps are compared with those in the log.
   const bool is_whole = value == std::floor(value) && std::abs(value) < 1e9;
   return Number(is_whole ? "%.0f" : "%.4g", value, "");
 }

@@ -17,10 +17,10 @@ struct CodeRange {
   std::uint32_t last;
 };
 
-// By Unicode's properties, and not by the C library's wcwidth: that knows them in a UTF-8 locale only, which a machine
-// may lack. Characters that are not assigned yet belong to the span around them.
+// These tables follow Unicode's properties instead of the C library's wcwidth, which needs a UTF-8 locale that a
+// machine may lack. Unassigned characters belong to the surrounding range.
 
-// General categories Mn, Me and Cf but the soft hyphen, and the later letters of Korean syllables: these take no
+// General categories Mn, Me and Cf except the soft hyphen, and the later letters of Korean syllables: these take no
 // column.
 constexpr CodeRange kNone[] = {
     {0x300, 0x36F},     {0x483, 0x489},     {0x591, 0x5BD},     {0x5BF, 0x5BF},     {0x5C1, 0x5C2},
@@ -135,7 +135,7 @@ std::string_view Beginning(std::string_view text, std::size_t width) {
   std::size_t taken = 0, at = 0;
   while (at < text.size()) {
     const Utf8Character character = FirstCharacter(text.substr(at));
-    // Accents stay with the last character that they stand on.
+    // Combining accents stay with the character before them.
     if (taken + WidthOf(character.code) > width) break;
     taken += WidthOf(character.code);
     at += character.length;
@@ -157,7 +157,7 @@ std::string Fitted(std::string_view text, std::size_t width, bool is_right, bool
 bool IsAsciiLocale() {
   static const bool is_ascii = [] {
     const locale_t locale = ::newlocale(LC_CTYPE_MASK, "", nullptr);
-    if (locale == nullptr) return false;  // One that is not installed: most likely some UTF-8.
+    if (locale == nullptr) return false;  // The locale is not installed; most likely it is a UTF-8 one.
     const bool is_utf8 = std::string_view(::nl_langinfo_l(CODESET, locale)) == "UTF-8";
     ::freelocale(locale);
     return !is_utf8;

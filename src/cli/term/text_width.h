@@ -1,4 +1,4 @@
-// How many columns of a terminal a text takes, and what of it fits.
+// How many terminal columns a text takes, and how much of it fits.
 #pragma once
 
 #include <cstddef>
@@ -7,17 +7,17 @@
 
 namespace divvy::cli {
 
-/// Columns on a terminal that a text takes: two for characters of Chinese, Japanese and Korean and for emoji, none for
-/// accents that stand on the character before.
+/// Terminal columns of a text: two for Chinese, Japanese and Korean characters and for emoji, none for combining
+/// accents.
 std::size_t Width(std::string_view text);
-/// The caller's locale (LC_ALL, LC_CTYPE, LANG) has no more than ASCII: nothing is drawn with blocks or cut with "…".
+/// True if the caller's locale (LC_ALL, LC_CTYPE, LANG) has only ASCII. Then no block characters and no "…" are used.
 bool IsAsciiLocale();
-/// At most its first `width` columns, the last of them an ellipsis (in ASCII ">"): one fewer where a wide character
-/// would reach over the end. Requires: width > 0.
+/// Cuts `text` to at most `width` columns, the last one an ellipsis (">" in ASCII). One column fewer if a wide
+/// character would cross the end. Requires: width > 0.
 std::string Cut(std::string_view text, std::size_t width, bool is_ascii = IsAsciiLocale());
-/// The characters that its first `width` columns hold whole.
+/// The leading characters that fit completely into `width` columns.
 std::string_view Beginning(std::string_view text, std::size_t width);
-/// Exactly `width` columns: cut, or filled up with blanks behind (`is_right`: before) it.
+/// Exactly `width` columns: cut, or padded with blanks after the text (before it if `is_right`).
 std::string Fitted(std::string_view text, std::size_t width, bool is_right = false, bool is_ascii = IsAsciiLocale());
 
 }  // namespace divvy::cli

@@ -12,7 +12,7 @@ struct Reason {
   std::string_view words;
   bool is_slowdown;
 };
-/// web/src/lib/throttle.js says the same.
+/// Keep in sync with web/src/lib/throttle.js.
 constexpr Reason kReasons[] = {{0x2, "clocks that were set", false}, {0x4, "power cap", false},
                                {0x8, "hardware slowdown", true},     {0x10, "sync boost", false},
                                {0x20, "heat (driver)", true},        {0x40, "heat (hardware)", true},

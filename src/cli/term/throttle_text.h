@@ -1,4 +1,4 @@
-// Why a GPU's clocks are held back: NVML's bits (nvmlClocksEventReasons in nvml.h), as people read them.
+// Why a GPU's clocks are reduced: names for NVML's bits (nvmlClocksEventReasons in nvml.h).
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,22 @@
 
 namespace divvy::cli {
 
-/// "power cap, heat (driver)"; "none" without a reason. An idle GPU's slow clocks are none.
+/// "power cap, heat (driver)"; "none" without a reason. The slow clocks of an idle GPU do not count.
 std::string ThrottleText(std::uint64_t bits);
 
-/// "power cap in 40%, heat (driver) in 3% of what was seen": of values of `gpu_throttle`. Empty: there was none.
+/// "power cap in 40%, heat (driver) in 3% of what was seen", for values of `gpu_throttle`. Empty if there was no
+/// reason.
 std::string ThrottleShares(const std::vector<std::optional<double>>& values);
 
-/// "slowed by heat (driver)": those that tell of a cooler or a supply that does not suffice; empty without. A power cap
-/// is no such thing: at full work it is usual.
+/// "slowed by heat (driver)": only reasons that indicate insufficient cooling or power supply; empty if there are none.
+/// A power cap does not count, because it is normal under full load.
 std::string SlowdownText(std::uint64_t bits);
 
-/// The same of each GPU that is slowed, by machine and index.
+/// SlowdownText for each slowed GPU, by node and index.
 using Slowdowns = std::map<std::pair<std::string, std::int64_t>, std::string>;
 Slowdowns SlowdownsOf(const wire::LatestAnswer& latest);
 
-/// Says it of each GPU that is slowed, beside its reason.
+/// Appends the text to the `reason` of each slowed GPU.
 void AddSlowdowns(const wire::LatestAnswer& latest, std::vector<wire::GpuView>& gpus);
 
 }  // namespace divvy::cli

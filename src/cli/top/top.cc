@@ -1,4 +1,4 @@
-// divvy top: GPUs, running jobs and the waiting list on one screen that stays up to date, with keys that act on them.
+// divvy top: GPUs, running jobs and the waiting list on one screen that updates itself, with keys for actions.
 #include <poll.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -38,14 +38,14 @@ using dialect::Option;
 using dialect::Takes;
 using SteadyClock = std::chrono::steady_clock;
 
-/// Nobody reads further down, and each look takes the daemon as long as the list is.
+/// Users do not scroll further, and each query costs the daemon time in proportion to the list.
 constexpr std::int64_t kMostJobs = 2000;
-/// An expected start is a plan of its own: on a small cluster all that are on the screen are asked for in one look, and
-/// are of one moment; where each takes the daemon milliseconds, a few a look.
+/// Each expected start costs the daemon a plan. On a small cluster, all starts on the screen are queried in one refresh
+/// and are consistent. If each takes milliseconds, only a few are queried per refresh.
 constexpr std::size_t kLeastStartsALook = 3;
 constexpr auto kStartsTakeALook = std::chrono::milliseconds(30);
 constexpr double kStartsStayS = 20;
-/// The one screen of --once waits no longer for them.
+/// --once waits at most this long for them.
 constexpr auto kStartsTakeOnce = std::chrono::milliseconds(500);
 constexpr int kSmallestColumns = 40;
 constexpr std::size_t kUsualColumns = 80;
@@ -110,7 +110,7 @@ Status Look(Api& api, TopFacts& facts) {
   return {};
 }
 
-/// What was seen of the GPUs before, a point for each look; nothing where no samples are taken.
+/// Loads earlier samples of the GPUs, one point per refresh. Adds nothing if no samples are taken.
 void SeedHistory(Api& api, const TopFlags& flags, const TopFacts& facts, TopHistory& history) {
   const auto back =
       std::llround(std::ceil(static_cast<double>(TopHistory::kLooks - 1) * std::max(flags.interval_s, 1.0)));
@@ -122,7 +122,7 @@ void SeedHistory(Api& api, const TopFlags& flags, const TopFacts& facts, TopHist
   if (const auto seen = DecodeShown<wire::SeriesAnswer>(*json)) history.Seed(*seen, facts.gpus);
 }
 
-/// Of all that wait at once. A daemon that has more than one look's work of it says so, and is asked again.
+/// Queries the starts of all waiting jobs at once. Repeats the query while the daemon reports that it is incomplete.
 void LookAtStarts(Api& api, TopFacts& facts) {
   const auto until = SteadyClock::now() + kStartsTakeOnce;
   bool is_complete = false;
@@ -142,7 +142,7 @@ void LookAtStarts(Api& api, TopFacts& facts) {
   }
 }
 
-/// Until any key is pressed. None that was typed shows, nor is read by what comes next.
+/// Waits for any key. Typed keys are not shown, and the next reader does not see them.
 void AwaitKey() {
   std::fputs("\n-- any key: back --", stdout);
   std::fflush(stdout);
@@ -159,9 +159,9 @@ void AwaitKey() {
   if (is_terminal) ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
 }
 
-/// What runs one of our own commands, with the terminal to itself.
+/// Runs one of our own commands, which gets the terminal.
 void RunDivvy(const std::vector<std::string>& words, bool waits_for_key) {
-  // Ctrl-C ends what is shown, not the screen that comes back after it.
+  // Ctrl-C ends that command, not this screen.
   const auto before = std::signal(SIGINT, SIG_IGN);
   const pid_t pid = ::fork();
   if (pid == 0) {
@@ -210,7 +210,7 @@ class Top {
     facts_.now = NowSeconds();
     Status looked = Look(api_, facts_);
     if (!looked && looked.error().code == ErrorCode::kUnreachable) {
-      // The daemon may have been started again.
+      // The daemon may have restarted.
       if (auto again = Api::Connect()) {
         api_ = *std::move(again);
         looked = Look(api_, facts_);
@@ -224,7 +224,7 @@ class Top {
     AskForStarts();
   }
 
-  // Of the waiting jobs on the screen, those whose answer is the oldest.
+  // Queries the waiting jobs on the screen whose answers are the oldest.
   void AskForStarts() {
     std::erase_if(asked_, [&](const auto& one) { return facts_.now - one.second > kStartsStayS; });
     std::size_t asked = 0;
@@ -245,10 +245,10 @@ class Top {
   void Draw() {
     const std::size_t columns = std::max<std::size_t>(screen_->columns(), kSmallestColumns);
     const std::size_t room = Room();
-    // Jobs are on the first screen, however many GPUs there are.
+    // Leave room for jobs on the first screen, however many GPUs there are.
     choice_.most_gpu_lines = shows_all_gpus_ ? 0 : std::max<std::size_t>(room / 2, 2);
     lines_ = TopLines(facts_, history_, choice_, columns);
-    // The selection stays on its job while lines come and go.
+    // Keep the selection on its job while lines come and go.
     if (const auto at = std::ranges::find(lines_, selected_, &TopLine::job); !selected_.empty() && at != lines_.end())
       cursor_ = static_cast<std::size_t>(at - lines_.begin());
     cursor_ = std::min(cursor_, lines_.empty() ? 0 : lines_.size() - 1);
@@ -289,7 +289,7 @@ class Top {
     selected_ = lines_.empty() ? "" : lines_[cursor_].job;
   }
 
-  /// To the first job; from there to the first line.
+  /// Goes to the first job, or from there to the first line.
   void GoHome() {
     const auto job = std::ranges::find_if(lines_, [](const TopLine& line) { return !line.job.empty(); });
     const auto first = job == lines_.end() ? 0 : job - lines_.begin();
@@ -332,7 +332,7 @@ class Top {
     }
   }
 
-  /// The screen goes on below; nothing else is done until it is answered.
+  /// Opens a question. The screen keeps updating, but keys only go to the question until it is answered.
   void Ask(TopQuestion question, std::function<void(const std::string&)> then) {
     question_ = std::move(question);
     then_ = std::move(then);
@@ -395,7 +395,7 @@ class Top {
   void OnJob(char32_t key, const std::string& id) {
     const auto job = std::ranges::find(facts_.jobs, id, &wire::JobView::display_id);
     if (job == facts_.jobs.end()) return;
-    // "17_[4-99]" is the array's rest: what is done to it is done to the array's number.
+    // "17_[4-99]" is the rest of an array: actions use the array's number.
     const std::string name = job->count > 1 ? ToString(job->id) : id;
     if (key == 'w') return screen_->Aside([&] { RunDivvy({"why", name}, true); });
     if (key == 'l') return screen_->Aside([&] { RunDivvy({"logs", "-f", name}, true); });
@@ -443,14 +443,14 @@ class Top {
   TopChoice choice_;
   std::vector<TopLine> lines_;
   TopView view_;
-  std::vector<TopView::Row> placed_;  // What of the lines is on the screen.
-  std::size_t cursor_ = 0;            // Line that is selected,
-  std::string selected_;              // and its job.
+  std::vector<TopView::Row> placed_;  // The visible lines.
+  std::size_t cursor_ = 0;            // The selected line.
+  std::string selected_;              // The job of that line.
   std::vector<std::string> shown_;
-  std::map<std::string, double> asked_;           // When a job's expected start was asked for.
-  std::string said_;                              // At the bottom, until the next key.
-  std::optional<TopQuestion> question_;           // In its place, until it is answered,
-  std::function<void(const std::string&)> then_;  // and what is done then.
+  std::map<std::string, double> asked_;           // When each job's expected start was queried.
+  std::string said_;                              // Shown at the bottom until the next key.
+  std::optional<TopQuestion> question_;           // Replaces said_ until it is answered.
+  std::function<void(const std::string&)> then_;  // Called with the answer.
   SteadyClock::time_point next_;
 };
 

@@ -9,7 +9,7 @@
 namespace divvy::cli {
 namespace {
 
-/// A question mark for each column of what a terminal without UTF-8 cannot show.
+/// Replaces each column that ASCII cannot show with a question mark.
 std::string InAscii(std::string_view text) {
   std::string out;
   while (!text.empty()) {

@@ -10,16 +10,16 @@
 
 namespace divvy::cli {
 
-/// Column by column of a terminal; what has no room is cut.
+/// Fills the line column by column; text that does not fit is cut.
 class Filler {
  public:
   /// `is_ascii`: the terminal shows no UTF-8.
   Filler(std::size_t columns, bool is_ascii) : room_(columns), is_ascii_(is_ascii) {}
 
-  /// `width` columns of text, cut or filled up; 0: as wide as it is.
+  /// Adds text with `width` columns, cut or padded; 0: the text's own width.
   Filler& Add(std::string_view text, std::size_t width = 0, Colour colour = Colour::kNone, bool is_right = false);
   Filler& Gap(std::size_t width = 1) { return Add(std::string(width, ' ')); }
-  /// Columns that are left.
+  /// Columns that are still free.
   std::size_t room() const { return room_; }
   TopLine Take() { return std::move(line_); }
   TopLine& line() { return line_; }

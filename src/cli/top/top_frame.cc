@@ -27,7 +27,7 @@ bool IsRunning(const wire::JobView& job) {
   return job.state == "running" || job.state == "starting" || job.state == "stopping" || job.state == "paused";
 }
 
-/// GPUs that a job's tenants are, as the parts of them that are their own, by display id.
+/// The guaranteed GPU fractions of each job's tenants, added up, by display id.
 using Parts = std::map<std::string, double>;
 
 Parts PartsOf(const std::vector<wire::GpuView>& gpus) {
@@ -38,7 +38,8 @@ Parts PartsOf(const std::vector<wire::GpuView>& gpus) {
   return parts;
 }
 
-/// What it has of GPUs, a part or a slice as its part of one; of a waiting job what its elements ask for, together.
+/// The GPUs that a job has; a fraction or MIG slice counts as its part of a GPU. For a waiting array: the total request
+/// of its elements.
 double GpusOf(const wire::JobView& job, const Parts& parts, const std::vector<wire::GpuView>& gpus) {
   if (IsRunning(job)) {
     if (const auto part = parts.find(job.display_id); part != parts.end()) return part->second;
@@ -51,7 +52,7 @@ double GpusOf(const wire::JobView& job, const Parts& parts, const std::vector<wi
   std::int64_t all = request.gpus * std::max<std::int64_t>(request.nodes, 1);
   for (const wire::ComponentView& other : request.others) all += other.gpus * std::max<std::int64_t>(other.nodes, 1);
   double each = 1;
-  // Of memory and of slices it is known on GPUs of a size; those here are mostly of one.
+  // Fractions by memory and MIG slices depend on the GPU's size. Assume that all GPUs here have the size of the first.
   const Bytes memory(gpus.empty() ? 0 : gpus.front().memory_total_bytes);
   const auto part = [](GpuShare share) { return static_cast<double>(share.ten_thousandths()) / GpuShare::kWhole; };
   if (request.portion.any() && !request.portion.is_by_memory()) {
@@ -117,21 +118,21 @@ std::string Short(double seconds) {
   return std::to_string(whole) + "s";
 }
 
-/// What it has of GPUs, or asks for: "2", "0.25"; of a part that is counted in memory "part".
+/// The GPUs that a job has or requests: "2", "0.25", or "part" for a fraction by memory.
 std::string GpusText(const wire::JobView& job) {
   if (!job.share) return std::to_string(std::llround(GpusOf(job, {}, {})));
   const std::string_view part = job.share->part;
   return part.ends_with("B") ? "part" : std::string(part.substr(0, part.find(' ')));
 }
 
-/// When its time limit ends it, or by its own word, what is left: "12 min left".
+/// "12m left" by the job's own progress reports; otherwise "12m at most" by its time limit.
 std::string TimeLeft(const wire::JobView& job, double now) {
   if (job.progress && job.progress->expected_end) return Short(*job.progress->expected_end - now) + " left";
   if (!job.start_time || job.request.time_limit_s <= 0) return "";
   return Short(*job.start_time + job.request.time_limit_s - now) + " at most";
 }
 
-/// What is amiss with it: who else uses it, what holds its clocks back.
+/// The GPU's problems: processes of others, and reduced clocks.
 std::string TroubleOf(const wire::GpuView& gpu, const TopFacts& facts) {
   std::string trouble = gpu.state == "unmanaged" ? "" : GpuTrouble(gpu);
   const auto slowed = facts.slowdowns.find({gpu.node, gpu.index});
@@ -139,9 +140,9 @@ std::string TroubleOf(const wire::GpuView& gpu, const TopFacts& facts) {
   return trouble;
 }
 
-/// Who has the GPU, in words.
+/// Describes who uses the GPU.
 std::string OwnerText(const wire::GpuView& gpu, const JobsById& jobs, const TopFacts& facts) {
-  // Who has it goes on there for the time being; what is wrong with it has to be seen on a narrow terminal as well.
+  // The job continues for now, but the problem must be visible even on a narrow terminal.
   std::string trouble = TroubleOf(gpu, facts);
   if (!trouble.empty()) trouble = "; " + trouble;
   if (!gpu.tenants.empty()) {
@@ -160,7 +161,7 @@ std::string OwnerText(const wire::GpuView& gpu, const JobsById& jobs, const TopF
     }
   }
   if (gpu.job_display_ids.empty()) {
-    // Beside a state such as "fenced" its reason says what is wrong.
+    // For a state such as "fenced", the reason says what is wrong.
     const auto slowed = facts.slowdowns.find({gpu.node, gpu.index});
     return (gpu.reason.empty() ? gpu.state : gpu.reason) +
            (slowed == facts.slowdowns.end() ? "" : "; " + slowed->second);
@@ -237,23 +238,23 @@ TopLine Heading(std::string_view text, std::size_t columns, bool is_ascii) {
   return line.Take();
 }
 
-/// What is said of a job, or of its column: number, name, user, state or place, GPUs, time or start, and the rest.
+/// The cells of a job's line, or of the titles: id, name, user, state or node, GPUs, time or start, and the rest.
 constexpr std::size_t kJobCells = 7;
 struct JobRow {
   std::array<Cell, kJobCells> cells;
-  double done = -1;  // Of its own word, 0..1; negative: it says nothing.
-  std::string job;   // Empty: titles.
+  double done = -1;  // Progress that the job reported, 0..1. Negative: none.
+  std::string job;   // Empty for titles.
 };
 
-/// The last has what is left.
+/// The last cell gets the remaining width.
 using JobColumns = std::array<std::size_t, kJobCells - 1>;
-constexpr std::size_t kCommonColumns = 3;  // Number, name and user stand below each other in both lists.
+constexpr std::size_t kCommonColumns = 3;  // Id, name and user have equal widths in both lists.
 constexpr std::array<bool, kJobCells> kIsRight = {true, false, false, false, true, true, false};
 constexpr std::array<std::string_view, kJobCells> kRunningTitles = {"Running", "name", "user", "state",
                                                                     "GPUs",    "time", "left"};
 constexpr std::array<std::string_view, kJobCells> kWaitingTitles = {"Waiting", "name",   "user",        "place",
                                                                     "GPUs",    "starts", "why it waits"};
-/// Always so wide, so that little moves while jobs come and go.
+/// Minimum widths, so that little moves while jobs come and go.
 constexpr JobColumns kRunningColumns = {8, 16, 9, 9, 4, 9};
 constexpr JobColumns kWaitingColumns = {8, 16, 9, 6, 4, 11};
 constexpr std::size_t kProgressBar = 8;
@@ -269,8 +270,8 @@ Needs NeedsOf(const std::vector<JobRow>& rows) {
   return needs;
 }
 
-/// Columns get what they need above what they always have, in this order, as far as the last one does not need the
-/// room; of much that it needs a third of the line is enough. Numbers, which people type, come before it.
+/// Widens columns beyond their minimum if they need it, in this order, as far as the last column does not need the
+/// room. The last column may reserve at most a third of the line. Ids come first, because users type them.
 void Widen(JobColumns& columns, const Needs& needs, std::size_t line, std::size_t indent) {
   constexpr std::array<std::size_t, kJobCells - 1> kOrder = {4, 0, 5, 3, 2, 1};
   constexpr std::size_t kMostNumber = 14;
@@ -324,7 +325,7 @@ JobRow RunningRow(const wire::JobView& job, const TopFacts& facts) {
   return row;
 }
 
-/// Parts by memory without a blank, "60G".
+/// A fraction by memory is written without a blank: "60G".
 std::string GpusAsked(const wire::RequestView& request) {
   std::string text = GpuCount(request);
   if (const auto at = text.find(" GiB"); at != std::string::npos) text.replace(at, 4, "G");
@@ -353,7 +354,7 @@ void Sort(std::vector<const wire::JobView*>& jobs, TopSort sort, const TopFacts&
   };
   switch (sort) {
     case TopSort::kQueue:
-      return;  // As they came.
+      return;  // In the daemon's order.
     case TopSort::kGpus:
       return by([&](const wire::JobView& job) { return -GpusOf(job, parts, facts.gpus); });
     case TopSort::kTime:
@@ -365,7 +366,7 @@ void Sort(std::vector<const wire::JobView*>& jobs, TopSort sort, const TopFacts&
   }
 }
 
-/// Of one state, with their titles.
+/// The jobs of one state, with their titles.
 struct JobList {
   std::vector<const wire::JobView*> jobs;
   std::vector<JobRow> rows;
@@ -397,8 +398,8 @@ void AddJobs(const JobList& list, const TopFacts& facts, const Parts& parts, con
   }
 }
 
-/// "2 of 4 GPUs taken  1 unmanaged  1 fenced  ": taken are those that jobs have; the others in the states of `divvy
-/// gpus`.
+/// "2 of 4 GPUs taken  1 unmanaged  1 fenced  ": jobs have the taken GPUs; the others are counted by their state in
+/// `divvy gpus`.
 std::string GpuCounts(const TopFacts& facts) {
   const auto count = [&facts](std::string_view state) {
     return std::ranges::count_if(facts.gpus, [&](const wire::GpuView& gpu) {
@@ -412,7 +413,7 @@ std::string GpuCounts(const TopFacts& facts) {
   return text;
 }
 
-/// "3", or where only some are shown "1 of 3".
+/// "3", or "1 of 3" if only some are shown.
 std::string Counted(std::int64_t all, const TopFacts& facts, const TopChoice& choice, auto is) {
   if (choice.user.empty() && choice.filter.empty()) return std::to_string(all);
   std::int64_t shown = 0;
@@ -420,7 +421,7 @@ std::string Counted(std::int64_t all, const TopFacts& facts, const TopChoice& ch
   return std::to_string(shown) + " of " + std::to_string(all);
 }
 
-/// In the place of jobs.
+/// Shown instead of an empty list.
 std::string NoneText(const TopChoice& choice) {
   if (choice.filter.empty() && choice.user.empty()) return "No jobs wait or run.";
   std::string text = "No job" + (choice.user.empty() ? "" : " of " + choice.user);
@@ -458,7 +459,7 @@ TopLine TopTitle(const TopFacts& facts, const TopChoice& choice) {
   const wire::StatusView& status = facts.status;
   TopLine line;
   line.spans.push_back({"divvy", Colour::kBold});
-  // What a narrow terminal must not cut off comes first.
+  // Put first what a narrow terminal must not cut off.
   const std::string trouble = facts.trouble.empty() ? status.trouble : "old numbers: " + facts.trouble;
   if (!trouble.empty()) line.spans.push_back({"  " + trouble, Colour::kRed});
   std::string chosen;

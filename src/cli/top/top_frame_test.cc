@@ -148,7 +148,7 @@ TEST(TopFrame, GivesColumnsTheirNeedWhereThereIsRoom) {
   EXPECT_EQ(wide[6],
             " 1234_[16-27] a name of thirty-two characters. bob       #1        4             " + std::string(60, 'r'));
   EXPECT_EQ(wide[3].find("name"), wide[6].find("a name"));
-  // The number and the reason come first where there is not room for all.
+  // The id and the reason have priority if not everything fits.
   EXPECT_EQ(Screen(facts, {}, 80)[6],
             " 1234_[16-27] a name of thirt… bob       #1        4             rrrrrrrrrrrrrr…");
 }
@@ -269,7 +269,7 @@ TEST(TopFrame, TheTitleSaysWhatIsTakenAndWhatIsWrong) {
             std::string::npos);
   facts.trouble = "no daemon answers";
   EXPECT_TRUE(TextOf(TopTitle(facts, {})).starts_with("divvy  old numbers: no daemon answers  1 of 3"));
-  // What is fenced below a job is that job's.
+  // A fenced GPU under a job counts as the job's.
   facts.gpus[0].state = "fenced";
   facts.gpus[2].state = "fenced";
   facts.status.gpus_free = 0;

@@ -37,7 +37,7 @@ void TopHistory::Seed(const wire::SeriesAnswer& seen, const std::vector<wire::Gp
     const bool is_use = series.metric == "gpu_utilization";
     if (!is_use && series.metric != "gpu_memory_used_bytes") continue;
     Looks& looks = looks_[{gpu->node, gpu->index}];
-    // The newest second may not have been seen yet.
+    // The newest second may have no sample yet.
     std::size_t count = series.mean.size();
     while (count > 0 && !series.mean[count - 1]) --count;
     for (std::size_t i = 0; i < count; ++i) {

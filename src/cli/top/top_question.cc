@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kLongestAnswer = 200;  // Bytes.
 constexpr std::string_view kYesOrNo = "  y yes  n no";
 
-/// The end of what was typed that fits beside the question and the cursor.
+/// The end of the typed text that fits next to the question and the cursor.
 std::string End(const std::string& question, const std::string& typed, std::size_t columns) {
   std::string_view end = typed;
   while (!end.empty() && Width(question) + Width(end) + 1 > columns) end.remove_prefix(FirstCharacter(end).length);
@@ -58,7 +58,7 @@ TopLine TopQuestion::Shown(std::size_t columns, bool is_ascii) const {
   if (!is_yes_or_no_) {
     const std::string text = question_ + End(question_, typed_, columns);
     line.spans.push_back({text, Colour::kBold});
-    // A column is left for the cursor.
+    // Leave a column for the cursor.
     if (Width(text) + 3 + Width(hint_) <= columns) line.spans.push_back({"   " + hint_, Colour::kDim});
     return line;
   }

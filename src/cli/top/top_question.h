@@ -1,4 +1,4 @@
-// A question at the bottom of divvy top: asked while the screen goes on, answered key by key. Pure, as top_frame.h is.
+// A question at the bottom of divvy top. It is answered key by key while the screen keeps updating. Pure.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,18 @@ class TopQuestion {
  public:
   enum class State { kOpen, kAnswered, kGivenUp };
 
-  /// For a line of text: "Show jobs with: ". `hint` stands behind what is typed for as long as there is room.
+  /// A question for a line of text: "Show jobs with: ". `hint` follows the typed text if there is room.
   static TopQuestion Line(std::string question, std::string hint);
-  /// For one key, y or n: "Cancel 577 (", "train", ")?"; of these the name is cut where there is no room.
+  /// A question for one key, y or n: "Cancel 577 (", "train", ")?". The name is cut if there is no room.
   static TopQuestion YesOrNo(std::string before, std::string name, std::string after);
 
-  /// Escape gives every question up, n one for y or n; other keys that mean nothing to it are passed over.
+  /// Escape gives up any question, n one for y or n. Keys without a meaning are ignored.
   State On(const TopEvent& event);
-  /// What was typed, of a line.
+  /// The typed text of a question for a line.
   const std::string& typed() const { return typed_; }
-  /// No wider than `columns`; what is typed shows its end.
+  /// At most `columns` wide. Long input shows its end.
   TopLine Shown(std::size_t columns, bool is_ascii) const;
-  /// Where the cursor stands in what is shown.
+  /// The cursor's column in that line.
   std::size_t Cursor(std::size_t columns) const;
 
  private:

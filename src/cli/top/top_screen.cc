@@ -1,7 +1,7 @@
 #include "cli/top/top_screen.h"
 
-#define NCURSES_NOMACROS 1  // They are called move and erase.
-#define NCURSES_WIDECHAR 1  // Characters as they are typed, not their bytes.
+#define NCURSES_NOMACROS 1  // Their names include move and erase.
+#define NCURSES_WIDECHAR 1  // Reads whole characters instead of bytes.
 #include <langinfo.h>
 #include <ncurses.h>
 #include <unistd.h>
@@ -38,10 +38,10 @@ void MakeColours() {
   for (const auto& [colour, ink] : kInks) ::init_pair(static_cast<short>(colour), ink, -1);
 }
 
-/// Nothing of what was shown there before is left; above, where people can scroll to, it stays.
+/// Clears the visible screen; what users can scroll up to stays.
 void ClearLines(int rows) {
   std::fputs(std::string(static_cast<std::size_t>(rows), '\n').c_str(), stdout);
-  // -1 and null: the terminal has no such thing.
+  // -1 and null mean that the terminal lacks this capability.
   char* const home = ::tigetstr("home");
   if (home != nullptr && reinterpret_cast<std::intptr_t>(home) != -1) ::putp(home);
   std::fflush(stdout);

@@ -30,14 +30,15 @@ enum class TopKey {
 };
 
 struct TopEvent {
-  TopKey key = TopKey::kNone;  // kNone: nothing came in that time.
+  TopKey key = TopKey::kNone;  // kNone: no event before the timeout.
   char32_t character = 0;
-  std::size_t row = 0;  // Of a click.
+  std::size_t row = 0;  // For a click.
 };
 
 class TopScreen {
  public:
-  /// Takes the terminal until it ends; kFailedPrecondition without one, or with one that is not known.
+  /// Takes over the terminal until destruction. Fails with kFailedPrecondition if there is no terminal or an unknown
+  /// one.
   static Result<std::unique_ptr<TopScreen>> Take();
   ~TopScreen();
   TopScreen(const TopScreen&) = delete;
@@ -47,11 +48,11 @@ class TopScreen {
   std::size_t columns() const;
   bool is_ascii() const { return is_ascii_; }
 
-  /// `selected`: the row to be marked; rows.size(): none. `cursor`: its column in the last row; nothing: it is hidden.
-  /// Only what differs from before is sent.
+  /// `selected`: the row to highlight; rows.size(): none. `cursor`: its column in the last row; nullopt: hidden. Sends
+  /// only what changed since the last call.
   void Draw(const std::vector<TopLine>& rows, std::size_t selected, std::optional<std::size_t> cursor);
   TopEvent Wait(int most_ms);
-  /// The terminal as it was, with empty lines, for as long as `work` lasts.
+  /// Restores the normal terminal, with an empty screen, while `work` runs.
   void Aside(const std::function<void()>& work);
 
  private:

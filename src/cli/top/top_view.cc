@@ -6,7 +6,7 @@
 namespace divvy::cli {
 namespace {
 
-/// Titles, a job, and how many more there are.
+/// The titles, a job, and the count of hidden lines.
 constexpr std::size_t kLeastOfList = 3;
 
 std::size_t JobsIn(const std::vector<TopLine>& lines, std::size_t begin, std::size_t end) {
@@ -38,7 +38,7 @@ void TopView::AddSection(const std::vector<TopLine>& lines, const Section& secti
     if (has_cursor) page_ = size;
     return;
   }
-  // Titles stay, and the last row counts what is left out.
+  // The titles stay, and the last row counts hidden lines.
   const std::size_t body = section.begin + 1;
   const std::size_t shown = room - 2;
   if (has_cursor) {
@@ -68,7 +68,7 @@ std::vector<TopView::Row> TopView::Rows(const std::vector<TopLine>& lines, std::
   const std::size_t above = lists.empty() ? lines.size() : lists.front().begin;
   first_.resize(lists.size() + 1);
   std::vector<Row> out;
-  // All of it as one list where that is enough, or where not even a little of each would fit.
+  // Show a single scrolling list if everything fits, or if not even the minimum of each list fits.
   if (lines.size() <= room || above + lists.size() * kLeastOfList > room) {
     std::size_t& first = first_.front();
     if (cursor < first) first = cursor;
@@ -80,7 +80,7 @@ std::vector<TopView::Row> TopView::Rows(const std::vector<TopLine>& lines, std::
   }
   for (std::size_t i = 0; i < above; ++i) out.push_back({lines[i], i, false});
   if (cursor < above) page_ = above;
-  // In equal parts; what one does not need is the other's.
+  // Equal shares; a list passes on what it does not need.
   std::size_t left = room - above;
   for (std::size_t i = 0; i < lists.size(); ++i) {
     std::size_t others = 0;

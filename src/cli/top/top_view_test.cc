@@ -53,7 +53,7 @@ TEST(TopView, RunningJobsLeaveRoomForTheWaitingList) {
   EXPECT_EQ(rows.size(), 22u);
   EXPECT_EQ(Rows(rows.begin() + 11, rows.end()),
             (Rows{"Running", "r1", "r2", "r3", "… 5 more", "Waiting", "w1", "w2", "w3", "w4", "… 16 more"}));
-  // Those that need little leave the rest to the other.
+  // A list that needs few lines leaves the rest to the other list.
   const Rows few = Shown(view, Lines(11, 8, 1), 0, 22);
   EXPECT_EQ(Rows(few.end() - 4, few.end()), (Rows{"r7", "r8", "Waiting", "w1"}));
   const Rows running = Shown(view, Lines(11, 2, 20), 0, 22);

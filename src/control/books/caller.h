@@ -1,4 +1,4 @@
-// Who asks something of the controller.
+// The identity of a caller of the controller.
 #pragma once
 
 #include <string>
@@ -9,17 +9,17 @@
 
 namespace divvy {
 
-/// Who asks, as the kernel told us.
+/// The caller as the kernel authenticated it.
 struct Caller {
   User user;
   bool is_admin = false;
-  std::vector<std::string> groups;  // Of the operating system; only those that some team names.
+  std::vector<std::string> groups;  // Operating system groups; only those that some team names.
 };
 
 std::string CallerName(const Caller& caller);
 
-/// What whoever leads a team may do to its jobs: cancel, hold, release, requeue, and change what is in the queue's
-/// hands (priority, limits, size), never what runs as somebody else.
+/// Returns whether a team lead may do `verb` to the team's jobs: cancel, hold, release, requeue, and change queue
+/// settings (priority, limits, size). Leads may never change what runs under another user's account.
 bool CanLead(std::string_view verb);
 
 }  // namespace divvy

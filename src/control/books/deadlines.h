@@ -1,4 +1,4 @@
-// Jobs that have to be over by a time (JobSpec::end_by).
+// Jobs with a deadline (JobSpec::end_by).
 #pragma once
 
 #include "base/result.h"
@@ -6,8 +6,8 @@
 
 namespace divvy {
 
-/// Whether a job with this limit (0: none) can begin at `begin`, or now where that is later, and be over by `end_by`
-/// (kNoTime: whenever it is). Fails with kInvalidArgument and what would help.
+/// Checks that a job with this limit (0: none) can start at `begin`, or now if that is later, and end by `end_by`
+/// (kNoTime: no deadline). Fails with kInvalidArgument and a suggestion.
 Status CheckDeadline(Time end_by, Duration time_limit, Time begin, Time now);
 
 }  // namespace divvy

@@ -1,5 +1,5 @@
-// What a step of the controller asks of the world. Order, always: the batch is durable first; then orders are sent and
-// answers given (design: apply -> persist -> send and answer).
+// The effects that a step of the controller requests. The order is fixed: the batch is made durable first, then orders
+// are sent and answers are given (design: apply -> persist -> send and answer).
 #pragma once
 
 #include <unordered_map>
@@ -11,23 +11,23 @@
 
 namespace divvy {
 
-// Every order names the machine that it is for; empty: the controller's own.
+// Every order names its target node; empty: the controller's own machine.
 
-/// Start the job's process. The record carries its attempt and its GPUs on that machine. Of a gang (`record.gang`) the
-/// machine prepares its part only, says so, and waits for a GoOrder.
+/// Start the job's process. The record contains its attempt and its GPUs on that node. For a gang (`record.gang`) the
+/// node prepares only its part, reports that, and waits for a GoOrder.
 struct LaunchOrder {
   JobRecord record;
   std::string node;
-  std::uint32_t seat = 0;  // Which of record.gang.
+  std::uint32_t seat = 0;  // Index into record.gang.
 };
-/// All machines of the gang are ready.
+/// All nodes of the gang are ready.
 struct GoOrder {
   JobId job;
   std::uint32_t attempt = 0;
-  std::vector<SeatAddress> addresses;  // By seat; hosts are filled in on the way.
+  std::vector<SeatAddress> addresses;  // Indexed by seat; the daemon fills in the hosts.
   std::string node;
 };
-/// Begin the kill ladder: `signal`, and SIGKILL after `grace`, to the whole tree.
+/// Stop the whole process tree: `signal` first, SIGKILL after `grace`.
 struct StopOrder {
   JobId job;
   int signal = 15;     // 0: the job's own stop signal.
@@ -42,7 +42,7 @@ struct SignalOrder {
 };
 struct PauseOrder {
   JobId job;
-  bool is_paused = true;  // False: goes on.
+  bool is_paused = true;  // False: resumes.
   std::string node;
 };
 struct TimeLimitOrder {
@@ -50,21 +50,22 @@ struct TimeLimitOrder {
   Time deadline = kNever;
   std::string node;
 };
-/// What an elastic job that runs may use has changed: its file says so, and a signal where `is_signalled`.
+/// The GPUs that a running elastic job may use have changed. The node updates the job's file, and signals the job if
+/// `is_signalled`.
 struct ResizeOrder {
   JobId job;
   GpuSet gpus;
   bool is_signalled = true;
   std::string node;
 };
-/// What a job that runs may have of its GPUs has changed, or on which of them that is counted.
+/// The share of its GPUs that a running job may use has changed, or on which GPUs it is accounted.
 struct PortionOrder {
   JobId job;
   GpuPortion portion;
   GpuSet gpus;
   std::string node;
 };
-/// The job's run record on disk has been read into the store and may go.
+/// The job's run record on disk has been copied to the store and may be deleted.
 struct ForgetOrder {
   JobId job;
   std::uint32_t attempt = 0;
@@ -90,16 +91,16 @@ inline JobId JobOf(const Order& order) {
       order);
 }
 
-/// Something that watchers are told of.
+/// A change that watchers are notified of.
 struct Change {
-  JobId job;  // Not set: the GPUs changed.
+  JobId job;  // Unset: the GPUs changed.
   JobState state = JobState::kQueued;
   Reason reason;
-  bool is_array = false;  // The array as a whole, beside whose changes are those of its elements.
+  bool is_array = false;  // The change is of the array as a whole; its elements have changes of their own.
 };
 
-/// Where each record stands in the batch, so that a step that changes 100,000 jobs finds each at once. Rows that were
-/// appended since are taken in when Persist looks.
+/// The position of each record in the batch, so that a step that changes 100,000 jobs finds each in O(1). Rows appended
+/// since the last use are indexed when Persist looks.
 struct BatchIndex {
   std::unordered_map<JobId, std::size_t> inserts;
   std::unordered_map<JobId, std::size_t> updates;
@@ -111,7 +112,7 @@ struct Effects {
   Batch batch;
   std::vector<Order> orders;
   std::vector<Change> changes;
-  std::vector<JobRecord> finished;  // Became final in this step, for those who wait.
+  std::vector<JobRecord> finished;  // Jobs that became final in this step, for clients that wait for them.
 
   bool empty() const { return batch.empty() && orders.empty() && changes.empty() && finished.empty(); }
 };

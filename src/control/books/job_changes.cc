@@ -5,7 +5,7 @@
 namespace divvy {
 namespace {
 
-/// The plain fields, once: name, change, and where it goes.
+/// Lists the plain fields: name, change and target.
 template <typename Visit>
 void EachForWaiting(const JobChanges& changes, JobRecord& record, Visit visit) {
   visit("gpus", changes.gpus, record.request.gpus);
@@ -41,7 +41,7 @@ void EachUntilTheEnd(const JobChanges& changes, JobRecord& record, Visit visit) 
   visit("at-once", changes.array_at_once, record.array_at_once);
 }
 
-/// What is said of GPUs besides counts for another kind of thing.
+/// A slice replaces everything else that the request says about GPUs.
 void TakeSlice(Request& request) {
   request.gpus = 1;
   request.gpus_most = 0;
@@ -83,12 +83,12 @@ void JobChanges::ApplyTo(JobRecord& record) const {
   if (pool) record.pool = *pool;
   const int cap = record.array_at_once;
   const bool has_one_each = record.request.tasks == record.request.nodes;
-  if (gpus && !portion) record.request.portion = GpuPortion();  // Whole ones from now on.
+  if (gpus && !portion) record.request.portion = GpuPortion();  // Whole GPUs from now on.
   if (gpus || portion) record.request.slice.clear();
   if (slice) TakeSlice(record.request);
   EachForWaiting(*this, record, kAssign);
   EachUntilTheEnd(*this, record, kAssign);
-  if (record.array_count == 0) record.array_at_once = cap;  // Elements have none of their own.
+  if (record.array_count == 0) record.array_at_once = cap;  // Elements have no limit of their own.
   if (nodes && !tasks && has_one_each) record.request.tasks = *nodes;
   if (placement) record.is_placement_set = true;
   if (preemptible) record.is_preemptible_set = true;

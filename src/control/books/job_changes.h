@@ -1,5 +1,5 @@
-// What `update` may change of a job that is there; only what is present does. The names of the fields are those of the
-// options of a submission, and errors speak of them by these names.
+// The changes that `update` may make to an existing job; only fields that are set change. Field names match the
+// submission options, and error messages use them.
 #pragma once
 
 #include <memory>
@@ -13,21 +13,21 @@
 namespace divvy {
 
 struct JobChanges {
-  /// Replaces all that the job waits for.
+  /// Replaces all dependencies of the job.
   struct Dependencies {
     std::vector<Dependency> all;
     bool needs_any = false;
   };
 
-  // While the job waits.
+  // Possible only while the job waits.
   std::optional<int> gpus;
-  std::optional<int> gpus_most;  // 0: fixed.
+  std::optional<int> gpus_most;  // 0: fixed number.
   std::optional<std::string> gpu_type;
   std::optional<Bytes> gpu_memory;
   std::optional<int> cpus;
   std::optional<Bytes> memory;
   std::optional<int> tasks;
-  std::optional<int> nodes;  // Machines; a job that has a task on each keeps one on each, unless `tasks` says more.
+  std::optional<int> nodes;  // A job with one task per node keeps one per node, unless `tasks` is set too.
   std::optional<std::string> constraint;
   std::optional<std::vector<std::string>> node_list;
   std::optional<std::vector<std::string>> excluded_nodes;
@@ -37,7 +37,7 @@ struct JobChanges {
   };
   std::optional<Topology> topology;
   std::optional<GpuPortion> portion;
-  std::optional<std::string> slice;  // In place of GPUs and parts of them.
+  std::optional<std::string> slice;  // Replaces GPUs and fractions.
   std::optional<PlacementStrategy> placement;
   std::optional<Preemptible> preemptible;
   std::optional<Time> begin;
@@ -45,26 +45,26 @@ struct JobChanges {
   std::optional<Dependencies> dependencies;
   std::optional<bool> keeps_waiting;
   std::optional<std::string> group;
-  std::optional<std::string> pool;  // The specification says the same.
-  bool queues_anyway = false;       // Takes a request above what this server can ever give.
+  std::optional<std::string> pool;  // JobSpec::pool of `spec` must be the same.
+  bool queues_anyway = false;       // Accepts a request that exceeds what this server can ever provide.
 
-  // Until it ends.
+  // Possible until the job ends.
   std::optional<int> priority;
   std::optional<Duration>
-      time_limit;  // 0: none. Of a running job, an administrator may raise it and its owner lower it.
+      time_limit;  // 0: none. For a running job, an administrator may raise it and its owner may lower it.
   std::optional<std::string> name;
   std::optional<std::string> project;
   std::optional<std::string> comment;
   std::optional<int> retries;
   std::optional<Duration> retry_delay;
   std::optional<bool> requeues_after_reboot;
-  std::optional<int> array_at_once;  // 0: no cap. Of arrays.
+  std::optional<int> array_at_once;  // 0: no limit. For arrays.
 
-  // What only the specification holds (command, files, environment ...), while the job waits.
-  std::shared_ptr<const JobSpec> spec;        // The whole of it as it is to be; null: it stays.
-  std::vector<std::string_view> spec_fields;  // What differs in it, for messages: "command".
+  // Fields that only the specification contains (command, files, environment ...); possible while the job waits.
+  std::shared_ptr<const JobSpec> spec;        // The complete new specification; null: unchanged.
+  std::vector<std::string_view> spec_fields;  // The fields that differ in it, for messages: "command".
 
-  /// The names of what is to change: only what a running job cannot change any more, or all of it.
+  /// Names of the changed fields: those that a running job cannot change, or all.
   std::vector<std::string_view> NamesForWaiting() const;
   std::vector<std::string_view> Names() const;
   bool changes_pool_alone() const { return pool && spec_fields.size() == 1; }
@@ -72,7 +72,7 @@ struct JobChanges {
     return gpus || gpus_most || topology || gpu_type || gpu_memory || cpus || memory || tasks || nodes || constraint ||
            node_list || excluded_nodes || portion || slice;
   }
-  /// `record` with the changes, in its fields alone.
+  /// Applies the changes to the fields of `record`.
   void ApplyTo(JobRecord& record) const;
 };
 

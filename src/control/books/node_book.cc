@@ -58,7 +58,7 @@ Status CheckFacts(const MachineFacts& facts) {
       return InvalidArgument("GPU " + std::to_string(i) + " is told of as number " + std::to_string(gpu.index) +
                              " with the UUID '" + gpu.uuid.substr(0, kLongestLabel) + "'");
     }
-    // A GPU that is lost when its node starts has no name; it keeps its place.
+    // A GPU that is lost when its node starts has no UUID, but keeps its index.
     if (!gpu.uuid.empty() && !uuids.insert(gpu.uuid).second)
       return InvalidArgument("it claims the GPU " + gpu.uuid + " twice");
   }
@@ -66,7 +66,7 @@ Status CheckFacts(const MachineFacts& facts) {
   return {};
 }
 
-/// What holds whichever of the two a node keeps to.
+/// The guarantees that hold whichever of the two terms a node follows.
 LeaseTerms WeakerOf(const LeaseTerms& a, const LeaseTerms& b) {
   LeaseTerms weaker = a.lease > b.lease ? a : b;
   weaker.stops_jobs = a.stops_jobs && b.stops_jobs;
@@ -198,11 +198,11 @@ Result<NodeBook::Joined> NodeBook::Join(const std::string& name, const std::stri
   if (is_new) {
     row.name = name;
     row.joined = now;
-    row.accounted_boot = facts.boot_id;  // Nothing of ours ran there before.
+    row.accounted_boot = facts.boot_id;  // No run of ours was there before.
   } else {
     joined.changes = ChangesBetween(row.facts, facts);
   }
-  // From the first use of the new certificate on the old one is worth nothing.
+  // The first use of the new certificate invalidates the old one.
   row.fingerprint = fingerprint;
   if (row.next_fingerprint == fingerprint) row.next_fingerprint.clear();
   std::erase_if(owner_of_gpu_, [&](const auto& gpu) { return gpu.second == name; });
@@ -227,7 +227,7 @@ Result<NodeRow*> NodeBook::Edit(const std::string& name) {
   return &found->second;
 }
 
-// What is said once more of one that takes none leaves the moment as it is.
+// Repeating the same reason on a node that takes no work keeps the original time.
 void NodeBook::SetOut(NodeRow& row, NodeWork work, const std::string& reason, Time now) {
   if (row.work == NodeWork::kTakes || row.reason != reason) row.work_since = now;
   row.work = work;

@@ -86,7 +86,7 @@ TEST_F(Nodes, TheLaterOfTwoThatClaimOneGpuIsRefused) {
             "n2 claims the GPU GPU-own, which node head has; it is the controller's own");
   EXPECT_EQ(Refused("n2", "bb", Machine({"GPU-3", "GPU-3"})), "it claims the GPU GPU-3 twice");
   EXPECT_EQ(book_.Find("n2"), nullptr);
-  // Given up by the one, it may be the other's.
+  // Once n1 has given it up, n2 may claim it.
   Join("n1", "aa", {"GPU-1"});
   EXPECT_EQ(Refused("n2", "bb", Machine({"GPU-3", "GPU-2"})), "joined");
 }
@@ -101,7 +101,7 @@ TEST_F(Nodes, AChangedGpuCountIsTakenOverAndSaidAndDrainsNothing) {
   EXPECT_EQ(joined->changes, (std::vector<std::string>{"has 1 GPU now, had 2; GPU-2 is gone", "was rebooted"}));
   EXPECT_EQ(book_.Find("n1")->work, NodeWork::kTakes);
   EXPECT_EQ(book_.Find("n1")->facts.gpus.size(), 1u);
-  EXPECT_EQ(book_.Find("n1")->accounted_boot, "boot-1");  // Until its runs are.
+  EXPECT_EQ(book_.Find("n1")->accounted_boot, "boot-1");  // It stays until its runs are reconciled.
 }
 
 TEST_F(Nodes, WhatAnAdministratorSaysStaysThroughReconnectsAndRestarts) {
@@ -118,7 +118,7 @@ TEST_F(Nodes, WhatAnAdministratorSaysStaysThroughReconnectsAndRestarts) {
   EXPECT_EQ(again.Find("n1")->drain_deadline, kNow + 2h);
   EXPECT_EQ(again.Find("n1")->AllLabels().at("rack"), "r7");
   EXPECT_EQ(again.Find("n1")->AllLabels().at("arch"), "x86_64");
-  // Its GPUs are its own there as well.
+  // Its GPUs are registered there as well.
   EXPECT_FALSE(again.Join("n2", "bb", Machine({"GPU-1"}), kTerms, true, kNow));
   const auto resumed = book_.Resume("n1");
   EXPECT_EQ(resumed->second, FormatNode(*book_.Find("n1")));
@@ -165,7 +165,7 @@ TEST_F(Nodes, OneThatWasRemovedHasToJoinAgain) {
   EXPECT_EQ(Refused("n2", "bb", Machine({"GPU-1"})), "joined");
 }
 
-// What a lost node's jobs are taken to do must hold whether or not it has heard of its newest terms.
+// Assumptions about a lost node's jobs must hold whether or not the node has received its latest terms.
 TEST_F(Nodes, TermsCountFromWhenTheNodeHasConfirmedThemUnlessTheyPromiseLess) {
   Join("n1", "aa", {"GPU-1"});
   EXPECT_EQ(book_.Find("n1")->terms, kTerms);
@@ -199,7 +199,7 @@ TEST_F(Nodes, WhatCanBeNoNodeIsRefused) {
   facts.labels = {{"pool", "train,a b"}};
   EXPECT_NE(Refused("n1", "aa", facts), "joined") << "no pool is called so";
   EXPECT_TRUE(book_.nodes().empty());
-  // Somebody else's text stays within its line.
+  // Text from an agent cannot add lines.
   facts = Machine({"GPU-1"});
   facts.hostname = "x\nwork draining";
   EXPECT_EQ(Refused("n1", "aa", facts), "joined");

@@ -1,4 +1,4 @@
-// Names of machines in what a job asks for.
+// Checks node names in job requests.
 #pragma once
 
 #include "base/result.h"
@@ -7,8 +7,8 @@
 
 namespace divvy {
 
-/// Each machine that the request names, or wants to keep away from, is there: a misspelt name would mean another place
-/// than was meant. Where there is but one machine nothing is looked at.
+/// Checks that every node that the request includes or excludes exists, because a misspelt name would change the
+/// placement. Does nothing if there is only one node.
 Status CheckNodeNames(const Server& server, const Request& request);
 
 }  // namespace divvy

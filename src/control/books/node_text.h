@@ -1,4 +1,4 @@
-// A node's row as text for the store: a word and the rest of the line, a line for each field.
+// The text form of a node's row for the store: one line per field, a key and the rest of the line.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 namespace divvy {
 
 std::string FormatNode(const NodeRow& row);
-/// Nothing when it is no row. Words that are not known are left out.
+/// Returns nothing if the text is not a valid row. Unknown keys are ignored.
 std::optional<NodeRow> ParseNode(std::string_view name, std::string_view text);
 
 }  // namespace divvy

@@ -35,7 +35,7 @@ Status CheckGpus(const PoolRow& pool, const Request& request) {
   return {};
 }
 
-// Of one component; several may share machines.
+// Checks one component. Several components may share nodes.
 Status CheckMachines(const PoolRow& pool, const Request& request, bool is_component) {
   if (pool.is_exclusive && request.spreads_tasks) {
     return InvalidArgument("pool " + pool.name + " gives whole machines, so a job there says how many: give --nodes");

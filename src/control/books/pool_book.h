@@ -1,8 +1,8 @@
-// The pools that an administrator made, and what each asks of a job that wants to run there.
+// The pools that the administrator defined, and their admission rules.
 //
-// Pools that only labels of machines name (pool=NAME) have no row: everybody may use them, and they bound nothing.
+// Pools that exist only as node labels (pool=NAME) have no row: everyone may use them, and they have no limits.
 //
-// Invariants: names are unique; one pool at most is that of jobs that name none.
+// Invariants: names are unique; at most one pool is the default.
 #pragma once
 
 #include <string>
@@ -16,31 +16,31 @@
 
 namespace divvy {
 
-/// How the group of all jobs of a pool begins.
+/// Prefix of the name of the group of all jobs of a pool.
 inline constexpr std::string_view kPoolGroup = "pool ";
 
 class PoolBook {
  public:
-  /// All pools anew. Fails with one line, and then nothing changes.
+  /// Replaces all pools. On failure nothing changes; the message is one line.
   Status Set(std::vector<PoolRow> rows);
 
   bool empty() const { return rows_.empty(); }
   const std::vector<PoolRow>& rows() const { return rows_; }
   const PoolRow* Find(std::string_view name) const;
-  /// Of jobs that name none; null: they may go anywhere.
+  /// The pool of jobs that name none; null: such jobs may run anywhere.
   const PoolRow* Default() const;
 
-  /// What a pool looks at of a job.
+  /// The properties of a job that admission depends on.
   struct Wish {
     const Request& request;
     Duration time_limit{0};
     std::string user;
-    std::vector<const TeamRow*> teams;  // On whose share it runs, and those above.
+    std::vector<const TeamRow*> teams;  // The team whose share it runs on, and its ancestors.
     bool is_admin = false;              // May use every pool.
   };
-  /// Refuses who may not use the pool with kPermissionDenied.
+  /// Fails with kPermissionDenied if the user may not use the pool.
   static Status AdmitsUser(const PoolRow& pool, const Wish& wish);
-  /// Refuses what is too much or too little for it with kLimitExceeded. Each says what would do.
+  /// Fails with kLimitExceeded if the request is too large or too small for the pool. Messages suggest a fix.
   static Status AdmitsJob(const PoolRow& pool, const Wish& wish);
 
  private:

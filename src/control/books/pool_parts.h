@@ -1,5 +1,5 @@
-// What of a heterogeneous job is each pool's: its components that name the pool, and, for the job's own, those that
-// name none. Of any other job it is all.
+// The parts of a heterogeneous job that belong to each pool: the components that name the pool and, for the job's own
+// pool, those that name none. Any other job belongs to its pool as a whole.
 #pragma once
 
 #include <cstddef>
@@ -14,32 +14,31 @@
 
 namespace divvy {
 
-/// The list that a component names, else the job's. Requires: there is such a component.
+/// Returns the pool list of a component, or the job's if it has none. Requires: the component exists.
 const std::string& PoolListOf(const Request& request, const std::string& pool_of_job, std::size_t component);
 
-/// The components that may lie in this pool, as a request of their own. Requires: one may.
+/// Returns the components that may run in this pool as a request of their own. Requires: there is at least one.
 Request PartInPool(const Request& request, const std::string& pool_of_job, const std::string& pool);
 
-/// As PoolBook::AdmitsJob, of what is the pool's. `wish`: of the whole job.
+/// Like PoolBook::AdmitsJob, for the pool's part only. `wish` describes the whole job.
 Status AdmitsPart(const PoolRow& pool, const PoolBook::Wish& wish, const std::string& pool_of_job);
 
-/// Of the pools of a component those in which it may start, as things are; all that admit it where all of them are
-/// full.
+/// Returns the component's pools in which it may start now; if all pools that admit it are full, all of those.
 std::vector<std::string> OpenPoolsOf(const PoolBook& pools, const Server& cluster, const JobRecord& record,
                                      std::size_t component);
-/// The components beyond the first, each in those of its pools that are open; in all where none is.
+/// Returns the components after the first, each restricted to its open pools; unchanged if none is open.
 std::vector<Component> InOpenPools(const PoolBook& pools, const Server& cluster, const JobRecord& record);
 
-/// The job or one of its components names several.
+/// Returns whether the job or one of its components names several pools.
 bool NamesSeveralPools(const JobRecord& record);
 
-/// There is such a pool: a row of the book, or a label of a machine.
+/// Returns whether the pool exists: as a row, or as a node label.
 bool HasPool(const PoolBook& pools, const Server& cluster, const std::string& name);
 
-/// Why the job has no pool to wait in, with the repair: there is none of its list any more. Empty: it has.
+/// Explains why no pool of the job's list exists any more, and how to fix that. Empty if one does.
 std::string WhyNoPool(const PoolBook& pools, const Server& cluster, const JobRecord& record);
 
-/// All names in its lists, each once.
+/// All pool names in the job's lists, without duplicates.
 std::vector<std::string> AllPoolsOf(const JobRecord& record);
 
 }  // namespace divvy

@@ -7,13 +7,13 @@
 namespace divvy {
 namespace {
 
-// Beyond it a job is as good as endless.
+// Beyond this a job counts as endless.
 constexpr double kLongestSeconds = 3e9;
 
 double SecondsOf(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 std::string Percent(std::int64_t done) {
-  // Down: who says 99.96% has not done all.
+  // Rounds down: 99.96% is not all.
   const std::int64_t tenths = done / (Progress::kAll / 1000);
   return std::to_string(tenths / 10) + (tenths % 10 > 0 ? "." + std::to_string(tenths % 10) : "") + "%";
 }
@@ -23,7 +23,7 @@ Result<std::int64_t> DoneBy(const ProgressReport& report) {
   if (report.fraction.has_value() == has_steps)
     return InvalidArgument("progress is a part of the whole (0.35) or steps out of all (1200/100000), one of them");
   if (!has_steps) {
-    // Also refuses what is no number.
+    // Also rejects NaN.
     if (!(*report.fraction >= 0 && *report.fraction <= 1))
       return InvalidArgument("progress is a part of the whole: a number from 0 to 1");
     return static_cast<std::int64_t>(std::llround(*report.fraction * static_cast<double>(Progress::kAll)));

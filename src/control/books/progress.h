@@ -1,10 +1,10 @@
-// How far a job says it is, and what follows from that: how fast it is, and when it will have done all of its work.
+// The progress that jobs report, and what follows from it: their speed and expected end.
 //
-// It is the job's word. A false one moves the estimates of its own end and of others' starts. It also feeds the speed
-// book, so it moves which GPUs its like gets, and what a team's GPUs are worth under `fair`: the order, within quotas
-// and limits. Time limits stand, and the daemon's promises rest on them. Where plans use predictions
-// (core::Rules::uses_predictions, which the daemon leaves off) and the job has no time limit, the end that it expects
-// moves plans, promises by prediction and backfill as well.
+// The report is not verified. A false one changes the estimated end of the job and the estimated starts of others. It
+// also feeds the speed book, so it affects which GPUs similar jobs get, and what a team's GPUs are worth under `fair`:
+// the order, within quotas and limits. Time limits are unaffected, and the daemon's reservations rest on those. If
+// plans use predictions (core::Rules::uses_predictions, which the daemon leaves off) and the job has no time limit, its
+// expected end also affects plans, predicted reservations and backfill.
 #pragma once
 
 #include <cstdint>
@@ -16,26 +16,27 @@
 
 namespace divvy {
 
-/// One of two: a part of the whole, or steps out of all.
+/// Contains one of two forms: a fraction of the work, or steps out of a total.
 struct ProgressReport {
   std::optional<double> fraction;  // 0..1
   std::int64_t step = 0;
   std::int64_t steps = 0;
 };
 
-/// Two reports closer together than this say nothing of how fast it is.
+/// Two reports closer together than this give no speed.
 inline constexpr Duration kLeastMeasured = std::chrono::seconds(10);
 
-/// `before` with what is reported `now`. Refused, with one line: what is no part of the whole, and a step back.
+/// Returns `before` updated by a report at `now`. Fails, with a one-line message, for invalid values and for a step
+/// back.
 Result<Progress> AfterReport(const Progress& before, const ProgressReport& report, Time now);
-/// Its GPUs have changed, or it stood still: its speed is measured from its next report on.
+/// Call after its GPUs changed or it was paused: its speed is measured from the next report on.
 void MeasureAnew(Progress& progress);
 
-/// Part of the whole in a second; nothing where two reports far enough apart do not say.
+/// Fraction of the work per second; nothing unless two reports are far enough apart.
 std::optional<double> SpeedOf(const Progress& progress);
-/// When it will have done all, if it goes on as it did. Of a job that runs.
+/// When a running job will finish at its current speed.
 std::optional<Time> ExpectedEnd(const JobRecord& record);
-/// The same as an interval, for its whole run: what is left may take a quarter less, or half as long again.
+/// The same as an interval for the whole run: the rest may take 25 % less or 50 % more time.
 std::optional<core::RunSpread> SpreadByProgress(const JobRecord& record);
 
 }  // namespace divvy

@@ -69,7 +69,7 @@ TEST(Progress, TheEndFollowsFromTwoReportsFarEnoughApart) {
   progress = Reported(progress, Part(0.25), kNoon + 9s);
   EXPECT_FALSE(ExpectedEnd(Running(progress))) << "too close together";
   progress = Reported(progress, Part(0.3), kNoon + 100s);
-  // A tenth in 100 s: 700 s for the rest.
+  // A tenth of the work took 100 s, so the rest takes 700 s.
   ASSERT_TRUE(ExpectedEnd(Running(progress)));
   EXPECT_NEAR(ToSeconds(*ExpectedEnd(Running(progress)) - kNoon), 800, 0.001);
   const auto spread = SpreadByProgress(Running(progress));

@@ -1,4 +1,4 @@
-// What several files ask of a record: its place in an array, and who has the same name.
+// Queries about a record that several files need: array membership, names, seats.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@
 
 namespace divvy {
 
-/// An array as a whole waits as long as elements of it do.
+/// Returns whether a job waits; for an array, whether any element does.
 inline bool SomeWait(const JobRecord& record) {
   return record.array_count > 0 ? !record.array_waiting.empty() : IsWaiting(record.state);
 }
 
-/// The element with this ordinal as a record of its own: as its array is, under its own number.
+/// Makes the element with this ordinal a record of its own, with the array's fields and its own id.
 inline JobRecord ElementOf(const JobRecord& array, std::uint32_t ordinal) {
   JobRecord element = array;
   element.id = ElementId(array.id, ordinal);
@@ -27,11 +27,11 @@ inline JobRecord ElementOf(const JobRecord& array, std::uint32_t ordinal) {
   element.array_count = 0;
   element.array_at_once = 0;
   element.array_waiting = element.array_indices = IndexRanges();
-  element.started = kNoTime;  // The array's is that of its first element.
+  element.started = kNoTime;  // The array's is the start of its first element.
   return element;
 }
 
-/// The ordinal of what the user calls `index`; nothing when the array has no such element.
+/// The ordinal of the element that the user calls `index`; nothing if there is no such element.
 inline std::optional<std::uint32_t> ElementOrdinal(const JobRecord& array, std::uint32_t index) {
   if (array.array_indices.empty()) return index < array.array_count ? std::optional(index) : std::nullopt;
   if (!array.array_indices.Contains(index)) return std::nullopt;
@@ -43,15 +43,16 @@ inline std::optional<std::uint32_t> ElementOrdinal(const JobRecord& array, std::
   return std::nullopt;
 }
 
-/// What a singleton waits for: an earlier job of its name and user. Elements of one array do not wait for each other.
+/// Returns whether a singleton must wait for `other`: an earlier job with the same name and user. Elements of one array
+/// do not wait for each other.
 inline bool IsEarlierNamesake(const JobRecord& other, const JobRecord& singleton) {
   const JobId array = singleton.array_count > 0 ? singleton.id : singleton.array;
   const bool is_family = array.is_set() && (other.id == array || other.array == array);
   return other.id < singleton.id && !is_family && other.user.uid == singleton.user.uid && other.name == singleton.name;
 }
 
-/// A job speaks for itself: only the run that there is may, and only while it runs. `attempt`: which run says so; 0:
-/// the one that there is. Fails with kFailedPrecondition.
+/// Checks that a report from a job comes from its current run, while it runs. `attempt`: the run that reports; 0: the
+/// current one. Fails with kFailedPrecondition.
 inline Status CheckSpeaks(const JobRecord& record, std::uint32_t attempt) {
   if (!IsActive(record.state) || record.array_count > 0)
     return FailedPrecondition("job " + DisplayId(record) + " does not run");
@@ -60,7 +61,7 @@ inline Status CheckSpeaks(const JobRecord& record, std::uint32_t attempt) {
   return {};
 }
 
-/// The record as one of its machines sees it: with the GPUs that it has there.
+/// The record as seen from one of its nodes: with the GPUs that it has there.
 inline JobRecord PartOn(const JobRecord& record, const std::string& node) {
   JobRecord part = record;
   for (const Seat& seat : record.gang) {
@@ -71,25 +72,25 @@ inline JobRecord PartOn(const JobRecord& record, const std::string& node) {
   return part;
 }
 
-/// Of a seat of it: nothing of the job is there any more.
+/// Returns whether the gang's part on the seat's node has ended.
 inline bool HasEnded(const JobRecord& record, const Seat& seat) {
   return !record.gang.empty() && seat.exit.has_value();
 }
 
-/// How the reason of a job begins that was told to end so that another starts.
+/// Prefix of the reason of a job that was preempted for another.
 inline constexpr std::string_view kTakenBack = "makes room for job ";
 inline bool WasTakenBack(const JobRecord& record) {
   return record.stop_intent == StopIntent::kRequeue && record.reason.starts_with(kTakenBack);
 }
 
-/// A run that begins, or is over, was asked for nothing.
+/// Clears the resize state at the start and end of a run.
 inline void ForgetResizes(JobRecord& record) {
   record.takes_resizes = false;
   record.gpus_asked_back = record.gpus_used = GpuSet();
   record.asked_back_at = record.gpus_since = record.grown_at = kNoTime;
 }
 
-/// The cap of an array is that of a group of this name.
+/// The name of the group that limits an array.
 inline std::string ArrayGroupName(JobId array) { return "array " + ToString(array); }
 
 }  // namespace divvy

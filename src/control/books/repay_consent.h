@@ -1,13 +1,13 @@
-// Who may be queued again as the very last means of giving back what it borrowed of a GPU. The same for its machine's
-// keeper, which lends by it, and for the controller, which does it: a loan that one of them counts on is repaid.
+// Which jobs may be requeued as the last resort to return a borrowed part of a GPU. The share daemon of the node, which
+// lends by this rule, and the controller, which requeues, use the same rule, so every loan can be repaid.
 #pragma once
 
 #include "model/job_record.h"
 
 namespace divvy {
 
-/// Of a run: as its job said, or else as the administrator had it when it started (`taking_back`, `preemptible`).
-/// Nobody who sits before a terminal, or is to run but once.
+/// For a run: uses the job's own setting, or the administrator's at its start (`taking_back`, `preemptible`). Never a
+/// job with a terminal or one that may run only once.
 inline bool MayRequeueToRepay(const JobRecord& record) {
   return record.preemptible == Preemptible::kRequeue && !record.is_foreground && !record.is_run_once;
 }

@@ -15,7 +15,7 @@ constexpr std::size_t kMostReservations = 1000;
 
 Duration StepOf(Every every) { return every == Every::kWeek ? 7 * kDay : kDay; }
 
-/// Of who made it. 1970 began on a Thursday.
+/// In the creator's time zone. 1970 began on a Thursday.
 bool IsWeekday(Time time, Duration utc_offset) {
   const std::int64_t day = std::chrono::floor<Days>(time.time_since_epoch() + utc_offset).count();
   return ((day + 3) % 7 + 7) % 7 < 5;
@@ -86,7 +86,7 @@ std::vector<GpuTurn> TurnsOf(const GpuReservation& reservation, Time now, Time u
     return turns;
   }
   const Duration step = StepOf(reservation.every);
-  // A long one may have begun several steps ago.
+  // A long occurrence may have begun several steps ago.
   const Duration passed = now - reservation.start - reservation.duration;
   std::int64_t ordinal = passed > Duration(0) ? passed / step : 0;
   for (Time from = reservation.start + ordinal * step; from < until; from += step, ++ordinal) {

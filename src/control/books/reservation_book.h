@@ -1,8 +1,7 @@
-// Reservations: GPUs that are kept for a user or a team in a stretch of time, once or again and again. This book knows
-// which stretches lie ahead; whether there is room for one, the engine says.
+// Advance reservations: GPUs kept for a user or a team during a time interval, once or periodically. This registry
+// knows the future occurrences; the engine decides whether there is room for one.
 //
-// A stretch is named by the reservation's number and by which of its stretches it is, so the same one has the same
-// booking after a restart.
+// An occurrence is identified by the reservation's number and its ordinal, so it has the same booking after a restart.
 #pragma once
 
 #include <cstdint>
@@ -28,16 +27,16 @@ std::optional<Every> EveryFromName(std::string_view name);
 
 struct GpuReservation {
   std::uint64_t number = 0;
-  std::string name;  // For people; may be empty.
+  std::string name;  // For display; may be empty.
   int gpus = 0;
-  std::string user;  // Exactly one of user and team.
+  std::string user;  // Exactly one of user and team is set.
   std::string team;
   Time start = kNoTime;
   Duration duration{0};
   Every every = Every::kOnce;
-  Duration utc_offset{0};  // Of who made it: says which days are weekdays. Stretches stay 24 hours apart all year.
-  std::string by;          // Who made it.
-  /// Where the stretch that is now has been since it began: it stays there over restarts.
+  Duration utc_offset{0};  // The creator's; decides which days are weekdays. Occurrences stay 24 hours apart all year.
+  std::string by;          // The user who created it.
+  /// The place of the current occurrence since its start, so that it stays there after a restart.
   struct Kept {
     std::uint64_t turn = 0;
     std::string node;  // Empty: the controller's own machine.
@@ -49,9 +48,9 @@ struct GpuReservation {
   friend bool operator==(const GpuReservation&, const GpuReservation&) = default;
 };
 
-/// One time that a reservation comes round.
+/// One occurrence of a reservation.
 struct GpuTurn {
-  std::uint64_t id = 0;  // Of all turns of all reservations.
+  std::uint64_t id = 0;  // Unique among all occurrences of all reservations.
   std::uint64_t reservation = 0;
   Time from = kNoTime;
   Time until = kNoTime;
@@ -59,19 +58,19 @@ struct GpuTurn {
   friend bool operator==(const GpuTurn&, const GpuTurn&) = default;
 };
 
-/// The same with what is held for it.
+/// An occurrence and what is booked for it.
 struct TurnView {
   GpuTurn turn;
   bool is_held = false;
-  std::string reason;             // Why it is not.
-  std::vector<NodePlace> places;  // Before it begins they may still become others.
+  std::string reason;             // Why it is not booked.
+  std::vector<NodePlace> places;  // May still change before the occurrence begins.
 };
 
-/// Which reservation a turn is of.
+/// An occurrence's id is reservation number x kTurnsPerReservation + ordinal.
 constexpr std::uint64_t kTurnsPerReservation = 100'000;
 constexpr std::uint64_t ReservationOf(std::uint64_t turn) { return turn / kTurnsPerReservation; }
 
-/// Those of its turns that end after `now` and begin before `until`, in order.
+/// Occurrences that end after `now` and begin before `until`, in order.
 std::vector<GpuTurn> TurnsOf(const GpuReservation& reservation, Time now, Time until);
 bool IsFor(const GpuReservation& reservation, std::string_view user, std::string_view team);
 /// "reservation 3 (course)"
@@ -83,16 +82,16 @@ class ReservationBook {
  public:
   using Setting = std::pair<std::string, std::string>;
 
-  /// Checks it and gives it a number. It is not in the book yet: the engine may have no room.
+  /// Validates the reservation and assigns its number. It is not added yet, because the engine may have no room.
   Result<GpuReservation> Make(GpuReservation asked, Time now) const;
   Setting Add(const GpuReservation& reservation);
-  /// By number or name.
+  /// Finds by number or name.
   Result<GpuReservation> Find(std::string_view which) const;
   Setting Remove(std::uint64_t number);
-  /// Those that never come round again are removed.
+  /// Removes reservations that have no future occurrence; returns the store's rows.
   std::vector<Setting> DropPast(Time now);
 
-  /// True if the key is one of this book's.
+  /// Returns whether the key belongs to this book.
   bool LoadSetting(std::string_view key, std::string_view text);
   const std::map<std::uint64_t, GpuReservation>& all() const { return reservations_; }
 

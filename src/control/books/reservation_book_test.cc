@@ -65,7 +65,7 @@ TEST(ReservationBook, EveryDayAndWeekComeRoundAndKeepTheirNames) {
   const auto turns = TurnsOf(daily, kNow, kNow + hours(72));
   ASSERT_EQ(turns.size(), 3u);
   EXPECT_EQ(turns[2].from, turns[0].from + hours(48));
-  // A day later, in the middle of the second one.
+  // A day later, in the middle of the second occurrence.
   const auto later = TurnsOf(daily, turns[1].from + hours(1), kNow + hours(72));
   ASSERT_EQ(later.size(), 2u);
   EXPECT_EQ(later[0], turns[1]);

@@ -1,8 +1,7 @@
-// What is known of how long the jobs here run: which kind each live job is of, and the runs of those that have ended
-// (engine/run_times.h).
+// Run times of this installation: the kind of each live job, and the runs of ended jobs (engine/run_times.h).
 //
-// Predictions are kept by kind until another run has ended, so that 100,000 submissions of a sweep cost one. They are
-// rounded to two digits: jobs that differ by less are equal to the engine, which keeps equal jobs as one class.
+// Predictions are cached by kind until the next run ends, so 100,000 submissions of a sweep cost one prediction. They
+// are rounded to two digits: jobs that differ by less are equal to the engine, which groups equal jobs into one class.
 #pragma once
 
 #include <cstdint>
@@ -17,30 +16,30 @@
 
 namespace divvy {
 
-/// Two digits of it, at least a second.
+/// Rounds to two digits; at least one second.
 Duration Rounded(Duration predicted);
 
 class RunTimeBook {
  public:
-  /// A live job, or an array for all its elements. `shape`: ShapeOf its command; empty where that is not known.
+  /// Registers a live job, or an array for all its elements. `shape`: ShapeOf its command; empty if unknown.
   void Know(const JobRecord& record, std::string shape);
   void Forget(JobId job);
-  /// Nothing known: 0.
+  /// Returns 0 if nothing is known.
   Duration Predict(const JobRecord& record);
   std::optional<core::RunSpread> Spread(const JobRecord& record) const;
-  /// A live job, or an element of a live array, has run to its end.
+  /// Records that a live job, or an element of a live array, has ended.
   void Ran(const JobRecord& record, Duration ran);
-  /// One that ended before this daemon began.
+  /// Records a job that ended before this daemon started.
   void RanBefore(const JobRecord& record);
 
   const RunTimes& run_times() const { return run_times_; }
-  /// How many are known: predictions can have changed since it was another number.
+  /// The number of recorded runs. While it is unchanged, so are the predictions.
   std::uint64_t runs() const { return runs_; }
 
  private:
   struct Kind {
     RunKind of;
-    std::uint64_t jobs = 0;  // Live ones.
+    std::uint64_t jobs = 0;  // The number of live jobs.
     std::uint64_t predicted_at = 0;
     Duration predicted{0};
   };
@@ -48,7 +47,7 @@ class RunTimeBook {
   Kind* KindOf(const JobRecord& record) const;
 
   RunTimes run_times_;
-  std::uint64_t runs_ = 1;  // Counts them, so that a prediction knows whether it is still the latest.
+  std::uint64_t runs_ = 1;  // Run counter, so that a cached prediction knows whether it is current.
   Kinds kinds_;
   std::unordered_map<JobId, Kinds::iterator> kind_of_;
 };

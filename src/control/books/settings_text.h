@@ -1,4 +1,4 @@
-// The settings that commands change at run time, as the texts that the store keeps.
+// The text form, for the store, of settings that commands change at run time.
 #pragma once
 
 #include <optional>
@@ -10,19 +10,19 @@
 
 namespace divvy {
 
-/// An ignore rule is bound to one process for its life.
+/// A rule to ignore a process on a GPU. It is bound to one process, for the lifetime of that process.
 struct IgnoredProcess {
   int gpu = -1;  // -1: on every GPU.
   ProcessIdentity identity;
   std::string user;
   std::string command;
-  std::string node;  // On which it is; empty: the controller's own.
+  std::string node;  // The node of the process; empty: the controller's own machine.
 
   friend bool operator==(const IgnoredProcess&, const IgnoredProcess&) = default;
 };
 
 inline constexpr std::string_view kRestrictionKey = "gpus.restriction";
-/// Before the name of another machine.
+/// Followed by the name of another node.
 inline constexpr std::string_view kNodeRestrictionPrefix = "gpus.restriction.of.";
 inline constexpr std::string_view kIgnoredKey = "gpus.ignored";
 inline constexpr std::string_view kGroupPrefix = "group.";
@@ -32,8 +32,8 @@ inline constexpr std::string_view kTeamUsageKey = "usage.decayed";
 std::string FormatRestriction(GpuSet allowed);
 std::optional<GpuSet> ParseRestriction(std::string_view text);
 
-/// One process a line: "gpu pid start_ticks user command", "gpu@node pid ..." on another machine. Lines that cannot be
-/// read are dropped: a rule is a comfort.
+/// One process per line: "gpu pid start_ticks user command", or "gpu@node pid ..." on another node. Unreadable lines
+/// are dropped, because losing a rule is harmless.
 std::string FormatIgnored(const std::vector<IgnoredProcess>& processes);
 std::vector<IgnoredProcess> ParseIgnored(std::string_view text);
 

@@ -12,9 +12,9 @@
 namespace divvy {
 namespace {
 
-/// Runs shorter than this say more of their start than of the GPU.
+/// Shorter runs measure start-up rather than the GPU.
 constexpr Duration kShortestRun = std::chrono::seconds(1);
-/// Below it a model counts as slower than another.
+/// Below this ratio a model counts as slower than another.
 constexpr double kEqual = 0.95;
 
 std::string KeyOf(const JobRecord& record) {
@@ -34,7 +34,7 @@ double Median(const std::deque<double>& values) {
   return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-// Two digits, so that a run more seldom makes another number of it.
+// Rounds to two digits, so that a new run seldom changes the result.
 int Rounded(double part) {
   const double thousandths = part * 1000;
   const double unit = thousandths >= 100 ? 10 : 1;
@@ -63,7 +63,7 @@ void SpeedBook::Ran(const JobRecord& record, bool ended_well) {
   const double gpus = GpuCountOf(record);
   const std::optional<double> speed = SpeedOf(record.progress);
   const Duration ran = record.ended - record.started;
-  // What it took in all says nothing of these GPUs where it had others before, or stood still.
+  // The total time does not describe these GPUs if the job had others before, or was paused.
   const bool has_time =
       ended_well && ran >= kShortestRun && record.gpus_since == kNoTime && !record.progress.was_paused;
   if (!speed && !has_time) return;
@@ -97,7 +97,7 @@ void SpeedBook::Learn(Kind& kind) {
   const auto measure = learned.is_by_progress ? &Runs::speeds : &Runs::times;
   const bool is_known = has_enough(measure);
   learned.models.clear();
-  std::vector<std::pair<double, Learned::Model>> found;  // How fast, as measured.
+  std::vector<std::pair<double, Learned::Model>> found;  // With the measured speed.
   for (const auto& [model, runs] : kind.by_model) {
     const std::deque<double>& values = runs.*measure;
     double fast = 0;
@@ -106,7 +106,7 @@ void SpeedBook::Learn(Kind& kind) {
     found.emplace_back(fast, Learned::Model{model, 0, is_known ? values.size() : most});
   }
   std::ranges::stable_sort(found, std::greater(), [](const auto& one) { return one.first; });
-  double group = 0;  // The fastest of those that count as equal.
+  double group = 0;  // The fastest of the models that count as equal.
   for (auto& [fast, model] : found) {
     if (fast > 0) {
       if (fast < group * kEqual || group == 0) group = fast;

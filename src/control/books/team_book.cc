@@ -14,7 +14,7 @@ constexpr double kMostAmount = 1e9;
 constexpr std::int64_t kMostJobs = 1'000'000'000;
 constexpr std::int64_t kMostGpus = 1'000'000;
 
-/// What a row may be called: it stands in paths, settings and tables.
+/// Valid row names: they appear in paths, settings and tables.
 Status CheckName(std::string_view name, std::string_view what) {
   const auto is_plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
@@ -27,7 +27,7 @@ Status CheckName(std::string_view name, std::string_view what) {
                          "; write letters, digits, '.', '_' and '-', 64 at most");
 }
 
-/// A user or group of the operating system may have other characters; they stand in lists between blanks.
+/// Names of operating system users and groups may have other characters. They are stored in blank-separated lists.
 Status CheckMember(std::string_view name) {
   const bool is_good = !name.empty() && name.size() <= 64 && std::ranges::all_of(name, [](char c) {
     return static_cast<unsigned char>(c) > ' ' && c != ',';
@@ -44,7 +44,7 @@ Result<std::int64_t> MilliOf(double amount, std::string_view what) {
   return static_cast<std::int64_t>(std::llround(amount * 1000));
 }
 
-// Rows are kept in thousandths of GPUs, the engine counts in finer parts.
+// Rows store thousandths of GPUs; the engine uses finer parts.
 std::int64_t PartsOf(const std::optional<std::int64_t>& milli) {
   return milli ? *milli * (placement::kGpuParts / 1000) : kNoBound;
 }
@@ -377,7 +377,7 @@ bool TeamBook::IsMember(const TeamRow& row, const Person& person) const {
 }
 
 Result<std::string> TeamBook::TeamFor(const Person& person, std::string_view wanted) const {
-  if (teams_.empty() && !are_quotas_on_) return std::string(wanted);  // A label, as long as there are no teams.
+  if (teams_.empty() && !are_quotas_on_) return std::string(wanted);  // Without teams, the team name is only a label.
   const UserRow* own = UserOf(person.user);
   std::vector<std::string> names;
   for (const auto& [name, row] : teams_) {

@@ -1,14 +1,14 @@
-// The registry of teams: a tree of rows, the users' own rows, and the rules that hold between them.
+// The registry of teams: a tree of team rows, user rows, and the rules between them.
 //
-// Rows come from divvy.toml (they win, and commands do not change them) and from commands (the daemon keeps their texts
-// as settings). Every change is checked against the whole before it is made, so a refused one leaves no trace.
+// Rows come from divvy.toml (these take precedence, and commands cannot change them) and from commands (the daemon
+// stores their texts as settings). Every change is validated before it is made, so a refused one has no effect.
 //
-// Quotas may be on or off. Off: a team's quota is what is its own by right, and everybody may submit. On, as Valohai
-// has it: a team without a quota (its own or one above it) has no access, a quota of 0 blocks the team, and who is in
-// no team has no access either.
+// Quotas may be on or off. Off: a team's quota is its guaranteed share, and everyone may submit. On, as in Valohai: a
+// team without a quota (its own or an ancestor's) has no access, a quota of 0 blocks the team, and users without a team
+// have no access either.
 //
-// Invariants: names are unique, parents exist and form no cycle; a quota is within the team's limit and within the
-// quota above it; a limit is within the limit above it.
+// Invariants: names are unique; parents exist and form no cycle; a quota is within the team's limit and within its
+// ancestors' quotas; a limit is within its ancestors' limits.
 #pragma once
 
 #include <map>
@@ -28,20 +28,20 @@ inline constexpr std::string_view kTeamPrefix = "team.";
 inline constexpr std::string_view kTeamUserPrefix = "team_user.";
 inline constexpr std::string_view kQuotasKey = "teams.quotas";
 
-/// "4", "2.5": thousandths as people write them.
+/// "4", "2.5": formats thousandths as a decimal number.
 std::string FormatMilli(std::int64_t milli);
 
 class TeamBook {
  public:
-  /// Key and text, for the store; an empty text removes the key.
+  /// Key and text for the store; an empty text removes the key.
   using Setting = std::pair<std::string, std::string>;
 
-  /// Before settings are loaded. Fails with one line; nothing is taken then.
+  /// Call before loading settings. On failure nothing is added; the message is one line.
   Status AddFile(const TeamsFile& file);
-  /// True if the key is one of this book's. A row that can no longer be read, or that the file has, is left out; after
-  /// the last one, Settle.
+  /// Returns whether the key belongs to this book. Unreadable rows, and rows that the file defines too, are skipped.
+  /// Call Settle after the last one.
   bool LoadSetting(std::string_view key, std::string_view text);
-  /// Drops what the file has made impossible since: a parent that is gone. Says what, a line each.
+  /// Drops references that the file has made invalid: removed parents and teams. Returns one line for each.
   std::vector<std::string> Settle();
 
   Result<Setting> Set(const TeamChange& change);
@@ -57,16 +57,16 @@ class TeamBook {
   bool empty() const { return teams_.empty() && users_.empty() && !are_quotas_on_; }
 
   const TeamRow* Find(std::string_view name) const;
-  /// The user's own row, or everybody's; null: there is none.
+  /// The user's own row, or the default row "*"; null if there is none.
   const UserRow* UserOf(std::string_view user) const;
-  /// The team and all above it, itself first; empty for one that does not exist.
+  /// The team and its ancestors, itself first; empty if the team does not exist.
   std::vector<const TeamRow*> PathOf(std::string_view name) const;
-  /// Groups of the operating system that some team names.
+  /// Operating system groups that some team names.
   std::vector<std::string> GroupsNamed() const;
 
-  /// Leads this team, or one above it.
+  /// Returns whether the user leads this team or an ancestor of it.
   bool IsLedBy(std::string_view team, std::string_view user) const;
-  /// `user` is named as a member of some team, and `lead` leads each of those.
+  /// Returns whether `user` is a named member of some team, and `lead` leads all of those teams.
   bool LeadsAllOf(std::string_view lead, std::string_view user) const;
 
   struct Person {
@@ -74,19 +74,20 @@ class TeamBook {
     std::vector<std::string> groups;
     bool is_admin = false;
   };
-  /// Whose share a job of this person runs on; `wanted` is what they say, empty: nothing. Empty: nobody's.
+  /// The team whose share the person's job runs on; `wanted` is the requested team, or empty. Empty result: no team.
   Result<std::string> TeamFor(const Person& person, std::string_view wanted) const;
-  /// Why no job of the team may start or be submitted: "team vision is blocked: its quota is 0". Empty: it may.
+  /// Explains why no job of the team may start or be submitted: "team vision is blocked: its quota is 0". Empty if they
+  /// may.
   std::string BarOf(std::string_view team) const;
 
-  /// For core::Teams::Reset: parents before children. A barred team's limit is 0, unless one below it has access.
+  /// For core::Teams::Reset: parents before children. A blocked team gets limit 0, unless a team below it has access.
   std::vector<core::TeamSpec> Specs() const;
-  /// Its index among Specs, from 1; core::kRootTeam for a team that does not exist.
+  /// The team's index in Specs, counted from 1; core::kRootTeam if it does not exist.
   core::TeamIndex IndexOf(std::string_view name) const;
-  /// In the order of Specs: as a tree, siblings by name.
+  /// In the order of Specs: depth first, siblings by name.
   std::vector<const TeamRow*> InOrder() const;
 
-  /// Of an hour on a GPU of this model, in thousandths.
+  /// The price of one hour on a GPU of this model, in thousandths.
   std::int64_t PriceOf(std::string_view gpu_model) const;
 
  private:

@@ -1,4 +1,4 @@
-// Rows of teams and users as the texts that the store keeps: a line for each thing that is said.
+// The text form of team and user rows for the store: one line per field that is set.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace divvy {
 
 std::string FormatTeam(const TeamRow& row);
 std::string FormatUser(const UserRow& row);
-/// Nothing where the text cannot be read. What a later version added is passed over.
+/// Return nothing if the text is empty. Keys of later versions are ignored.
 std::optional<TeamRow> ParseTeam(std::string_view name, std::string_view text);
 std::optional<UserRow> ParseUser(std::string_view user, std::string_view text);
 

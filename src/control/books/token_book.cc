@@ -13,7 +13,7 @@ constexpr std::size_t kLongestTokenLabel = 64;
 
 std::string TokenKey(std::string_view id) { return std::string(kTokenPrefix) + std::string(id); }
 
-// A word and the rest of the line, a line for each field.
+// One line per field: a key and the rest of the line.
 std::string FormatToken(const TokenRow& row) {
   std::string text = "hash " + row.hash + "\nuser " + row.user + "\nuid " + std::to_string(row.uid) + "\nrole " +
                      std::string(Name(row.role)) + "\nmade_by " + row.made_by + "\nmade_at " +

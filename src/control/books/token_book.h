@@ -1,5 +1,5 @@
-// Tokens: what lets a command line on another machine speak for a user here. The book knows each by its id and the hash
-// of its secret, so that reading the store gives nobody a token; whoever asks compares secrets (platform/net/tls.h).
+// Access tokens of remote command lines and joining nodes. The registry stores a token's id and the hash of its secret,
+// so that reading the store reveals no token. The caller compares secrets (platform/net/tls.h).
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ namespace divvy {
 
 inline constexpr std::string_view kTokenPrefix = "token.";
 
-/// What the holder of a token may do.
+/// The rights of a token's owner.
 enum class TokenRole {
-  kViewer,  // Look at what its user may look at.
-  kUser,    // What its user may do here, but never as an administrator.
+  kViewer,  // View what its user may view.
+  kUser,    // Everything that its user may do, but never as an administrator.
   kAdmin,   // Everything.
-  kNode,    // Nothing but to let a machine join as a node, so often as it has uses.
+  kNode,    // Only let a node join, as many times as it has uses.
 };
 std::string_view Name(TokenRole role);
 /// "viewer", "user", "admin", "node".
@@ -30,18 +30,18 @@ Result<TokenRole> ParseTokenRole(std::string_view text);
 
 struct TokenRow {
   std::string id;    // 8 hexadecimal digits.
-  std::string hash;  // Of the secret.
-  std::string user;  // Of this machine, by name and number: a name may be given to somebody else one day.
+  std::string hash;  // The hash of the secret.
+  std::string user;  // The local user, by name and uid, because a name may be reassigned later.
   std::int64_t uid = -1;
   TokenRole role = TokenRole::kUser;
-  std::string label;  // Of its maker's choice: "laptop"; may be empty.
+  std::string label;  // Chosen by its creator: "laptop"; may be empty.
   std::string made_by;
   Time made_at = kNoTime;
   Time expires = kNever;
-  int uses_left = 0;  // Of a node's token: how many may still join by it.
+  int uses_left = 0;  // For node tokens: how many nodes may still join with it.
 
   bool has_expired(Time now) const { return expires <= now; }
-  /// Of a node's token: all that might join by it have.
+  /// For node tokens: returns whether all uses are spent.
   bool is_spent() const { return role == TokenRole::kNode && uses_left <= 0; }
   friend bool operator==(const TokenRow&, const TokenRow&) = default;
 };
@@ -52,21 +52,21 @@ class TokenBook {
   static constexpr std::size_t kMostTokens = 10'000;
   static constexpr std::size_t kMostOfAUser = 100;
 
-  /// Fails where the book is full, or the user's part of it, the id is taken, or the label is no short line.
+  /// Fails if the registry or the user's part of it is full, the id is taken, or the label is not a short line.
   Result<Setting> Add(TokenRow row);
-  /// By id; kNotFound.
+  /// Removes by id; kNotFound if there is none.
   Result<Setting> Remove(std::string_view id);
-  /// A node joins by it: one use less; at the last it is spent, and stays for a while as one that has expired, so that
-  /// whoever comes with it again is told. kPermissionDenied where it has none left.
+  /// Spends one use, when a node joins. After the last use the token stays for a while as an expired one, so that a
+  /// client that presents it again gets an explanation. Fails with kPermissionDenied if no use is left.
   Result<Setting> Spend(std::string_view id, Time now);
-  /// Those that expired before `before`: nobody asks about them any more.
+  /// Removes tokens that expired before `before`.
   std::vector<Setting> DropExpired(Time before);
 
-  /// Expired ones as well.
+  /// Includes expired tokens.
   const TokenRow* Find(std::string_view id) const;
   const std::map<std::string, TokenRow, std::less<>>& tokens() const { return tokens_; }
 
-  /// True if the key is one of this book's. A row that cannot be read is left out: its token is worth nothing then.
+  /// Returns whether the key belongs to this book. An unreadable row is skipped, and its token becomes invalid.
   bool LoadSetting(std::string_view key, std::string_view text);
 
  private:

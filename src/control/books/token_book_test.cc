@@ -97,7 +97,7 @@ TEST(NodeTokens, LetInAsManyMachinesAsTheyHaveUsesAndAreGone) {
   ASSERT_TRUE(book.Add(row));
   const auto first = book.Spend(row.id, kNow);
   ASSERT_TRUE(first);
-  TokenBook again;  // As it is after a restart.
+  TokenBook again;  // The state after a restart.
   again.LoadSetting(first->first, first->second);
   ASSERT_NE(again.Find(row.id), nullptr);
   EXPECT_EQ(again.Find(row.id)->uses_left, 1);

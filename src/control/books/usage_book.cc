@@ -9,7 +9,7 @@ namespace {
 
 using Days = std::chrono::duration<std::int64_t, std::ratio<86400>>;
 
-/// The longest period has 31 days; a run that began in the one before is told apart anyway.
+/// The longest period has 31 days.
 constexpr std::int64_t kDaysKept = 40;
 
 std::int64_t DayOf(Time time) { return std::chrono::floor<Days>(time.time_since_epoch()).count(); }
@@ -22,7 +22,7 @@ std::int64_t DayOf(std::chrono::year_month_day civil) {
   return std::chrono::sys_days(civil).time_since_epoch().count();
 }
 
-/// Monday is the first. 1970 began on a Thursday.
+/// Weeks begin on Monday. 1970 began on a Thursday.
 std::int64_t MondayOf(std::int64_t day) { return day - ((day + 3) % 7 + 7) % 7; }
 
 }  // namespace

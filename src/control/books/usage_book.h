@@ -1,5 +1,5 @@
-// What teams and users have used up: GPU time and its price, by day (UTC), so that a budget of any period is a sum of
-// days. Kept as settings, a row for each day; days that no period reaches any more are dropped.
+// The usage of teams and users: GPU time and its price, per day (UTC), so that the usage in any budget period is a sum
+// over days. Stored as settings, one row per day. Days that no period reaches any more are dropped.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ namespace divvy {
 
 inline constexpr std::string_view kUsagePrefix = "usage.";
 
-/// In UTC.
+/// Both are in UTC.
 Time PeriodStart(BudgetPeriod period, Time now);
 Time PeriodEnd(BudgetPeriod period, Time now);
 
-/// Integers, so that the order of sums does not matter.
+/// Integers, so that sums are independent of the order.
 struct Used {
   std::int64_t gpu_ms = 0;      // Milliseconds of one GPU.
   std::int64_t cost_micro = 0;  // Millionths of the currency.
@@ -37,14 +37,14 @@ struct Used {
   friend bool operator==(const Used&, const Used&) = default;
 };
 
-/// A stretch on `gpu_milli` thousandths of GPUs which together cost `hour_milli` an hour.
+/// A time interval during which `gpu_milli` thousandths of GPUs were used, at a total price of `hour_milli` per hour.
 struct Stretch {
   Time from = kNoTime;
   Time until = kNoTime;
   std::int64_t gpu_milli = 0;
   std::int64_t hour_milli = 0;
 };
-/// What of it lies behind `since`.
+/// Returns the usage after `since`.
 Used UsedOf(const Stretch& stretch, Time since);
 
 class UsageBook {
@@ -53,7 +53,7 @@ class UsageBook {
   static std::string TeamKey(std::string_view team) { return "team:" + std::string(team); }
   static std::string UserKey(std::string_view user) { return "user:" + std::string(user); }
 
-  /// "in:vision:ada": what ada has used in team vision itself; "in::ada": in no team. No user's name has a colon.
+  /// "in:vision:ada": usage of ada in team vision itself; "in::ada": without a team. User names contain no colon.
   static std::string MemberKey(std::string_view team, std::string_view user) {
     return "in:" + std::string(team) + ":" + std::string(user);
   }
@@ -61,16 +61,16 @@ class UsageBook {
   void Add(const std::vector<std::string>& keys, const Stretch& stretch);
   Used Of(std::string_view key, BudgetPeriod period, Time now) const;
 
-  /// Of every member key, by team and user.
+  /// The usage of all member keys, by team and user.
   std::map<std::pair<std::string, std::string>, Used> OfMembers(BudgetPeriod period, Time now) const;
 
-  /// True if the key is one of this book's.
+  /// Returns whether the key belongs to this book.
   bool LoadSetting(std::string_view key, std::string_view text);
-  /// The rows that changed since, for the store; those of days long past are removed.
+  /// Returns the store's rows that changed since the last call, and removals of old days.
   std::vector<std::pair<std::string, std::string>> TakeChanges(Time now);
 
  private:
-  using Day = std::int64_t;  // Since 1970.
+  using Day = std::int64_t;  // Days since 1970.
   std::map<Day, std::map<std::string, Used, std::less<>>> days_;
   std::set<Day> changed_;
 };

@@ -136,7 +136,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
     }
   }
   for (JobRecord& record : live) {
-    // An element is of its array's kind.
+    // Elements belong to their array's kind.
     if (!record.array.is_set()) run_times_.Know(record, record.shape);
     record.progress.was_paused = record.state == JobState::kPaused;
     live_.emplace(record.id, std::move(record));
@@ -144,7 +144,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
   LoadTeams();
   for (auto& [id, record] : live_) {
     if (record.array_at_once > 0) cluster_.SetGroupLimit(ArrayGroupName(id), record.array_at_once);
-    // A target that was pruned before the dependency was decided leaves it pending.
+    // If a target was pruned before the dependency was decided, it stays pending.
     static_cast<void>(LearnOutcomes(record.dependencies, outcome));
   }
   for (auto& [id, record] : live_) {
@@ -152,7 +152,7 @@ void Controller::Load(std::vector<JobRecord> live, const std::vector<std::pair<s
       if (record.array_count > 0) continue;
       KeepGpusOf(record);
       cluster_.Adopt(ToRunning(record));
-      // Nothing of the user's runs, and which machines are ready is not kept: it is undone.
+      // The user's program has not started, and it is not stored which nodes are ready, so the launch is rolled back.
       if (!record.gang.empty() && !record.was_let_go) preparing_[id] = kNoTime;
     }
     IndexDependencies(record, true);
@@ -218,7 +218,7 @@ Result<SubmitResult> Controller::Submit(JobSpec spec, std::uint64_t elements, co
   PutWaiting(kept);
   Announce(kept);
   needs_plan_ = true;
-  // A dependency that can never be met ends it at once, with the reason; then it is live no longer.
+  // A dependency that can never be met cancels the job at once, with the reason; it is then no longer live.
   ResolveDependents(JobRecord(kept), now);
   const JobRecord* left = Find(id);
   return SubmitResult{id, std::max<std::uint64_t>(elements, 1), left == nullptr ? JobState::kCancelled : left->state};
@@ -252,7 +252,7 @@ void Controller::RemoveSubmission(JobId id, std::vector<JobRecord>& removed) {
   if (at == live_.end()) return;
   JobRecord& record = at->second;
   const std::uint64_t jobs = std::max<std::uint64_t>(1, record.array_count);
-  // The elements of an array that were about to start, or were told apart for another reason, go with it.
+  // Elements that were about to start, or were split off for another reason, are removed with the array.
   const JobId end = ElementId(id, record.array_count);
   for (auto element = std::next(at); element != live_.end() && element->first < end;) {
     if (IsActive(element->second.state)) cluster_.Finish(element->first);
@@ -296,7 +296,7 @@ void Controller::PutWaiting(const JobRecord& record) {
   const PlacementStrategy own = first == nullptr ? policy_.placement : first->placement.value_or(policy_.placement);
   entry.groups = GroupsOf(record);
   entry.placement = record.is_placement_set ? record.placement : own;
-  // The first machine with room is for one machine: over several it breaks up what large jobs need.
+  // "First node with room" suits a single node. Over several nodes it fragments what large jobs need.
   const bool is_default = !record.is_placement_set && own == PlacementStrategy::kSequential;
   if (is_default && cluster_.has_many()) entry.placement = PlacementStrategy::kBest;
   entry.placement_draw = Draw(seed_, record.id.value() + record.attempt);
@@ -341,7 +341,7 @@ void Controller::Decide(Time now) {
   next_wakeup_ = std::min({wakeup, budgets_change_at_, next_booking_, next_progress_, next_starts_});
   for (const Machine& machine : machines_)
     next_wakeup_ = std::min({next_wakeup_, machine.drain_deadline, machine.rests_until});
-  // A job may start at the last moment.
+  // A job may still start at that very moment.
   if (!latest_starts_.empty())
     next_wakeup_ = std::min(next_wakeup_, AddSaturating(latest_starts_.begin()->first, Duration(1)));
   for (const auto& [job, until] : preparing_) next_wakeup_ = std::min(next_wakeup_, until);
@@ -355,7 +355,7 @@ Time Controller::CarryOut(Time now) {
   for (std::size_t i = 0; i < jobs.size(); ++i) Start(plan.starts[i], jobs[i], now);
   for (const Taking& taking : plan.takings) TakeBack(taking, now);
   for (const Resizing& resizing : plan.resizings) Resize(resizing, now);
-  // Once every record says what the cluster knows: "after:" asks for a start only.
+  // Only after all records match the cluster: "after:" dependencies need only a start.
   for (const JobId job : jobs) {
     if (const JobRecord* record = Find(job)) ResolveDependents(*record, now);
   }
@@ -363,7 +363,7 @@ Time Controller::CarryOut(Time now) {
   return plan.next_wakeup;
 }
 
-// An array's members leave in the order of their indices.
+// Members of an array start in index order.
 JobId Controller::NextMember(JobId entry) {
   JobRecord& record = live_.at(entry);
   if (record.array_count == 0) return entry;
@@ -372,7 +372,7 @@ JobId Controller::NextMember(JobId entry) {
   return ElementId(entry, ordinal);
 }
 
-// It is stopped as by its owner's "requeue", and keeps its place in the queue (QueueAgain).
+// The victim is stopped as by its owner's "requeue", and keeps its queue position (QueueAgain).
 void Controller::TakeBack(const Taking& taking, Time now) {
   JobRecord& record = live_.at(taking.job);
   const JobRecord& taker = live_.at(taking.taker);
@@ -388,12 +388,12 @@ void Controller::TakeBack(const Taking& taking, Time now) {
   Announce(record);
 }
 
-// Somebody sits before a terminal, or it is to run but once: that cannot be queued again.
 Status Controller::CheckTeamGpus(const JobRecord& record) const {
   if (record.request.gpus_in_all() == 0) return {};
   return CheckTeamFeasible(cluster_, record.request, PlacePool(record.pool), record.team, PreemptibleOf(record));
 }
 
+// A job with a terminal, or one that may run only once, cannot be queued again.
 Preemptible Controller::PreemptibleOf(const JobRecord& record) const {
   if (record.is_foreground || record.is_run_once) return Preemptible::kNever;
   return record.is_preemptible_set ? record.preemptible : policy_.preemptible;
@@ -419,7 +419,7 @@ void Controller::Start(const StartDecision& decision, JobId job, Time now) {
   for (const NodePlace& place : decision.gang)
     record->gang.push_back({NodeName(place.node), place.gpus, place.tasks, 0, std::nullopt, place.parts});
   record->was_let_go = false;
-  // Who has not said is taken at the administrator's word, as that is now: this run's machine acts by it.
+  // Without a setting of its own, the job uses the administrator's current one; the node uses it for this run.
   if (!record->is_preemptible_set) record->preemptible = PreemptibleOf(*record);
   record->pool_of_run = decision.pool;
   record->gpu_model = ModelOf(*record);
@@ -476,7 +476,7 @@ void Controller::Persist(const JobRecord& record) {
   for (; known.updates_known < updates.size(); ++known.updates_known) {
     known.updates.emplace(updates[known.updates_known].id, known.updates_known);
   }
-  // A record that is inserted by the same batch is simply inserted as it is now.
+  // A record that this batch inserts is updated in the insert.
   if (const auto inserted = known.inserts.find(record.id); inserted != known.inserts.end()) {
     inserts[inserted->second].record = record;
   } else if (const auto updated = known.updates.find(record.id); updated != known.updates.end()) {
@@ -506,7 +506,7 @@ const JobRecord* Controller::Find(JobId id) const {
 
 const JobRecord* Controller::ArrayOf(JobId id) const {
   auto at = live_.upper_bound(id);
-  // Elements that are records of their own lie between an array and the id, so step back over them.
+  // Elements with records of their own may lie between the array and the id, so step back over them.
   while (at != live_.begin()) {
     --at;
     const JobRecord& record = at->second;

@@ -1,4 +1,4 @@
-// What people ask to be done with jobs and GPUs that are there.
+// Commands of users on existing jobs and GPUs.
 #include <algorithm>
 #include <cstdint>
 
@@ -30,7 +30,7 @@ Status CheckCanQueueAgain(const JobRecord& record) {
   return {};
 }
 
-/// Null: none.
+/// Returns null if there is none.
 const GpuProcess* FindOnGpus(const std::vector<GpuObservation>& observations, std::int64_t pid) {
   for (const GpuObservation& observation : observations) {
     for (const GpuProcess& process : observation.processes) {
@@ -102,7 +102,7 @@ Result<std::string> Controller::Cancel(JobId id, int signal, Duration grace, con
   DIVVY_TRY(JobRecord * record, FindForAction(id, caller, "cancel"));
   const Reason why = reason.empty() ? "cancelled by " + CallerName(caller) : reason;
   if (record->array_count > 0) {
-    // The elements that run first: each may end the array, so ids are collected before.
+    // Running elements first. Each may end the array, so the ids are collected before.
     std::vector<JobId> elements;
     for (auto at = live_.upper_bound(id); at != live_.end() && at->first.value() <= id.value() + record->array_count;
          ++at)
@@ -193,7 +193,7 @@ Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spe
   asked.request = ended.request;
   asked.team = ended.team;
   DIVVY_CHECK(CheckRoom(1, caller));
-  // As whoever submits it today, and as what may have been changed meanwhile has it.
+  // The same checks as for a new submission, with the values that may have been changed meanwhile.
   if (const Status fits = CheckTimeLimit(ended.time_limit); !fits && !caller.is_admin)
     return Error{fits.error().code, "it cannot run again as it was; submit it anew: " + fits.error().message};
   RestoreLimit(ended);
@@ -209,7 +209,7 @@ Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spe
 
   JobRecord& record = live_.insert_or_assign(ended.id, std::move(ended)).first->second;
   if (record.array.is_set()) TakeBackFromArray(record, std::move(array));
-  // What was waited for has happened; who is to be the only one of its name waits again.
+  // The other dependencies were met already. A singleton waits again for its namesakes.
   std::erase_if(record.dependencies, [](const Dependency& one) { return one.kind != DependencyKind::kSingleton; });
   record.needs_any_dependency = false;
   record.is_held = holds;
@@ -223,7 +223,7 @@ Result<std::string> Controller::RequeueEnded(JobRecord ended, const JobSpec& spe
   return std::string(holds ? "queued again, and held" : "queued again");
 }
 
-/// `element` has ended, and counts no more among those that have.
+/// Removes `element`, which has ended, from the array's counts of ended elements.
 void Controller::TakeBackFromArray(const JobRecord& element, std::optional<JobRecord> array) {
   auto at = live_.find(element.array);
   if (at == live_.end()) {
@@ -287,7 +287,7 @@ Result<std::string> Controller::Signal(JobId id, int signal, SignalReach reach, 
     return "sent to " + Plural(told, "running element");
   }
   if (!IsActive(record->state)) return WrongState(*record, "signalled", "it has not started");
-  // What somebody runs on their terminal has no script around it.
+  // A foreground job has no script around it.
   if (record->is_foreground && reach == SignalReach::kOthers) reach = SignalReach::kTree;
   std::string absence;
   for (const Seat& seat : SeatsOf(*record)) {
@@ -295,7 +295,7 @@ Result<std::string> Controller::Signal(JobId id, int signal, SignalReach reach, 
     if (absence.empty()) absence = here;
     const auto node = IndexOf(seat.node);
     const bool is_known = node && (*node == kOwnNode || (*node < machines_.size() && machines_[*node].is_accounted));
-    if (!is_known)  // Nothing is kept for that.
+    if (!is_known)  // Signals for such a node are not kept.
       return Unreachable("it cannot be signalled: " + here + "; try again when divvy nodes shows it up");
   }
   Send(*record, SignalOrder{id, signal, reach, ""});
@@ -328,7 +328,7 @@ Result<std::string> Controller::SetGroupLimit(const std::string& group, int limi
   return at_most;
 }
 
-// --- GPUs of one machine -----------------------------------------------------------------------------------------
+// --- GPUs of one node ----------------------------------------------------------------------------------------------
 
 Result<NodeIndex> Controller::FindMachine(const std::string& node) const {
   const auto index = IndexOf(node);

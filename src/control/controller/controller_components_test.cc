@@ -1,4 +1,4 @@
-// Jobs of several components under a controller: one job, prepared and ended as a whole.
+// Jobs with several components: one job, prepared and ended as a whole.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -39,7 +39,7 @@ TEST(Components, ComponentsArePreparedTogetherAndEndTogether) {
   world.Prepare(job->id, seats[1].node);
   EXPECT_EQ(Machines::Told<GoOrder>(world.Turn(), job->id).size(), 3U);
   world.controller_.OnStarted(job->id, 1, world.now_, seats[0].node);
-  // A machine of the second component loses its part.
+  // A node of the second component loses its part.
   world.End(job->id, seats[2].node, 137);
   const Effects stopping = world.Turn();
   EXPECT_EQ(Machines::Told<StopOrder>(stopping, job->id), (Names{seats[0].node, seats[1].node}));
@@ -73,7 +73,7 @@ TEST(Components, ComponentsThatNeverFitTogetherAreRefused) {
                                             World::NoHistory());
   ASSERT_FALSE(job);
   EXPECT_NE(job.error().message.find("fits alone"), std::string::npos) << job.error().message;
-  // What they ask for is not changed afterwards.
+  // The components' requests cannot be changed afterwards.
   const auto fits =
       world.controller_.Submit(Components(3, {WithGpus(3)}), 0, world.ada_, world.now_, World::NoHistory());
   ASSERT_TRUE(fits);

@@ -1,9 +1,9 @@
-// Jobs that would wait for each other for ever. Dependencies name jobs that are there already, so a circle is closed
-// only by a change of dependencies or of a name (singletons), or when an alternative to it has become impossible.
+// Detects jobs that would wait for each other forever. Dependencies can only name existing jobs, so a cycle is closed
+// only by changing dependencies or a name (singletons), or when an alternative becomes impossible.
 //
-// What waits is a graph with two kinds of node: one that needs all it points to, and one that is content with any. A
-// node is free when it points to nothing, or enough of what it points to is free; what never becomes free, starting
-// from the leaves, waits for itself or for one that does.
+// Waiting is a graph with two kinds of vertex: one that needs everything it points to, and one that needs any of it. A
+// vertex is free if it points to nothing, or if enough of its targets are free. Freedom propagates from the leaves. A
+// vertex that never becomes free waits for itself or for such a vertex.
 #include <algorithm>
 #include <compare>
 #include <deque>
@@ -15,8 +15,8 @@
 namespace divvy {
 namespace {
 
-/// An array's record stands for two things: the whole, which ends with its last element, and the rest of it, the
-/// elements that have no record of their own, which wait as the array does. A singleton waits for all its namesakes.
+/// An array's record stands for two things: the whole, which ends with its last element, and the rest, which are the
+/// elements without a record of their own; they wait as the array does. A singleton waits for all its namesakes.
 enum class Part { kJob, kRest, kSingleton };
 struct Node {
   JobId job;
@@ -36,7 +36,7 @@ struct Vertex {
   bool is_free = false;
 };
 
-/// All that can be reached from `start`, with what is free marked.
+/// Explores everything reachable from `start`, and marks what is free.
 template <typename LinksOf>
 std::map<Node, Vertex> Explore(Node start, const LinksOf& links_of) {
   std::map<Node, Vertex> graph;
@@ -70,7 +70,8 @@ std::map<Node, Vertex> Explore(Node start, const LinksOf& links_of) {
   return graph;
 }
 
-/// From `start`, which is not free, along what is not free until a node comes again: the circle, its first node twice.
+/// Follows non-free vertices from `start`, which is not free, until one repeats. Returns the cycle, with its first
+/// vertex also at the end.
 std::vector<Node> Circle(const std::map<Node, Vertex>& graph, Node start) {
   std::vector<Node> path;
   std::map<Node, std::size_t> places;
@@ -83,10 +84,10 @@ std::vector<Node> Circle(const std::map<Node, Vertex>& graph, Node start) {
     path.push_back(node);
     const Vertex& vertex = graph.at(node);
     const auto next = std::ranges::find_if(vertex.links.to, [&](const Node& to) { return !graph.at(to).is_free; });
-    DIVVY_ASSERT(next != vertex.links.to.end());  // Else nothing would be missing.
+    DIVVY_ASSERT(next != vertex.links.to.end());  // Otherwise nothing would be missing.
     node = *next;
   }
-  // It reads best from the job that is meant, else from any.
+  // Begin with the job in question if it is in the cycle, otherwise with any job.
   const auto is_meant = [&](const Node& node) { return node.job == start.job && node.part != Part::kSingleton; };
   auto first = std::ranges::find_if(path, is_meant);
   if (first == path.end()) first = std::ranges::find(path, Part::kJob, &Node::part);
@@ -187,7 +188,7 @@ class Controller::WaitGraph {
 
   const Controller& controller_;
   const std::map<JobId, JobRecord>& edited_;
-  /// Filled when the first singleton is met: few queues have one.
+  /// Filled at the first singleton, because few queues have one.
   mutable std::map<std::pair<std::int64_t, std::string>, std::set<JobId>> namesakes_;
 };
 
@@ -203,7 +204,7 @@ std::string Controller::FindCycle(const std::map<JobId, JobRecord>& edited, JobI
       continue;
     }
     std::string name = jobs.NameOf(node.job);
-    if (!words.empty() && words.back() == name) continue;  // The whole of an array and its rest.
+    if (!words.empty() && words.back() == name) continue;  // The whole of an array followed by its rest.
     if (is_singleton && !words.empty()) name += " (same name)";
     is_singleton = false;
     words.push_back(std::move(name));

@@ -1,5 +1,5 @@
-// No change that is accepted lets jobs wait for each other for ever, and none is refused that would not: random changes
-// against a model that simply runs everything.
+// No accepted change lets jobs wait for each other forever, and no harmless change is refused. Random changes are
+// compared with a model that simply runs everything.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,13 +17,13 @@ struct Wait {
   std::string name = "job";
 };
 
-/// What each job, or element of an array, waits for; runs whatever may run until nothing more may.
+/// A model of what each job or array element waits for. It runs whatever may run until nothing more can.
 class Model {
  public:
   struct Top {
     JobId id;
     bool is_array = false;
-    std::string name = "job";  // Of the array as a whole.
+    std::string name = "job";  // The name of the array as a whole.
     std::vector<Wait> members;
   };
 
@@ -139,7 +139,7 @@ JobChanges RandomChanges(Chance& chance, const std::vector<Submitted>& jobs) {
   return changes;
 }
 
-/// Lets everything go and end; true if nothing is left.
+/// Lets every job start and end; returns whether none is left.
 bool RunsDry(World& world) {
   std::vector<JobId> held;
   for (const auto& [id, record] : world.controller_.live()) held.push_back(id);

@@ -1,4 +1,4 @@
-// Jobs that have to be over by a time: those that can no longer be leave the queue, and a run ends by then.
+// Jobs with a deadline: those that can no longer meet it leave the queue, and a run ends by it.
 #include <algorithm>
 
 #include "base/duration_text.h"
@@ -10,7 +10,7 @@
 namespace divvy {
 namespace {
 
-/// A run's limit follows the moment at which it really began only where the two differ by more than this.
+/// The limit of a run is adjusted to its actual start only if the difference is larger than this.
 constexpr Duration kDeadlineSlack = std::chrono::seconds(1);
 
 }  // namespace
@@ -35,7 +35,7 @@ void Controller::EndLate(Time now) {
     latest_starts_.erase(latest_starts_.begin());
     if (at == live_.end()) continue;
     JobRecord& record = at->second;
-    if (LatestStart(record) >= now) {  // It was changed meanwhile.
+    if (LatestStart(record) >= now) {  // The deadline or limit was changed meanwhile.
       WatchDeadline(record);
     } else if (record.array_count > 0) {
       EndLateElements(record, now);
@@ -62,7 +62,7 @@ void Controller::EndLateElements(JobRecord& array, Time now) {
   needs_plan_ = true;
 }
 
-// Requires: it has just started, or begins to.
+// Requires: the job has just started, or is about to.
 bool Controller::CutToDeadline(JobRecord& record) {
   if (record.end_by == kNoTime) return false;
   const Duration before = record.time_limit;

@@ -72,7 +72,7 @@ TEST(Deadlines, ARunWithoutALimitEndsByThen) {
   EXPECT_EQ(world.controller_.Find(job)->time_limit, hours(1));
   EXPECT_EQ(world.controller_.cluster().running(job)->known_end, world.now_ + hours(1))
       << "who waits for it is told so";
-  // It took a while to begin.
+  // The start was delayed.
   world.now_ += minutes(10);
   world.controller_.OnStarted(job, 1, world.now_);
   EXPECT_EQ(Deadline(*world.controller_.Find(job)), world.controller_.Find(job)->end_by);
@@ -137,7 +137,7 @@ TEST(Deadlines, AChangedDeadlineCounts) {
   EXPECT_EQ(world.StateOf(job), JobState::kQueued);
 }
 
-// A restart keeps who has to be over by when.
+// Deadlines survive a restart.
 TEST(Deadlines, AreKeptOverARestart) {
   DeadlineWorld world(1);
   world.Submit(1);

@@ -1,4 +1,4 @@
-// Who waits for whom: dependencies between jobs, arrays and their elements, and singletons.
+// Dependencies between jobs, arrays and their elements, and singletons.
 #include <algorithm>
 #include <utility>
 
@@ -37,7 +37,7 @@ std::string Describe(const Dependency& dependency) {
   return job;
 }
 
-/// Why a dependency is impossible whose target has no record.
+/// Explains why a dependency on a target without a record is impossible.
 std::string DescribeImpossible(const Dependency& dependency) {
   const std::string job = DescribeTarget(dependency);
   switch (dependency.kind) {
@@ -68,7 +68,7 @@ Status Controller::LearnOutcomes(const std::vector<Dependency>& dependencies, co
     if (dependency.kind == DependencyKind::kSingleton || dependency.status == DependencyStatus::kSatisfied) continue;
     const JobRecord* target = Find(dependency.job);
     if (const JobRecord* array = target == nullptr ? ArrayOf(dependency.job) : nullptr; array != nullptr) {
-      if (!dependency.element) continue;  // An element by its own id.
+      if (!dependency.element) continue;  // An element named by its own id.
       return NotFound("dependency on " + ToString(dependency.job) + "_" + std::to_string(*dependency.element) +
                       ": job " + ToString(dependency.job) + " is an element of array " + ToString(array->id) +
                       " and has no elements itself");
@@ -91,7 +91,7 @@ Status Controller::LearnOutcomes(const std::vector<Dependency>& dependencies, co
     }
     const JobId element = ElementId(dependency.job, *ordinal);
     if (Find(element) != nullptr || outcomes_.contains(element)) continue;
-    // One that waits with its array has not ended, and nobody would say so when it does.
+    // An element that waits with its array has not ended, and its end would not be reported to us.
     if (auto ended = outcome(element); ended && IsFinal(ended->state)) outcomes_.emplace(element, *std::move(ended));
   }
   return {};
@@ -120,7 +120,7 @@ void Controller::NameElements(std::vector<Dependency>& dependencies) const {
   }
 }
 
-// An element that was cancelled with the rest of its array has no record that could say so.
+// An element that was cancelled together with its array has no record of that.
 bool Controller::IsForgotten(const Dependency& dependency) const {
   if (dependency.kind == DependencyKind::kSingleton) return false;
   return Find(dependency.job) == nullptr && ArrayOf(dependency.job) == nullptr && !outcomes_.contains(dependency.job);
@@ -138,7 +138,7 @@ bool Controller::WasCancelledWaiting(const Dependency& dependency) const {
   return ordinal && !array->array_waiting.Contains(*ordinal);
 }
 
-// An impossible dependency may become possible: the target may be queued again after its end.
+// An impossible dependency may become possible again: the target may be requeued after its end.
 DependencyStatus Controller::StatusOf(const JobRecord& record, const Dependency& dependency) const {
   if (dependency.status == DependencyStatus::kSatisfied) return dependency.status;
   if (dependency.kind == DependencyKind::kSingleton) {
@@ -156,7 +156,7 @@ DependencyStatus Controller::StatusOf(const JobRecord& record, const Dependency&
   }
   switch (dependency.kind) {
     case DependencyKind::kAfter: {
-      // An array has started when all of its elements have, or never will; its own start is that of the first.
+      // An array counts as started when no element waits any more; `started` is that of its first element.
       const bool is_whole = target->array_waiting.empty() || IsFinal(target->state);
       if (target->started != kNoTime && is_whole) return DependencyStatus::kSatisfied;
       return IsFinal(target->state) ? DependencyStatus::kImpossible : DependencyStatus::kPending;
@@ -224,7 +224,7 @@ void Controller::ForgetOutcomes(const std::vector<Dependency>& dependencies) {
     if (dependency.kind == DependencyKind::kSingleton || dependents_.contains(dependency.job)) continue;
     const auto known = outcomes_.find(dependency.job);
     if (known != outcomes_.end() && !IsAskedFor(known->second)) outcomes_.erase(known);
-    // Elements have the ids after their array's.
+    // Elements have the ids after their array's id.
     for (auto at = outcomes_.upper_bound(dependency.job);
          at != outcomes_.end() && at->second.array == dependency.job;) {
       at = IsAskedFor(at->second) ? std::next(at) : outcomes_.erase(at);
@@ -236,7 +236,7 @@ bool Controller::IsAskedFor(const JobRecord& record) const {
   if (dependents_.contains(record.id)) return true;
   const auto of_array = record.array.is_set() ? dependents_.find(record.array) : dependents_.end();
   if (of_array == dependents_.end()) return false;
-  // Those who wait for the whole array do not ask for its elements, of which there may be a million.
+  // Jobs that wait for the whole array do not need its elements, of which there may be a million.
   return std::ranges::any_of(of_array->second, [&](JobId id) {
     const JobRecord* waiting = Find(id);
     return waiting != nullptr && std::ranges::any_of(waiting->dependencies, [&](const Dependency& dependency) {
@@ -281,7 +281,7 @@ Controller::Hope Controller::HopeOf(const JobRecord& record) const {
   return hope;
 }
 
-// For the jobs that depend on them they were cancelled.
+// Withdrawn jobs count as cancelled for the jobs that depend on them.
 void Controller::Withdraw(const std::vector<JobId>& ids, Time now) {
   std::vector<JobRecord> withdrawn;
   for (const JobId id : ids) RemoveSubmission(id, withdrawn);
@@ -304,7 +304,7 @@ void Controller::ResolveDependents(const JobRecord& changed, Time now) {
   if (!singletons_.empty()) {
     if (const auto at = singletons_.find(SingletonKey(changed)); at != singletons_.end()) collect(at->second);
   }
-  // A job that was just submitted may itself wait for what can never come.
+  // A job that was just submitted may itself have an impossible dependency.
   if (!changed.dependencies.empty()) waiting.insert(changed.id);
 
   for (JobId id : waiting) {
@@ -313,7 +313,7 @@ void Controller::ResolveDependents(const JobRecord& changed, Time now) {
     JobRecord& record = at->second;
     if (record.state != JobState::kQueued && record.state != JobState::kHeld) continue;
     Hope hope = HopeOf(record);
-    // With one alternative gone, what is left of "any of them" may be jobs that wait for this one.
+    // When one alternative is gone, the remaining "any of them" may be jobs that wait for this one.
     if (!hope.is_lost && !hope.why.empty()) {
       const std::string cycle = FindCycle({}, id);
       if (!cycle.empty()) hope = {true, hope.why + ", and it would wait for itself: " + cycle};
@@ -322,7 +322,7 @@ void Controller::ResolveDependents(const JobRecord& changed, Time now) {
       record.array_cancelled += static_cast<std::uint32_t>(record.array_waiting.size());
       record.array_waiting = IndexRanges();
       if (record.array_cancelled < record.array_count) {
-        // Elements that are records of their own wait, run or have ended by themselves.
+        // Elements with records of their own wait, run or have ended independently.
         if (cluster_.waiting(id) != nullptr) cluster_.Remove(id);
         record.state = JobState::kRunning;
         record.is_held = false;
@@ -344,7 +344,7 @@ void Controller::ResolveDependents(const JobRecord& changed, Time now) {
       if (changed.array == target->id) {
         started = std::max(started, changed.started);
       } else if (target->array_count > 0) {
-        // Of elements that have ended it is not known here any more.
+        // The start times of elements that have ended are no longer known here.
         const auto last = live_.upper_bound(ElementId(target->id, target->array_count - 1));
         for (auto element = live_.upper_bound(target->id); element != last; ++element)
           started = std::max(started, element->second.started);

@@ -1,7 +1,7 @@
-// Elastic jobs that run: what the engine gives them or asks back, and their answers.
+// Running elastic jobs: GPUs that the engine adds or asks back, and the jobs' answers.
 //
-// What a job has is `gpus`, and of these it may be asked for `gpus_asked_back`, which stay its own until it says
-// `divvy checkpoint`. Its file says what it may use: the rest. All of it is in the record, so a restart loses nothing.
+// A job holds `gpus`. It may be asked for some of them, `gpus_asked_back`, which stay its own until it calls `divvy
+// checkpoint`. Its file lists the rest, which it may use. All of this is in the record, so a restart loses nothing.
 #include "base/text.h"
 #include "control/books/record_parts.h"
 #include "control/controller/controller.h"

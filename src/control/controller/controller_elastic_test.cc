@@ -1,4 +1,4 @@
-// Elastic jobs that run: what they are given and asked for, what they answer, and what a restart knows of it.
+// Running elastic jobs: the GPUs that they are given and asked for, their answers, and the state after a restart.
 #include <algorithm>
 
 #include "control/controller/controller_test_world.h"
@@ -33,7 +33,7 @@ Controller::Checkpointed Checkpoint(World& world, JobId job) {
   return done ? *done : Controller::Checkpointed();
 }
 
-// It runs, and has said that it changes over while it runs.
+// The job runs, and has reported that it can be resized.
 JobId StartTakingPart(World& world, int least, int most) {
   const JobId job = SubmitElastic(world, least, most);
   world.Turn();
@@ -96,7 +96,7 @@ TEST(Elastic, WhatIsAskedBackIsFreeOnceItSaysSo) {
   EXPECT_TRUE(answer.has_changed);
   EXPECT_EQ(answer.gpus, Resizes(asked)[0].gpus);
   EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{waiting});
-  // It ends: what is idle then comes back.
+  // When it ends, the idle GPU returns to the elastic job.
   world.Exit(waiting, 0);
   EXPECT_EQ(Resizes(world.Turn()).size(), 1u);
   EXPECT_EQ(world.controller_.Find(job)->gpus.size(), 4);

@@ -1,4 +1,4 @@
-// Elements of an array that never become records of their own: what waits for them must learn how they ended.
+// Array elements that never get records of their own: jobs that depend on them must learn how they ended.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -44,7 +44,7 @@ TEST(ArrayElements, CancelledWithTheirArrayEndThoseWhoNeedTheirSuccess) {
   EXPECT_EQ(World::EndOf(world.Turn(), waiting), JobState::kCancelled);
 }
 
-// Such a dependency names nothing, so it would never be decided.
+// Such a dependency has no target, so it would never be decided.
 TEST(ArrayElements, HaveNoElementsToDependOn) {
   World world(1);
   world.Submit(1);
@@ -58,7 +58,7 @@ TEST(ArrayElements, HaveNoElementsToDependOn) {
   EXPECT_EQ(refused.error().message, "dependency on 3_1: job 3 is an element of array 2 and has no elements itself");
 }
 
-// The daemon's answer about an element that waits is the element as it would be: not an end.
+// For a waiting element the daemon returns the element as it would be; that is not an end.
 TEST(ArrayElements, ThatWaitAreNotLearnedAsEnded) {
   World world(1);
   world.Submit(1);
@@ -139,7 +139,7 @@ TEST(ArrayElements, OfTheirOwnOutliveALostDependencyOfTheRest) {
   }
 }
 
-// As Slurm has it: `after` of an array waits for the last of its elements to begin, and its minutes count from there.
+// As in Slurm, `after` an array waits until its last element has started, and delays count from there.
 TEST(ArrayElements, AnArrayHasStartedForOthersWhenItsLastElementHas) {
   World world(1);
   const JobId array = world.Submit(1, 2);
@@ -158,7 +158,7 @@ TEST(ArrayElements, AnArrayHasStartedForOthersWhenItsLastElementHas) {
   world.controller_.OnStarted(ElementId(array, 1), 1, last);
   EXPECT_EQ(World::Launched(world.Turn()), std::vector<JobId>{next});
   EXPECT_EQ(world.controller_.Find(later)->begin, last + std::chrono::minutes(5));
-  // So does who asks when all have begun.
+  // The same applies to a dependency that is added when all have started.
   const JobId after_that = world.Submit(0, 0, {delayed});
   EXPECT_EQ(world.controller_.Find(after_that)->begin, last + std::chrono::minutes(5));
 }

@@ -1,4 +1,4 @@
-// What happens by itself: processes start and end, GPUs change.
+// Events that happen without a command: processes start and end, GPUs change.
 #include <algorithm>
 #include <array>
 
@@ -30,14 +30,15 @@ std::string CompactSize(Bytes size) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GiB";
 }
 
-/// Of a gang that ran: another machine than its first lost its part, and not that the first could not run its program.
+/// For a gang that ran: returns whether a node other than the first lost its part. False if the first node could not
+/// run the program.
 bool LostAPart(const JobRecord& record) {
   if (record.gang.empty() || !record.was_let_go) return false;
   const std::optional<Exit>& first = record.gang.front().exit;
   return first && (first->failure.empty() || !first->is_known);
 }
 
-/// Pid and start time of a process say who it is; the rule must name the same one.
+/// Pid and start time together identify a process, and the rule must match both.
 bool IsIgnored(const std::vector<IgnoredProcess>& ignored, const std::string& node, GpuIndex gpu,
                const GpuProcess& process) {
   return std::ranges::any_of(ignored, [&](const IgnoredProcess& rule) {
@@ -45,19 +46,21 @@ bool IsIgnored(const std::vector<IgnoredProcess>& ignored, const std::string& no
   });
 }
 
-/// Of whom the process is where that job has other GPUs of the machine than this one: nothing keeps it from them where
-/// jobs are not shut in. Null: it is where it should be, or nobody knows.
+/// If the process belongs to a job that holds other GPUs of the node but not this one, returns that job's record. Only
+/// isolation could prevent such use. Returns null if the process is where it should be, or if its job is unknown.
 const JobRecord* StrayOf(const Controller& controller, const std::string& node, GpuIndex gpu,
                          const GpuProcess& process) {
   constexpr Duration kSlack = std::chrono::seconds(2);
   const JobRecord* record = controller.Find(JobId(process.job));
   if (record == nullptr || !IsActive(record->state)) return nullptr;
-  // Those with parts are moved by their machine's keeper.
+  // Jobs with GPU fractions are moved by the node's share daemon.
   if (record->request.is_portioned() || record->gpu_slice.any()) return nullptr;
-  if (process.started != kNoTime && process.started < record->started - kSlack) return nullptr;  // Of the run before.
+  if (process.started != kNoTime && process.started < record->started - kSlack)
+    return nullptr;  // From the previous
+                     // run.
   for (const Seat& seat : SeatsOf(*record)) {
     if (seat.node != node) continue;
-    // What it gives back it may still be leaving.
+    // It may still be leaving the GPUs that it is giving back.
     const GpuSet its = record->takes_resizes ? seat.gpus | record->gpus_used : seat.gpus;
     return its.Contains(gpu) ? nullptr : record;
   }
@@ -76,7 +79,7 @@ std::string StrayText(const JobRecord& record, const GpuProcess& process) {
 
 namespace {
 
-/// Nothing of it can run there any more.
+/// Returns whether nothing of the job can still run on its node.
 bool IsWithItsMachine(Controller::Vanished how) {
   return how == Controller::Vanished::kFenced || how == Controller::Vanished::kGone;
 }
@@ -92,7 +95,7 @@ void Controller::OnDelayed(JobId job, std::uint32_t attempt, const std::string& 
   if (found == live_.end() || found->second.attempt != attempt || found->second.state != JobState::kStarting) return;
   JobRecord& record = found->second;
   if (!IsOn(record, node)) return;
-  // Not persisted: the node reports it again to a controller that begins anew.
+  // Not persisted: the node reports it again after a restart of the controller.
   const std::string where = node.empty() ? "the controller's machine " : "node " + node + " ";
   const Reason reason = record.gang.empty() ? why : where + why;
   if (std::exchange(record.reason, reason) != reason) Announce(record);
@@ -114,9 +117,10 @@ std::pair<JobState, Reason> Controller::Judge(const JobRecord& record, const Exi
 void Controller::OnStarted(JobId job, std::uint32_t attempt, Time at, const std::string& node) {
   const auto found = live_.find(job);
   if (found == live_.end() || found->second.attempt != attempt || found->second.state != JobState::kStarting) return;
-  // On its other machines nothing of the user's starts with it.
+  // On the other nodes, nothing of the user's starts at this moment.
   if (found->second.node != node || (!found->second.gang.empty() && !found->second.was_let_go)) return;
-  // Not persisted at once: a restart learns it from the run record, and a commit less per job is a fifth of its cost.
+  // Not persisted at once: a restart learns it from the run record, and this saves one commit per job, a fifth of its
+  // cost.
   found->second.state = JobState::kRunning;
   found->second.started = at;
   found->second.reason = found->second.start_reason;
@@ -129,7 +133,8 @@ void Controller::OnStarted(JobId job, std::uint32_t attempt, Time at, const std:
   Announce(found->second);
 }
 
-// Most have ended by then. Of the others a restart knows that they run also while their machine cannot say so.
+// Most jobs have ended by then. For the others, a restart then knows that they run even while their node is
+// unreachable.
 void Controller::KeepStarts(Time now) {
   constexpr Duration kKeepAfter = std::chrono::seconds(10);
   if (unkept_starts_.empty()) return;
@@ -152,7 +157,7 @@ void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Ti
   if (found == live_.end() || found->second.attempt != attempt || !IsActive(found->second.state)) return;
   JobRecord& record = found->second;
   if (record.gang.empty() && record.node != node) return;
-  // Once something has begun, or another machine has said why it ends, it is no refusal.
+  // It is no refusal if something has started, or if another node already reported why the gang ends.
   const bool is_first = std::ranges::none_of(record.gang, [](const Seat& seat) { return seat.exit.has_value(); });
   if (IsMachinesFault(exit) && record.state == JobState::kStarting && is_first) OnRefusal(record, node, exit, now);
   if (IsForWantOfRoom(exit) && record.state == JobState::kStarting && is_first) OnNoRoom(record, node, exit);
@@ -162,7 +167,7 @@ void Controller::OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Ti
   }
   record.exit = exit;
   record.ended = std::max(at, record.started);
-  // It never ran, and waited for what was missing.
+  // It never ran; it only waited for what was missing.
   if (record.state == JobState::kStarting && !exit.failure.empty()) record.started = record.ended;
   EndRun(record, now);
 }
@@ -181,7 +186,7 @@ void Controller::EndRun(JobRecord& record, Time now) {
   Finish(record, state, reason, now);
 }
 
-// Of a gang: what it was keeps it from going on, or says that it may begin anew.
+// Ends a gang's part, and decides by `how` whether the job may start again.
 bool Controller::VanishSeat(JobRecord& record, const std::string& node, Vanished how, Time now) {
   static constexpr std::array<std::string_view, 5> kHow = {
       "it was never started there", "its processes are gone and nobody saw how they ended", "the machine was rebooted",
@@ -214,8 +219,8 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
   cluster_.Finish(job);
   LoosenPaper(record);
   needs_plan_ = true;
-  // A job that the store knows to have run has a run record until its end is known. Where there is none any more, its
-  // end was told to another store.
+  // If the store says that a job ran, there is a run record until its end is known. A missing run record means that its
+  // end was reported to another store.
   const bool has_run = record.state != JobState::kStarting && record.stop_intent == StopIntent::kNone;
   if (how == Vanished::kNeverStarted && has_run) how = Vanished::kUnseen;
   const bool never_ran = how == Vanished::kNeverStarted;
@@ -224,7 +229,7 @@ void Controller::OnVanished(JobId job, std::uint32_t attempt, Vanished how, Time
   if (record.stop_intent == StopIntent::kCancel) {
     Finish(record, JobState::kCancelled, record.reason, now);
   } else if (never_ran) {
-    // One in the foreground, too: its caller may be back with its streams, and is waited for where it is launched.
+    // Applies to foreground jobs too: the launch waits for the caller, which may reconnect its streams.
     QueueAgain(record, kNoTime, "the daemon was restarted before it could start", now);
   } else if (IsWithItsMachine(how) && !record.is_foreground && !record.is_run_once) {
     ++record.restarts;
@@ -268,7 +273,7 @@ bool Controller::RunsAgain(JobRecord& record, JobState outcome, const Exit& exit
                           : exit.signal != 0    ? " with signal " + std::to_string(exit.signal)
                                                 : " with exit code " + std::to_string(exit.code);
   KeepRun(record, outcome, record.ended, effects_.batch);
-  // The first run is a try, too.
+  // The first run counts as a try.
   QueueAgain(record, AddSaturating(now, delay),
              "try " + std::to_string(record.retries_used) + " of " + std::to_string(record.retries + 1) + " ended" +
                  how + "; tries again after " + Compact(delay),
@@ -278,9 +283,9 @@ bool Controller::RunsAgain(JobRecord& record, JobState outcome, const Exit& exit
 
 void Controller::QueueAgain(JobRecord& record, Time begin, Reason reason, Time now) {
   Note(record.id, reason, now);
-  // Who had to make room loses what it had done, and not its place as well.
+  // A preempted job loses its progress, but not its queue position.
   if (!WasTakenBack(record)) record.queued_at = now;
-  if (record.state != JobState::kStarting) record.waits_since = now;  // Else it has not run.
+  if (record.state != JobState::kStarting) record.waits_since = now;  // Otherwise it has not run.
   record.ended = kNoTime;
   record.stop_intent = StopIntent::kNone;
   record.state = record.is_held ? JobState::kHeld : JobState::kQueued;
@@ -372,7 +377,7 @@ void Controller::OnGpusObserved(const std::vector<GpuObservation>& observations)
   RefreshAvailability();
 }
 
-// A rule ends with its process: the pid may be given to somebody else.
+// A rule ends with its process, because the pid may be reused.
 void Controller::ForgetIgnored(const std::string& node, const std::vector<GpuObservation>& observations) {
   const auto is_gone = [&](const IgnoredProcess& rule) {
     return rule.node == node && std::ranges::none_of(observations, [&](const GpuObservation& observation) {
@@ -418,7 +423,7 @@ void Controller::RefreshGpus(NodeIndex node, const std::vector<GpuObservation>& 
       availability.stuck = stuck->second;
     if (before[i] == availability) continue;
     cluster_.SetAvailability(node, gpu, std::move(availability));
-    effects_.changes.push_back({JobId(), JobState::kQueued, ""});  // MachineEvents has words for it.
+    effects_.changes.push_back({JobId(), JobState::kQueued, ""});  // MachineEvents words the message.
     needs_plan_ = true;
   }
 }

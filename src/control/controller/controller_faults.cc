@@ -1,5 +1,5 @@
-// Machines that cannot start what they are given, for reasons of their own (a full disk, no more processes): their jobs
-// wait again rather than fail, one after the other, on the machine that is free because nothing lives there.
+// Nodes that cannot start jobs because of a problem of their own (full disk, no more processes). Their jobs are
+// requeued instead of failing one after the other on a node that is free only because nothing can run there.
 #include <algorithm>
 
 #include "control/controller/controller.h"
@@ -8,11 +8,11 @@
 namespace divvy {
 namespace {
 
-/// So many machines (or one, so often) may refuse a job before that is its end.
+/// After this many refusals, by several nodes or by one, the job fails.
 constexpr int kMostRefusals = 3;
-/// Until a machine that has refused one is given the next.
+/// How long a node that refused a job gets no other.
 constexpr Duration kRest = std::chrono::seconds(30);
-/// Until a job is tried again that others could not make room for; twice as long each time.
+/// How long until a job is retried that others could not make room for; doubled each time.
 constexpr Duration kRoomIsMadeIn = std::chrono::seconds(2);
 
 }  // namespace
@@ -27,7 +27,7 @@ void Controller::OnNodeTrouble(const std::string& name, const std::string& what)
   if (!node) return;
   Machine& machine = MachineOf(*node);
   machine.trouble = what;
-  // What kept it from starting a job has most likely been this.
+  // This was most likely also the reason why it could not start a job.
   if (what.empty()) machine.rests_until = kNever;
   RefreshNode(*node);
 }
@@ -48,14 +48,14 @@ void Controller::OnRefusal(JobRecord& record, const std::string& name, const Exi
   machine.rests_until = now + kRest;
   next_wakeup_ = std::min(next_wakeup_, machine.rests_until);
   RefreshNode(*node);
-  // Whoever waits at a terminal is told at once.
+  // A user waiting at a terminal is told at once.
   const bool may_wait = record.stop_intent == StopIntent::kNone && !record.is_foreground;
   if (!may_wait || ++refusals_[record.id] > kMostRefusals) return;
   record.stop_intent = StopIntent::kRequeue;
   record.reason = "queued again: " + MachineText(*node) + " could not start it: " + exit.failure;
 }
 
-// What the machine has said of who stays there is counted by then, mostly.
+// By then, the node's report about tenants that must stay has usually been taken into account.
 Duration Controller::RoomDelay(JobId job) const {
   constexpr int kMostDoublings = 5;
   const auto refused = refusals_.find(job);
@@ -65,7 +65,7 @@ Duration Controller::RoomDelay(JobId job) const {
 
 void Controller::OnNoRoom(JobRecord& record, const std::string& name, const Exit& exit) {
   const auto node = IndexOf(name);
-  // Whoever waits at a terminal is told at once.
+  // A user waiting at a terminal is told at once.
   if (!node || record.is_foreground || record.stop_intent != StopIntent::kNone) return;
   ++refusals_[record.id];
   record.stop_intent = StopIntent::kRequeue;

@@ -1,4 +1,4 @@
-// Machines that cannot start what they are given, and whose fault that is.
+// Nodes that cannot start jobs, and which failures count as the node's fault.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -47,7 +47,7 @@ TEST(MachineFaults, WhatHasBegunIsRefusedByNoMachine) {
   world.Turn();
   world.StartGang(job);
   world.Turn();
-  // Of the kind that a user's own file could say.
+  // A failure that a user's own file could cause as well.
   world.End(job, "n1", kMachineCannot, "x");
   world.End(job, "n2", 143);
   EXPECT_EQ(world.StateOf(job), std::nullopt);
@@ -96,7 +96,7 @@ TEST(MachineFaults, AMachineInTroubleTakesNothingUntilItIsOver) {
   world.controller_.OnNodeTrouble("n1", "");
   EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), Names{"n1"});
   world.End(job, "n1", 0);
-  // A session begins: what is so is told anew.
+  // A session begins, and the node reports its state again.
   world.controller_.OnNodeTrouble("n1", "its disk is full");
   world.controller_.OnNodeAccounted("n1");
   const JobId next = world.Submit(2);

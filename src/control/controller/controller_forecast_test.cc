@@ -1,4 +1,4 @@
-// What is foreseen of a submission against what becomes of it.
+// Compares the forecast of a submission with what then happens.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,12 +63,12 @@ TEST(Forecast, TakesAnArraysCapAndLeavesNone) {
   EXPECT_EQ(world.controller_.CheckInvariants(), "");
 }
 
-// Small worlds of all kinds of caps: what is foreseen to start starts where it was foreseen, and of what is to wait
-// `why` says the same as soon as it is submitted.
+// Small worlds with all kinds of limits. A job that is predicted to start at once starts where predicted. For a job
+// predicted to wait, `why` says the same right after its submission.
 TEST(Forecast, IsWhatWhySaysOnceItIsSubmitted) {
   int starts = 0;
   int waits = 0;
-  int others = 0;  // Estimated otherwise once all that may start has.
+  int others = 0;  // The estimate differed after the decision.
   for (unsigned seed = 0; seed < 40; ++seed) {
     std::mt19937 draws(seed);
     const auto below = [&](int n) { return static_cast<int>(draws() % static_cast<unsigned>(n)); };
@@ -105,7 +105,7 @@ TEST(Forecast, IsWhatWhySaysOnceItIsSubmitted) {
         ++waits;
         EXPECT_EQ(foreseen->start, before.start.typical) << where;
         EXPECT_EQ(foreseen->basis, before.start.basis) << where;
-        // The decision may have promised starts meanwhile, which puts estimates in order.
+        // The decision may have made reservations meanwhile, which changes estimates.
         others += foreseen->start == why().start.typical ? 0 : 1;
       }
       if (below(3) == 0) world.now_ += minutes(10 * below(4));

@@ -1,6 +1,6 @@
-// Runs that are there, or were, and that the store does not know: it was lost, emptied, or restored from a backup. What
-// is known of them comes from their run records, and from the run journal beside the store. No such run is ended, and
-// no job runs again, because a store does not know better.
+// Runs that the store does not know, because it was lost, emptied or restored from a backup. They are known from their
+// run records, and from the run journal next to the store. Missing knowledge in the store never ends such a run and
+// never starts a job again.
 #include <algorithm>
 
 #include "base/text.h"
@@ -10,17 +10,17 @@
 namespace divvy {
 namespace {
 
-/// Ids above this are not taken from a record: nobody submits so many jobs.
+/// Larger ids in records are ignored: no installation submits so many jobs.
 constexpr std::uint64_t kLargestId = std::uint64_t{1} << 48;
-/// So far ahead of the ids that were given out a run may be found. A node that lies uses up no more.
+/// A found run's id may be at most this far ahead of the assigned ids, so that a lying node cannot use up the id space.
 constexpr std::uint64_t kLargestLead = 10'000'000;
 
-/// Times travel as seconds with a fraction.
+/// Times are transferred as seconds with a fraction.
 bool IsSameMoment(Time a, Time b) {
   return a - b < std::chrono::milliseconds(1) && b - a < std::chrono::milliseconds(1);
 }
 
-/// An id alone is not enough: a store that began anew may have given it to another job.
+/// The id alone is not enough: a new store may have assigned it to another job.
 bool IsSameJob(const JobRecord& known, const JobRecord& run) {
   return known.id == run.id && IsSameMoment(known.submitted, run.submitted);
 }
@@ -39,7 +39,7 @@ void Controller::ReserveIds(std::uint64_t next_id) {
 
 // --- What the store should know ------------------------------------------------------------------------------------
 
-/// The live job that this is a run of, as a record of its own; null: there is none.
+/// The live job that this is a run of, as a record of its own; null if there is none.
 JobRecord* Controller::SameJob(const JobRecord& run) {
   if (const auto at = live_.find(run.id); at != live_.end())
     return IsSameJob(at->second, run) && at->second.array_count == 0 ? &at->second : nullptr;
@@ -53,7 +53,7 @@ bool Controller::MayReplay(JobId job, std::uint32_t attempt) const {
   return at == live_.end() ? ArrayOf(job) != nullptr : at->second.attempt <= attempt;
 }
 
-/// It neither waits nor runs for the cluster.
+/// Removes the job from the cluster, whether it waits or runs.
 void Controller::LeaveCluster(const JobRecord& record) {
   if (cluster_.waiting(record.id) != nullptr) cluster_.Remove(record.id);
   if (!IsActive(record.state)) return;
@@ -63,8 +63,8 @@ void Controller::LeaveCluster(const JobRecord& record) {
   needs_plan_ = true;
 }
 
-/// GPUs that the run has, and that no other job was given. `known` is the job as the store has it, which gives back
-/// what it has there.
+/// Returns whether the run's GPUs were given to no other job. `known` is the job as the store has it; what it holds
+/// there counts as available.
 bool Controller::HasRoomFor(const RunDescription& run, const JobRecord* known) const {
   const GpuShare share(static_cast<std::int32_t>(run.gpu_parts));
   if (share <= GpuShare() || share > GpuShare(GpuShare::kWhole)) return false;
@@ -83,7 +83,7 @@ bool Controller::HasRoomFor(const RunDescription& run, const JobRecord* known) c
   return true;
 }
 
-/// A run of it may be going on that cannot be taken over: it is not started beside that.
+/// A run of the job that cannot be taken over may still exist, so the job must not start next to it.
 void Controller::HoldBack(JobRecord& record, Time now) {
   if (!IsWaiting(record.state) || record.is_held) return;
   record.is_held = true;
@@ -129,7 +129,7 @@ void Controller::TakeUp(JobRecord& record, const RunDescription& run, const std:
   needs_plan_ = true;
 }
 
-/// A run that the store did not know has ended, and nothing of it is left.
+/// Records the end of a run that the store did not know, and of which nothing is left.
 void Controller::KeepEnd(JobRecord& record, const RunDescription& run, Time now) {
   LeaveCluster(record);
   record.attempt = run.record.attempt;
@@ -149,7 +149,7 @@ void Controller::Replay(const RunDescription& run, Time now) {
   if (seen.array_count > 0) return;  // An array ends with its elements.
   JobRecord* record = SameJob(seen);
   if (record == nullptr || record->attempt > seen.attempt) return;
-  // A job that had ended is queued again with the same attempt, and with one more restart.
+  // A job that was requeued after its end has the same attempt and one more restart.
   if (record->attempt == seen.attempt && record->restarts > seen.restarts) return;
   if (!IsOver(run)) {
     const bool is_news = record->attempt < seen.attempt || (seen.was_let_go && !record->was_let_go);
@@ -169,7 +169,7 @@ void Controller::Replay(const RunDescription& run, Time now) {
   Finish(*record, seen.state, run.reason, now);
 }
 
-// --- What nodes find -----------------------------------------------------------------------------------------------
+// --- Runs that nodes find -----------------------------------------------------------------------------------------
 
 Controller::Found Controller::OnFound(RunDescription run, Time now, const FindOutcome& outcome) {
   const JobRecord& seen = run.record;
@@ -180,7 +180,7 @@ Controller::Found Controller::OnFound(RunDescription run, Time now, const FindOu
     return Found::kOver;
   };
   for (Seat& seat : run.record.gang) {
-    if (seat.node == cluster_.node(kOwnNode).words.name) seat.node.clear();  // As its launch named this machine.
+    if (seat.node == cluster_.node(kOwnNode).words.name) seat.node.clear();  // Named as at its launch.
   }
   run.record.was_let_go = !seen.gang.empty() && seen.state == JobState::kRunning;
   const bool is_whole_end = run.exit && seen.gang.empty();
@@ -205,7 +205,7 @@ Controller::Found Controller::OnFound(RunDescription run, Time now, const FindOu
       return Found::kTaken;
     }
     if (live->attempt >= seen.attempt) return end();
-    // A node speaks for its own runs: it does not take a job from another node.
+    // A node may report only its own runs; it cannot take over a job from another node.
     const bool is_elsewhere = IsActive(live->state) && !IsOn(*live, seen.node);
     if (!is_elsewhere && (is_whole_end || HasRoomFor(run, live))) return take(*live);
     HoldBack(*live, now);
@@ -235,7 +235,7 @@ Controller::Found Controller::OnFound(RunDescription run, Time now, const FindOu
   return Found::kUnknown;
 }
 
-/// A job that had ended for the store, and was queued again since.
+/// Revives a job that had ended for the store and was requeued since.
 JobRecord& Controller::Revive(JobRecord ended, const FindOutcome& outcome) {
   JobRecord& record = live_.insert_or_assign(ended.id, std::move(ended)).first->second;
   if (record.array.is_set()) {
@@ -298,7 +298,7 @@ Result<std::string> Controller::Adopt(JobId id, const Caller& caller, Time now) 
   if (!run.exit && !HasRoomFor(run, nullptr))
     return FailedPrecondition("GPUs of " + name + " were given to other jobs since; adopt it when these have ended" +
                               instead);
-  // A team or pool that this store does not have is left out.
+  // A team or pool that this store does not have is dropped.
   if (teams_.Find(record.team) == nullptr) record.team.clear();
   if (!HasPool(record.pool)) record.pool.clear();
   record.spec_of = id;
@@ -306,7 +306,7 @@ Result<std::string> Controller::Adopt(JobId id, const Caller& caller, Time now) 
   record.array = JobId();
   record.array_index = record.array_ordinal = 0;
   record.queued_at = record.waits_since = record.submitted;
-  // It cannot be started again as it was: neither its environment nor its script is kept in a run record.
+  // It cannot be started again as it was: a run record contains neither its environment nor its script.
   record.is_run_once = true;
   record.retries = 0;
   JobSpec spec = run.spec;

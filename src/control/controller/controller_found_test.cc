@@ -1,4 +1,5 @@
-// Runs that the store does not know: what is withheld, who may adopt or end them, and what the run journal restores.
+// Runs that the store does not know: which GPUs are withheld, who may adopt or end them, and what the run journal
+// restores.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 namespace divvy {
 namespace controller_found_test {
 
-/// A run of ada's with these GPUs, as a node finds it.
+/// A run of user ada with these GPUs, as a node finds it.
 RunDescription Seen(std::uint64_t id, GpuSet gpus, std::uint32_t attempt = 1) {
   RunDescription run;
   run.record.id = JobId(id);

@@ -1,6 +1,7 @@
-// Jobs on several machines. Each machine prepares its part and says so; when all have, that is made durable and all are
-// told to go. What keeps one from it undoes all. The job ends with its first process, on its first machine, or with the
-// first machine that loses its part; then the others are stopped, and it is over when all have ended.
+// Jobs on several nodes. Each node prepares its part and reports that. When all are ready, this is made durable, and
+// all are told to go. If a node fails to prepare, the launch is rolled back everywhere. The job ends with its first
+// process on its first node, or when a node loses its part. The other nodes are then stopped, and the job is over when
+// all parts have ended.
 #include <algorithm>
 
 #include "base/text.h"
@@ -19,7 +20,7 @@ std::string HowText(const Exit& exit) {
   return "exit code " + std::to_string(exit.code);
 }
 
-/// Why the job cannot go on, by the end of its part there.
+/// Explains, from the end of that part, why the job cannot continue.
 std::string SeatFailure(const JobRecord& record, const Seat& seat) {
   const bool is_head = &seat == record.gang.data();
   return WhereText(seat) +
@@ -29,7 +30,7 @@ std::string SeatFailure(const JobRecord& record, const Seat& seat) {
          HowText(*seat.exit);
 }
 
-/// The job ends by the part that was lost there.
+/// Makes the lost part the reason of the job's end.
 void BlameSeat(JobRecord& record, const Seat& seat) {
   Exit& exit = *record.exit;
   exit.code = exit.code == 0 ? 1 : exit.code;
@@ -87,7 +88,7 @@ void Controller::LetGo(const JobRecord& record) {
   Send(record, GoOrder{record.id, record.attempt, std::move(addresses), ""});
 }
 
-// A machine that says nothing keeps the others waiting for ever, with all their GPUs.
+// A node that never answers would keep the others, and all their GPUs, waiting indefinitely.
 void Controller::FollowPreparing(Time now) {
   for (auto at = preparing_.begin(); at != preparing_.end();) {
     const auto [job, until] = *at;
@@ -132,8 +133,8 @@ bool Controller::EndSeat(JobRecord& record, const std::string& node, const Exit&
   own.steps.clear();
   seat->exit = own;
   preparing_.erase(record.id);
-  // Its first process says how the job ends, or before it whoever lost its part; what ends because of that says
-  // nothing, and neither does what a stop or the time limit ends.
+  // The exit of the first node decides how the job ends, unless another part was lost before. Parts that end as a
+  // consequence say nothing, and neither do parts ended by a stop or the time limit.
   const bool is_lost = !is_head && record.stop_intent == StopIntent::kNone && !exit.hit_time_limit;
   if (!record.exit) {
     record.exit = own;
@@ -146,15 +147,15 @@ bool Controller::EndSeat(JobRecord& record, const std::string& node, const Exit&
     record.exit = std::move(own);
   } else if (is_lost && !exit.failure.empty() && record.exit->failure.empty() && record.exit->code != 0 &&
              !record.exit->hit_time_limit) {
-    // Its tasks were missed by the first machine before it said so itself.
+    // The first node noticed missing tasks before the node itself reported the loss.
     record.exit->failure = SeatFailure(record, *seat);
     Note(record.id, record.exit->failure, now);
   }
-  // Steps are listed where they were called; on the other machines there are parts of them.
+  // Steps are listed where they were started; the other nodes have only parts of them.
   if (is_head) record.exit->steps = exit.steps;
   const bool is_over = std::ranges::all_of(record.gang, [](const Seat& one) { return one.exit.has_value(); });
   if (is_over) return true;
-  // Whatever stops a gang has told all of it; a machine that may have missed it is told when it comes back.
+  // A stop was sent to the whole gang already. A node that may have missed it is told when it reconnects.
   const bool were_told = record.state == JobState::kStopping;
   record.state = JobState::kStopping;
   if (record.stop_intent == StopIntent::kNone) record.reason = "its other machines are being stopped";

@@ -1,5 +1,5 @@
-// Jobs on the machines of agents, and gangs over several: prepared everywhere before anybody goes, ended everywhere
-// before anything is free.
+// Jobs on agent nodes, and gangs over several nodes: prepared everywhere before any part starts, ended everywhere
+// before any GPU is free.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -23,7 +23,7 @@ TEST(Machines, AJobIsLaunchedWhereItsGpusAre) {
   EXPECT_EQ(Machines::Told<LaunchOrder>(effects, first), Names{"n1"});
   EXPECT_EQ(Machines::Told<LaunchOrder>(effects, second), Names{"n2"});
   EXPECT_EQ(world.Of(second).node, "n2");
-  // Another machine has no say in it.
+  // A report from another node is ignored.
   world.End(second, "n2", 0);
   EXPECT_EQ(World::EndOf(world.Turn(), second), JobState::kSucceeded);
   divvy::Exit exit;
@@ -54,7 +54,7 @@ TEST(Machines, AGangThatMissedAMachinesTasksFirstNamesThatMachine) {
   world.Turn();
   world.StartGang(job);
   world.Turn();
-  // Its first machine has seen the tasks of the other go before that says why.
+  // The first node noticed the loss of the other's tasks before that node reported the reason.
   world.End(job, "n1", 143);
   world.End(job, "n2", 1, "the job's step process on this machine has ended");
   const Effects effects = world.Turn();
@@ -91,7 +91,7 @@ TEST(Machines, ALostMachineKeepsItsJobsUntilItIsFenced) {
   const Effects effects = world.Turn();
   EXPECT_EQ(Machines::Told<LaunchOrder>(effects, job), Names{"n2"});
   EXPECT_EQ(world.Of(job).restarts, 1U);
-  // What the old run may say is of no interest.
+  // A late report of the old run is ignored.
   divvy::Exit exit;
   world.controller_.OnExited(job, 1, exit, world.now_, world.now_, "n1");
   EXPECT_EQ(world.StateOf(job), JobState::kStarting);
@@ -139,7 +139,7 @@ TEST(Gangs, AllMachinesPrepareBeforeAnyGoes) {
   EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), (Names{"n1", "n2"}));
   world.Prepare(job, "n1");
   EXPECT_TRUE(Machines::Told<GoOrder>(world.Turn(), job).empty());
-  world.controller_.OnStarted(job, 1, world.now_, "n1");  // A lie.
+  world.controller_.OnStarted(job, 1, world.now_, "n1");  // A false report.
   EXPECT_EQ(world.StateOf(job), JobState::kStarting);
   world.Prepare(job, "n2");
   const Effects effects = world.Turn();
@@ -193,7 +193,7 @@ TEST(Gangs, WhatCannotBePreparedUndoesAllAndSaysWhy) {
   world.Prepare(job, "n1");
   world.End(job, "n2", 127, "there is no user ada");
   EXPECT_EQ(Machines::Told<StopOrder>(world.Turn(), job), Names{"n1"});
-  world.Prepare(job, "n1");  // Said again: too late.
+  world.Prepare(job, "n1");  // A repeated report that comes too late.
   EXPECT_TRUE(Machines::Told<GoOrder>(world.Turn(), job).empty());
   world.End(job, "n1", 143);
   const Effects effects = world.Turn();
@@ -231,7 +231,7 @@ TEST(Gangs, AMachineThatLosesItsPartIsATryThatCounts) {
             "after 10 s");
   world.now_ += 10s;
   EXPECT_EQ(Machines::Told<LaunchOrder>(world.Turn(), job), (Names{"n1", "n2"}));
-  // Its own program is not there: the same everywhere.
+  // The user's program is missing, which is the same on every node.
   world.StartGang(job);
   world.End(job, "n1", 127, "cannot run 'nosuchprog': No such file or directory");
   world.End(job, "n2", 143);
@@ -248,7 +248,7 @@ TEST(Gangs, TheTimeLimitIsNobodysLoss) {
   world.Turn();
   divvy::Exit limit;
   limit.hit_time_limit = true;
-  // Each machine keeps the limit; one says so first.
+  // Each node enforces the limit; one reports it first.
   world.controller_.OnExited(job, 1, limit, world.now_, world.now_, "n2");
   limit.code = 143;
   limit.signal = 15;
@@ -308,7 +308,7 @@ TEST(Gangs, WhoseStartIsWaitedForIsSaid) {
   EXPECT_EQ(StateReason(world.controller_, world.Of(job)), "first in line");
 }
 
-/// In the order in which they are kept.
+/// In the order of the batch.
 std::vector<std::string> HistoryOf(const Effects& effects) {
   std::vector<std::string> texts;
   for (const Batch::HistoryLine& line : effects.batch.history) texts.push_back(line.text);
@@ -338,7 +338,7 @@ TEST(Machines, WhereEarlierRunsWereStaysInTheHistory) {
   world.End(job, "n1", 2);
   effects = world.Turn();
   ASSERT_EQ(effects.finished.size(), 1u);
-  // So does how it ended before it was queued again.
+  // The end of the previous run is recorded before the requeue.
   JobSpec spec;
   spec.command = {"true"};
   ASSERT_TRUE(world.controller_.RequeueEnded(effects.finished[0], spec, {}, {}, false, world.ada_, world.now_));
@@ -447,12 +447,12 @@ TEST(Gangs, ARestartUndoesWhatWasGettingReadyAndKeepsWhatWentOn) {
   Effects effects = after.Turn();
   EXPECT_EQ(Machines::Told<StopOrder>(effects, unready), (Names{"n1", "n2"}));
   EXPECT_TRUE(Machines::Told<StopOrder>(effects, ready).empty());
-  // Who comes back may not have heard that they may go.
+  // A reconnecting node may not have received the go order.
   after.controller_.OnNodeAccounted("n2");
   EXPECT_EQ(Machines::Told<GoOrder>(after.Turn(), ready), (Names{"n1", "n2"}));
 }
 
-/// Machines that do as they are told, late and in any order, and sometimes fail, vanish or are fenced.
+/// Nodes that follow orders late and in any order, and sometimes fail, vanish or are fenced.
 class History {
  public:
   explicit History(unsigned seed) : random_(seed), world_(4, 4, 2) {}
@@ -463,7 +463,7 @@ class History {
       Follow(world_.Turn());
       Check();
     }
-    // All that was begun comes to an end.
+    // Everything that was started ends.
     draining_ = true;
     for (int i = 0; i < 4000 && !world_.controller_.live().empty(); ++i) {
       Step();
@@ -564,7 +564,7 @@ class History {
     }
   }
 
-  // One owner of each GPU, as the machines see it.
+  // Each GPU has one owner from the nodes' perspective.
   void Check() {
     std::map<std::string, GpuSet> taken;
     for (const auto& [key, part] : parts_) {

@@ -1,5 +1,5 @@
-// Machines that are away, drained or lost: what is said of the jobs there, and what a controller that begins anew
-// knows.
+// Nodes that are disconnected, drained or lost: the reasons shown for their jobs, and the state after a restart of the
+// controller.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -19,7 +19,7 @@ TEST(Machines, WhatRanBeforeTheControllersStartIsNotFirstInLine) {
   Machines after(0);
   after.controller_.OnNodeRow(MachineRow("n1", 4));
   JobRecord kept = before.Of(job);
-  kept.state = JobState::kStarting;  // As it was kept.
+  kept.state = JobState::kStarting;  // As stored.
   after.controller_.Load({kept}, {}, 100, 1, World::NoHistory());
   EXPECT_EQ(StateReason(after.controller_, after.Of(job)),
             "node n1 has not been heard from since the controller began; the job may run there");
@@ -88,7 +88,7 @@ TEST(Machines, ASignalToOneThatIsAwayIsKeptWhereItCanBe) {
             "agent was restarted meanwhile");
   EXPECT_EQ(world.controller_.TakeEffects().orders.size(), 1u);
 
-  // There is no session in which it could be kept.
+  // Without a session the signal cannot be kept.
   Machines after(0);
   after.controller_.OnNodeRow(MachineRow("n1", 4));
   after.controller_.Load({world.Of(job)}, {}, 100, 1, World::NoHistory());

@@ -1,4 +1,4 @@
-// A controller with machines of agents, for its tests.
+// A controller with agent nodes, for tests.
 #pragma once
 
 #include <set>
@@ -57,7 +57,7 @@ struct Machines : World {
   }
 };
 
-/// Of machines.
+/// Node names.
 using Names = std::set<std::string>;
 
 }  // namespace divvy

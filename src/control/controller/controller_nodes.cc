@@ -1,5 +1,4 @@
-// The machines that agents brought in: what they are, whether they take work, and what becomes of the jobs of those
-// that are lost or drained.
+// Agent nodes: their properties, whether they take work, and what happens to jobs of lost or draining nodes.
 #include <algorithm>
 
 #include "base/text.h"
@@ -12,8 +11,8 @@
 namespace divvy {
 namespace {
 
-// Labels "rack" and "block" say where it stands, "pool" and "features" are lists; any other label is a feature: its
-// name alone, and "name=value".
+// Labels "rack" and "block" give the location, "pool" and "features" are lists. Any other label is a feature, both as
+// its name alone and as "name=value".
 NodeWords WordsOf(const NodeRow& row) {
   NodeWords words;
   words.name = row.name;
@@ -37,7 +36,7 @@ NodeWords WordsOf(const NodeRow& row) {
   return words;
 }
 
-/// "node n1 is draining: fan"; empty: it takes work, as far as administrators go.
+/// "node n1 is draining: fan"; empty: administrators let it take work.
 std::string WorkText(const std::string& name, NodeWork work, bool is_drained, const std::string& reason) {
   if (work == NodeWork::kTakes) return "";
   const std::string text = "node " + name + " is " + (is_drained ? "drained" : std::string(Name(work)));
@@ -66,7 +65,7 @@ void Controller::SetOwnName(std::string name) {
   cluster_.SetNode(kOwnNode, std::move(words), cluster_.capacity());
 }
 
-// --- What they are -----------------------------------------------------------------------------------------------
+// --- Properties ----------------------------------------------------------------------------------------------------
 
 void Controller::OnNodeRow(const NodeRow& row) {
   const NodeIndex node = cluster_.FindNode(row.name).value_or(static_cast<NodeIndex>(cluster_.nodes().size()));
@@ -83,8 +82,8 @@ void Controller::OnNodeRow(const NodeRow& row) {
   needs_plan_ = true;
 }
 
-// A machine on which something runs keeps the GPUs that it is counted with; those that it no longer has are at fault.
-// Once it is idle it is what it says it is.
+// While jobs run on a node, it keeps the GPUs that it is counted with; GPUs that it no longer reports are faulty. Once
+// it is idle, its report applies.
 void Controller::SetFacts(NodeIndex node, const NodeRow& row) {
   NodeCapacity capacity{row.facts.gpus, row.facts.cpus, row.facts.memory};
   Machine& machine = MachineOf(node);
@@ -94,7 +93,8 @@ void Controller::SetFacts(NodeIndex node, const NodeRow& row) {
     const std::vector<GpuFacts>& before = cluster_.node(node).capacity.gpus;
     bool is_more = before.size() <= capacity.gpus.size();
     for (std::size_t i = 0; i < before.size() && is_more; ++i)
-      is_more = before[i].uuid.empty() || before[i].uuid == capacity.gpus[i].uuid;  // Empty: see KeepGpusOf.
+      is_more = before[i].uuid.empty() || before[i].uuid == capacity.gpus[i].uuid;  // An empty UUID comes from
+                                                                                    // KeepGpusOf.
     if (!is_more) {
       for (const GpuFacts& gpu : before) {
         if (std::ranges::find(capacity.gpus, gpu.uuid, &GpuFacts::uuid) == capacity.gpus.end())
@@ -107,7 +107,7 @@ void Controller::SetFacts(NodeIndex node, const NodeRow& row) {
   cluster_.SetNode(node, WordsOf(row), std::move(capacity));
 }
 
-// Whoever runs holds what it was given, also where its machine has come back with less.
+// A running job keeps its GPUs even if its node came back with fewer.
 void Controller::KeepGpusOf(const JobRecord& record) {
   const auto keep = [this](const std::string& name, GpuSet gpus) {
     const NodeIndex node = IndexOf(name).value_or(kOwnNode);
@@ -134,7 +134,7 @@ void Controller::OnNodeRemoved(const std::string& name) {
   Machine& machine = MachineOf(*node);
   machine = Machine();
   machine.is_removed = true;
-  // Whoever comes by that name later is another machine.
+  // A node that later joins with this name is another one.
   if (restrictions_.erase(name) > 0) KeepSetting(std::string(kNodeRestrictionPrefix) + name, "");
   ForgetIgnored(name, {});
   ForgetFound(name);
@@ -143,7 +143,7 @@ void Controller::OnNodeRemoved(const std::string& name) {
   needs_plan_ = true;
 }
 
-// Gangs that are being stopped elsewhere hold what they had on a machine that is gone for good.
+// A gang that is still being stopped elsewhere keeps its GPUs on a removed node until it has ended.
 void Controller::EmptyRemoved(NodeIndex node) {
   const std::string& name = cluster_.node(node).words.name;
   for (const auto& [id, job] : cluster_.running_jobs()) {
@@ -200,9 +200,9 @@ void Controller::OnNodeAccounted(const std::string& name) {
   Machine& machine = MachineOf(*node);
   machine.is_accounted = true;
   machine.is_lost = machine.is_away = false;
-  machine.trouble.clear();  // Told anew.
+  machine.trouble.clear();  // The node reports it again.
   RefreshNode(*node);
-  // What was told to go before the session began may not have heard it.
+  // A go order sent before this session may not have arrived.
   for (const auto& [id, record] : live_) {
     if (record.was_let_go && IsActive(record.state) && IsOn(record, name)) LetGo(record);
   }
@@ -260,7 +260,7 @@ void Controller::FollowMachines(Time now) {
   }
 }
 
-// Whoever is left on a machine whose time to drain is over is stopped, and queued again where that can be.
+// Stops the jobs left on a node whose drain deadline has passed, and requeues them if possible.
 void Controller::StopForDrain(NodeIndex node, Time now) {
   const Machine& machine = machines_[node];
   const std::string why = WorkText(NodeName(node), machine.work, false, machine.reason);

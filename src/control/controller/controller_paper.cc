@@ -1,5 +1,6 @@
-// On which GPUs of their machine jobs with parts of GPUs are counted: together, so that whole ones are free, and those
-// that cannot be moved where they are (engine/server/paper.h). Their machine brings them there when that is needed.
+// Plans on which GPUs of their node jobs with GPU fractions are accounted: packed together, so that whole GPUs are
+// free. Tenants that cannot be migrated stay where they are (engine/server/paper.h). The node migrates tenants to their
+// planned GPUs when needed.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +10,7 @@
 
 namespace divvy {
 
-// Beside those who share its GPU with it, or else on another one of its machine.
+// The job grows on its GPU if the other tenants leave room, otherwise on another GPU of the node.
 Status Controller::GrowPortion(JobRecord& record, const GpuPortion& wanted) {
   const Status fits = cluster_.SetPortion(record.id, wanted);
   const RunningJob* job = cluster_.running(record.id);
@@ -26,7 +27,7 @@ Status Controller::GrowPortion(JobRecord& record, const GpuPortion& wanted) {
 
 void Controller::LoosenPaper(const JobRecord& record) {
   Machine& machine = MachineOf(IndexOf(record.node).value_or(kOwnNode));
-  // Where a whole job was planned somebody may stay.
+  // A tenant may be on GPUs that were planned for a whole-GPU job.
   machine.is_paper_loose = machine.is_paper_loose || record.request.is_portioned() || !machine.stays.empty();
 }
 
@@ -57,12 +58,12 @@ void Controller::OnStuckGpus(const std::string& name, const std::map<GpuIndex, s
 
 void Controller::PackPaper() {
   for (NodeIndex node = kOwnNode; node < machines_.size(); ++node) {
-    if (machines_[node].is_away) continue;  // It would not hear of it.
+    if (machines_[node].is_away) continue;  // The node would not receive the order.
     if (std::exchange(machines_[node].is_paper_loose, false)) PackPaper(node);
   }
 }
 
-// Who is on its way to its machine, or to its end, stays where it is counted.
+// Jobs that are starting or stopping stay where they are accounted.
 void Controller::PackPaper(NodeIndex node) {
   if (node >= cluster_.nodes().size()) return;
   const Machine& machine = machines_[node];

@@ -1,9 +1,9 @@
-// Pools: which of those that a job names may take it, what is full, and in which it runs.
+// Pools: which of a job's pools accept it, which are full, and in which one it runs.
 //
-// The caps of a pool are those of a group, called "pool NAME". A job that names several pools waits in those that are
-// open to it: where one of them is full it is offered to the others alone, and to all again when there is room. While
-// it waits it counts against the caps of all that it is offered to, so that no decision starts too many; what has
-// started counts in its own pool, and then the others are asked again.
+// The limits of a pool are limits of a group named "pool NAME". A job that names several pools waits in those that are
+// open to it. While one is full, the job is offered only to the others. While it waits, it counts against the limits of
+// all pools that it is offered to, so that no decision starts too many jobs. Once started it counts only in its own
+// pool, and the other pools are re-examined.
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -18,13 +18,13 @@ namespace {
 
 std::string GroupOf(const std::string& pool) { return std::string(kPoolGroup) + pool; }
 
-/// Of these the ones that give such a job as things are, or all where none does.
+/// Returns the pools that accept such a job now, or all of them if none does.
 std::vector<std::string> ThatFit(const std::vector<std::string>& names, const JobSpec& spec, const PoolBook& pools,
                                  const Server& cluster) {
   std::vector<std::string> fit;
   for (const std::string& name : names) {
     const PoolRow* row = pools.Find(name);
-    // A job that names no limit gets one that the pool has.
+    // A job without a limit gets one that the pool allows.
     const Duration limit = row == nullptr || spec.time_limit > Duration(0) ? spec.time_limit : row->max_time;
     const bool takes =
         row == nullptr || (row->takes_jobs() && AdmitsPart(*row, {spec.request, limit, "", {}, false}, spec.pool));
@@ -48,7 +48,7 @@ bool Controller::HasPool(const std::string& name) const { return divvy::HasPool(
 
 // --- Submission --------------------------------------------------------------------------------------------------
 
-// Where nobody has made pools and no machine is labelled with one, a pool is a word like any other.
+// If no pools are defined and no node is labelled with one, the pool name is only a label.
 std::string Controller::PlacePool(const std::string& pool) const {
   const auto is_known = [&](const std::string& name) { return HasPool(name); };
   return pools_.empty() && std::ranges::none_of(PoolsIn(pool), is_known) ? "" : pool;
@@ -60,7 +60,7 @@ Status Controller::FillPool(JobSpec& spec) const {
   if (pools_.empty()) return {};
   const auto is_unknown = [&](const std::string& name) { return !HasPool(name); };
   if (spec.dialect == Dialect::kValohai && std::ranges::any_of(PoolsIn(spec.pool), is_unknown)) {
-    // An environment of another place.
+    // The environment of another installation.
     spec.notes.push_back("environment " + spec.pool + ": no pool here is called so");
     spec.pool.clear();
   }
@@ -69,7 +69,7 @@ Status Controller::FillPool(JobSpec& spec) const {
   if (names.empty()) return {};
   DIVVY_CHECK(CheckPoolNames(names));
   spec.pool = Join(names, ",");
-  // A pool that never gives this job anything bounds it in nothing.
+  // A pool that never accepts this job imposes no limits on it.
   const std::vector<std::string> fit = names.size() > 1 ? ThatFit(names, spec, pools_, cluster_) : names;
   const PoolRow* row = pools_.Find(fit.front());
   if (row == nullptr) return {};
@@ -100,8 +100,7 @@ Status Controller::CheckPoolNames(const std::vector<std::string>& names) const {
   return {};
 }
 
-// What it asks for whole is its own in part, and it may borrow the rest. Jobs that cannot have parts of GPUs keep whole
-// ones.
+// The job's whole GPUs become fractions, and it may borrow the rest. Jobs that cannot use fractions keep whole GPUs.
 void Controller::ShareGpus(const PoolRow& pool, JobSpec& spec) {
   Request& request = spec.request;
   if (request.gpus == 0 || request.is_elastic() || request.is_gang() || request.is_portioned() ||
@@ -114,7 +113,7 @@ void Controller::ShareGpus(const PoolRow& pool, JobSpec& spec) {
                        " of each is its own, and it borrows what the others leave idle");
 }
 
-// All GPUs of its machines are its own, as far as all machines with GPUs have the same number.
+// The job gets all GPUs of its nodes, provided that all GPU nodes of the pool have the same number.
 Status Controller::TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const {
   if (spec.request.gpus == 0 || spec.request.is_elastic() || spec.request.spreads_tasks || !spec.request.slice.empty())
     return {};
@@ -142,7 +141,7 @@ Status Controller::TakeWholeMachines(const PoolRow& pool, JobSpec& spec) const {
 
 namespace {
 
-/// As Controller::CheckPools, of one component's list in a job whose own is `pool_of_job`.
+/// Like Controller::CheckPools, for the list of one component in a job whose own pool list is `pool_of_job`.
 Result<std::string> CheckPoolsOf(const PoolBook& pools, const std::string& list, const PoolBook::Wish& wish,
                                  const std::string& pool_of_job) {
   std::optional<Error> first;
@@ -170,7 +169,7 @@ Result<std::string> CheckPoolsOf(const PoolBook& pools, const std::string& list,
 
 }  // namespace
 
-// What a pool gives is counted for all components that are of it.
+// A pool's rules apply to all components in that pool together.
 Status Controller::FillComponentPools(JobSpec& spec, const Caller& caller) const {
   const PoolBook::Wish wish{spec.request, spec.time_limit, caller.user.name, teams_.PathOf(spec.team), caller.is_admin};
   DIVVY_TRY(spec.pool, CheckPools(spec.pool, wish));
@@ -248,7 +247,7 @@ std::vector<std::string> Controller::ClosedPools(const JobRecord& record) const 
 
 namespace {
 
-/// The first machine that has a part of this component.
+/// The first node that has a part of this component.
 std::string FirstMachineOf(const JobRecord& record, std::size_t component) {
   for (const Seat& seat : record.gang) {
     for (const SeatPart& part : seat.parts) {
@@ -260,8 +259,8 @@ std::string FirstMachineOf(const JobRecord& record, std::size_t component) {
 
 }  // namespace
 
-// All of the job counts in each pool that one of its components is in: as long as it waits in all that it is offered
-// to, as soon as it runs in the one of them that its machine is of.
+// The whole job counts in each pool that one of its components is in. While it waits, that is every pool that it is
+// offered to; once it runs, the pool that its node belongs to.
 std::vector<GroupName> Controller::PoolGroupsOf(const JobRecord& record) const {
   std::vector<GroupName> groups;
   if (pools_.empty()) return groups;
@@ -292,7 +291,7 @@ std::vector<GroupName> Controller::PoolGroupsOf(const JobRecord& record) const {
   return groups;
 }
 
-// It counts in its own pool alone.
+// Counts a started job in its own pool only.
 void Controller::CountInItsPool(const JobRecord& record) {
   const RunningJob* running = cluster_.running(record.id);
   if (running == nullptr || !NamesSeveralPools(record)) return;

@@ -1,4 +1,4 @@
-// Pools: who may use them, what one job and all together may have there, and which of several a job takes.
+// Pools: who may use them, limits per job and in total, and which of several pools a job gets.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -18,7 +18,7 @@ PoolRow Pool(const std::string& name, std::vector<std::string> nodes) {
   return row;
 }
 
-/// Machines n1 and n2 with 4 GPUs and 8 CPUs each, n3 with 2 GPUs and 4 CPUs; the controller's own has none.
+/// Nodes n1 and n2 with 4 GPUs and 8 CPUs each, n3 with 2 GPUs and 4 CPUs; the controller's own machine has none.
 struct Pools : ::testing::Test {
   void Make(std::vector<PoolRow> rows) {
     const Status made = world_.controller_.UsePools(std::move(rows));
@@ -37,7 +37,7 @@ struct Pools : ::testing::Test {
     spec.request.gpus = gpus;
     return spec;
   }
-  /// The refusal; "" when it is in the queue.
+  /// The error; "" if the job is queued.
   std::string Submit(JobSpec spec, std::uint64_t elements = 0) {
     const auto done =
         world_.controller_.Submit(std::move(spec), elements, world_.ada_, world_.now_, World::NoHistory());
@@ -46,7 +46,7 @@ struct Pools : ::testing::Test {
   }
   std::string Submit(const std::string& pool, int gpus) { return Submit(Spec(pool, gpus)); }
   const JobRecord& Of(JobId id) { return world_.controller_.live().at(id); }
-  /// "n1 in big" of the job that was submitted last; "" while it waits.
+  /// "n1 in big" for the job submitted last; "" while it waits.
   std::string Place() {
     world_.Turn();
     const JobRecord& record = Of(last_);
@@ -94,11 +94,11 @@ TEST_F(Pools, EachComponentMayNameItsOwn) {
   std::map<std::string, int> parts;
   for (const Seat& seat : Of(last_).gang) parts[seat.node] = static_cast<int>(seat.parts.size());
   EXPECT_EQ(parts, (std::map<std::string, int>{{"n1", 2}, {"n3", 1}})) << "without a word: the job's own pool";
-  // All of a job counts in the pools of its components.
+  // The whole job counts in the pools of its components.
   EXPECT_EQ(world_.controller_.cluster().group_gpus("pool small"), 3);
   ASSERT_EQ(Submit(spec), "");
   EXPECT_EQ(Place(), "") << "the pool gives three in all";
-  // What a pool gives a job is counted for its own components.
+  // A pool's limit per job applies to the components in that pool.
   spec.request.others[0].gpus = 2;
   EXPECT_NE(Submit(spec).find("pool small gives a job 1 at most"), std::string::npos) << Submit(spec);
   spec.request.others[0].pool = "none";
@@ -107,7 +107,7 @@ TEST_F(Pools, EachComponentMayNameItsOwn) {
   EXPECT_NE(Submit(spec).find("gives whole machines"), std::string::npos);
 }
 
-/// A job in one pool with a component in each of these.
+/// Adds a component in each of these pools.
 JobSpec WithComponents(JobSpec spec, const std::vector<std::pair<std::string, int>>& others) {
   for (const auto& [pool, gpus] : others) {
     spec.request.others.emplace_back().pool = pool;
@@ -125,7 +125,7 @@ TEST_F(Pools, OfAJobWithComponentsAreBoundByTheirOwnFromItsSubmissionOn) {
   ASSERT_EQ(Submit(WithComponents(Spec("cpu", 0), {{"gpu", 4}})), "");
   EXPECT_EQ(Place(), "n1 in cpu") << Why(last_);
   End(last_);
-  // Put into another pool while it waits.
+  // The pool is changed while the job waits.
   JobSpec held = WithComponents(Spec("small", 0), {{"gpu", 4}});
   held.is_held = true;
   ASSERT_EQ(Submit(held), "");
@@ -164,7 +164,7 @@ TEST_F(Pools, ThatAreDownKeepBackAWholeJobOneOfWhoseComponentsIsOfThem) {
   ASSERT_EQ(Submit(WithComponents(Spec("up", 1), {{"down", 1}})), "");
   EXPECT_EQ(Place(), "");
   EXPECT_NE(Why(last_).find("pool down starts no jobs: its state is down"), std::string::npos) << Why(last_);
-  // Of several names the one that is up is taken.
+  // Among several names, the pool that is up is used.
   ASSERT_EQ(Submit(WithComponents(Spec("up", 1), {{"down,next", 1}})), "");
   EXPECT_EQ(Place(), "n1 in up") << Why(last_);
   ASSERT_EQ(Of(last_).gang.size(), 2U);
@@ -338,7 +338,7 @@ TEST_F(Pools, CapAllOfTheirJobsTogether) {
   EXPECT_EQ(Why(last_), "pool g holds 2 GPUs of at most 3 GPUs; this needs 2 GPUs more");
 }
 
-// In one decision as over several; what runs in the other pool does not count in the one that is capped.
+// In one decision and over several. Jobs in the other pool do not count in the limited one.
 TEST_F(Pools, WhoeverNamesSeveralWaitsForTheOneWithRoom) {
   PoolRow row = Pool("a", {"n1", "n2"});
   row.running = 1;
@@ -388,7 +388,7 @@ TEST_F(Pools, AnEnvironmentOfAnotherPlaceIsANote) {
   EXPECT_EQ(Place(), "n2 in usual");
 }
 
-// An array leaves its line one by one.
+// Array elements leave the queue one by one.
 TEST_F(Pools, AnArrayGoesWhereThereIsRoom) {
   PoolRow row = Pool("a", {"n3"});
   row.running = 1;

@@ -1,5 +1,5 @@
-// Jobs that have parts of GPUs, while they run: what they may have of them changes, and what they lend is taken back.
-// Who is on which GPU at this moment is for the node to say (docs/sharing.md); here it is what the plan says.
+// Running jobs with GPU fractions: changes of their size, and borrowed parts that are returned. The node knows which
+// tenant is on which GPU at the moment (docs/sharing.md); here only the plan is known.
 #include <utility>
 
 #include "control/books/record_parts.h"
@@ -11,7 +11,7 @@
 namespace divvy {
 namespace {
 
-/// `said` on top of what job `name` has; what cannot be said of it is refused with what can.
+/// Applies `said` to what job `name` has. Fails for a contradictory change, and says what is possible.
 Result<GpuPortion> Merged(const GpuPortion& before, const GpuPortion& said, const std::string& name) {
   if (said == GpuPortion()) {
     return InvalidArgument("write what it is to have: divvy resize " + name +
@@ -40,7 +40,7 @@ Result<GpuPortion> Merged(const GpuPortion& before, const GpuPortion& said, cons
   return after;
 }
 
-/// "0.25 to 0.8", and what is said of its time: "0.25 to 0.8 of a GPU, 0.3 of its time".
+/// "0.25 to 0.8" and the compute share, if set: "0.25 to 0.8 of a GPU, 0.3 of its time".
 std::string InFull(const GpuPortion& portion, const std::string& of) {
   const std::string compute = ComputeText(portion);
   return PortionText(portion) + " of " + of + (compute.empty() ? "" : ", " + compute);
@@ -55,7 +55,7 @@ Result<std::string> Controller::ResizePortion(JobId id, const GpuPortion& portio
     JobChanges changes;
     if (known == nullptr) {
       changes.portion = portion;
-      return Update(id, changes, caller, now, outcome);  // Says what is wrong.
+      return Update(id, changes, caller, now, outcome);  // Reports the error.
     }
     if (!known->request.slice.empty())
       return FailedPrecondition("job " + DisplayId(*known) + " asks for a slice " + known->request.slice +
@@ -150,7 +150,7 @@ void Controller::OnRepay(JobId id, std::uint32_t attempt, const std::string& why
   Persist(record);
 }
 
-// Beside the same owner it would have to go again, and the longer it stays away the more it gets done between.
+// Next to the same owner it would have to leave again. A longer delay leaves it more time to work in between.
 Duration Controller::BorrowDelay(const JobRecord& record, Time now) {
   constexpr Duration kLeast = std::chrono::minutes(1);
   constexpr int kMostDoublings = 5;

@@ -70,7 +70,7 @@ TEST_F(Portions, TwoHalvesShareOneGpuAndAWholeJobHasTheOther) {
   EXPECT_NE(controller_.Find(whole)->gpus, controller_.Find(a)->gpus);
 }
 
-// A MIG instance that cannot be unmade: nobody is planned where it is.
+// A MIG instance that cannot be removed: no job is planned on its GPU.
 TEST_F(Portions, AGpuOfWhichNothingCanBeHadTakesNoWork) {
   controller_.OnStuckGpus("", {{0, "the MIG instance of job 5 cannot be unmade: in use"}});
   const JobId a = Submit(1);
@@ -84,7 +84,7 @@ TEST_F(Portions, AGpuOfWhichNothingCanBeHadTakesNoWork) {
   EXPECT_EQ(Launched(Turn()), std::vector{b});
 }
 
-// `divvy why` names such changes.
+// `divvy why` suggests such changes.
 TEST_F(Portions, WhatWaitsMayAskForAPartInPlaceOfAWholeGpuAndTheOtherWayRound) {
   static_cast<void>(Submit(2));
   static_cast<void>(Turn());
@@ -239,7 +239,7 @@ class YieldingPortions : public Portions {
   }
 };
 
-// The administrator agrees for all who have not said.
+// The administrator's setting applies to all jobs without one of their own.
 TEST_F(YieldingPortions, TheLastRungTakesThoseWhoDidNotSay) {
   const JobId silent = StartPart(2'500, 10'000);
   EXPECT_TRUE(MayRequeueToRepay(*controller_.Find(silent))) << "what its machine is told";
@@ -280,7 +280,7 @@ TEST_F(Portions, WhoHadToGiveBackByItsEndStaysAwayForAWhileAndLongerEachTime) {
     ASSERT_EQ(Launched(Turn()), std::vector{yields});
     controller_.OnStarted(yields, attempt, now_);
   }
-  // Of those who asked for it themselves nobody is kept waiting.
+  // Jobs that were requeued by their own users are not delayed.
   ASSERT_TRUE(controller_.Requeue(yields, false, ada_, now_));
   Exit(yields, 143);
   EXPECT_EQ(controller_.Find(yields)->begin, kNoTime);

@@ -1,11 +1,11 @@
-// How long jobs run, as their like did: what is learnt, and what those that wait are told of it.
+// Run time predictions: learned from similar jobs, and applied to waiting jobs.
 #include "control/books/record_parts.h"
 #include "control/controller/controller.h"
 
 namespace divvy {
 namespace {
 
-// Predictions of jobs that wait: how often they are looked at again, and how many in one step.
+// How often predictions of waiting jobs are refreshed, and how many in one step.
 constexpr Duration kRefreshEvery = std::chrono::minutes(1);
 constexpr int kMostLooked = 2'000;  // About 0.2 ms.
 constexpr int kMostRefreshed = 200;
@@ -20,7 +20,7 @@ void Controller::LearnRunTimes(const std::vector<JobRecord>& finished) {
   }
 }
 
-// A sweep through the queue, at most once a minute, a bounded part of it at a time.
+// Sweeps the queue at most once a minute, in bounded steps.
 void Controller::RefreshPredictions(Time now) {
   if (now < next_refresh_ || run_times_.runs() == refreshed_runs_) return;
   if (!refreshed_until_.is_set()) sweep_runs_ = run_times_.runs();
@@ -47,7 +47,7 @@ core::SpreadOf Controller::run_spread() const {
   return [this](JobId id) -> std::optional<core::RunSpread> {
     const JobRecord* record = Find(id);
     if (record == nullptr) return std::nullopt;
-    // What it says of itself is worth more than how long others ran.
+    // The job's own progress is a better predictor than similar jobs.
     if (const auto own = SpreadByProgress(*record)) return own;
     return run_times_.Spread(*record);
   };
@@ -56,7 +56,7 @@ core::SpreadOf Controller::run_spread() const {
 Controller::Forecast Controller::ForecastOf(JobId waiting, Time now) const {
   Forecast forecast;
   forecast.id = waiting;
-  // A dependency that can never be met has ended it.
+  // An impossible dependency has cancelled it.
   if (cluster_.waiting(waiting) == nullptr) {
     forecast.basis = "it waits for what can no longer happen";
     return forecast;
@@ -69,7 +69,8 @@ Controller::Forecast Controller::ForecastOf(JobId waiting, Time now) const {
     return forecast;
   }
   const core::Explanation explanation = Explain(cluster_, waiting, now, run_spread());
-  // What is free, or what the cap that it brings lets go, others have first; when it is its turn then is not known yet.
+  // Other jobs get the free resources, or those released by the group limit that this job sets, first. When this job
+  // would start then is not known yet.
   if (explanation.blockers.empty()) {
     forecast.basis = "others that may start now go before it";
     return forecast;
@@ -88,7 +89,7 @@ Result<Controller::Forecast> Controller::Foresee(JobSpec spec, std::uint64_t ele
   const std::uint64_t next_id = next_id_;
   const std::uint64_t jobs_total = jobs_total_;
   const std::vector<Dependency> dependencies = spec.dependencies;
-  // Caps outlive the jobs that bring them: they are put back as they were.
+  // Group limits outlive the jobs that set them, so they are restored.
   const std::string group = spec.group_limit > 0 ? spec.group : "";
   const auto known = group_limits_.find(group);
   const int limit = known == group_limits_.end() ? 0 : known->second;

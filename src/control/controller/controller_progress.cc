@@ -1,5 +1,5 @@
-// How far jobs say they are (progress.h): taken in, kept now and then, and told to the engine as the ends to expect.
-// And how fast they are on which GPUs (speed_book.h): learned from their ends, and told to the engine for their like.
+// Reported progress (progress.h): recorded, persisted periodically, and passed to the engine as expected ends. Learned
+// speeds per GPU model (speed_book.h): learned from ended runs, and passed to the engine for similar jobs.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -12,17 +12,18 @@
 namespace divvy {
 namespace {
 
-// A job may speak at every step; its row is written so often at most.
+// A job may report every step; its row is written at most this often.
 constexpr Duration kKeepEvery = std::chrono::seconds(10);
-// Nor is each end told: where plans rest on it, all promises are looked at again.
+// Small changes are not passed on: if plans use predictions, each one re-examines all reservations.
 constexpr Duration kLeastNews = std::chrono::seconds(10);
-constexpr int kLeastPart = 50;  // Of what is left.
+constexpr int kLeastPart = 50;  // Relative to the remaining time.
 constexpr Duration kLeastLeft = std::chrono::seconds(1);
 
-/// Whether the `end` that a job expects `now` differs enough from the one that was `told` last (kNever: none).
+/// Returns whether the `end` that a job expects `now` differs enough from the last one passed on, `told` (kNever:
+/// none).
 bool IsNews(Time told, Time end, Time now) {
   const Duration left = end - now;
-  // It goes on past the end that was told: nobody would know any more for how long.
+  // The job continues past the last end passed on; without an update its end would become unknown.
   if (told == kNever || (told <= now && left >= kLeastLeft)) return true;
   return std::chrono::abs(end - told) >= std::max(kLeastNews, left / kLeastPart);
 }
@@ -52,7 +53,7 @@ Result<Progress> Controller::ReportProgress(JobId id, std::uint32_t attempt, con
   return record.progress;
 }
 
-// By its own word, where that says enough; else as its like ran.
+// Uses the job's own progress if that is conclusive, otherwise the run times of similar jobs.
 void Controller::ExpectEndOf(const JobRecord& record) {
   const auto end = ExpectedEnd(record);
   if (!end || !IsNews(cluster_.running(record.id)->predicted_end, *end, record.progress.at)) return;
@@ -92,8 +93,8 @@ void Controller::LearnSpeed(const JobRecord& record, bool ended_well) {
     speeds_.Ran(record, ended_well);
 }
 
-// By hand goes before. An elastic job's GPUs come and go: their number matters more. Components run on different GPUs
-// anyway.
+// Speeds given by the user take precedence. For elastic jobs the number of GPUs matters more. Components run on
+// different GPUs anyway.
 std::vector<ModelSpeed> Controller::LearnedSpeeds(const JobRecord& record) const {
   const Request& request = record.request;
   if (!is_mixed_ || request.gpus == 0 || request.is_elastic() || request.is_heterogeneous() ||
@@ -110,7 +111,7 @@ std::string Controller::SpeedsOf(const JobRecord& record) const {
     const SpeedBook::Learned* learned = speeds_.Find(record);
     return learned == nullptr ? "" : SpeedText(*learned);
   }
-  std::map<int, std::string, std::greater<>> models;  // By speed, one of each is enough to say.
+  std::map<int, std::string, std::greater<>> models;  // By speed; one model per speed is enough.
   const auto look = [&](const GpuFacts& gpu) {
     int speed = 0;
     for (const WeightedType& type : AlternativesOf(record.request.gpu_type)) {

@@ -40,7 +40,7 @@ TEST(ReportedProgress, IsKeptInTheRowAtMostEveryTenSeconds) {
   }
   EXPECT_EQ(rows, 2u) << "at once, and after ten seconds";
   EXPECT_EQ(world.controller_.UnkeptProgress().updates.size(), 1u);
-  // It says no more: what it said last is kept all the same.
+  // It reports no more; its last report is persisted nevertheless.
   ASSERT_LE(world.controller_.next_wakeup(), world.now_ + 10s);
   world.now_ = std::max(world.now_, world.controller_.next_wakeup());
   const Effects effects = world.Turn();
@@ -88,7 +88,7 @@ TEST(ReportedProgress, TellsWhoWaitsWhenTheGpuIsFree) {
   EXPECT_NEAR(ToSeconds(expected().start.typical - world.now_), 800, 1);
   EXPECT_NEAR(ToSeconds(expected().earliest_start - world.now_), 600, 1);
   EXPECT_NEAR(ToSeconds(expected().latest_start - world.now_), 1200, 1);
-  // It lied. Nobody is harmed: it goes on, and so does what it says.
+  // The report was false. This harms no other job: the job continues, and so do its reports.
   world.now_ += 10s;
   ASSERT_TRUE(Say(world, job, 1));
   world.now_ += 1h;
@@ -98,7 +98,7 @@ TEST(ReportedProgress, TellsWhoWaitsWhenTheGpuIsFree) {
   EXPECT_GT(expected().start.typical, world.now_);
 }
 
-/// When the engine was told that it ends, from `start` on.
+/// The end that the engine was last given, counted from `start`.
 double ToldEnd(const World& world, JobId job, Time start) {
   return ToSeconds(world.controller_.cluster().running(job)->predicted_end - start);
 }
@@ -120,7 +120,7 @@ TEST(ReportedProgress, IsNoNewsToTheEngineUntilTheEndMovesByTenSecondsAndAFiftie
     EXPECT_EQ(world.controller_.cluster().running(job)->predicted_end, told) << second;
   }
   EXPECT_GT(expected.size(), 50u);
-  // 15 s of 785 that are left, and 20 s of 780.
+  // 15 s out of 785 remaining, and 20 s out of 780.
   ASSERT_TRUE(Say(world, job, 200.0 / 985));
   EXPECT_EQ(world.controller_.cluster().running(job)->predicted_end, told);
   ASSERT_TRUE(Say(world, job, 200.0 / 980));

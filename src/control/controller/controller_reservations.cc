@@ -1,5 +1,5 @@
-// Reservations: the turns that lie ahead within a horizon are booked in the engine. One that finds no room yet is tried
-// again now and then until it is over.
+// Advance reservations: occurrences within a horizon are booked in the engine. One without room is retried periodically
+// until it is over.
 #include <algorithm>
 
 #include "base/text.h"
@@ -66,8 +66,8 @@ bool Controller::BookTurn(const GpuReservation& reservation, const GpuTurn& turn
   return true;
 }
 
-// One that is in force already, after a restart or when teams changed, is where it was, also while its machine is
-// awaited.
+// After a restart or a change of teams, an occurrence that is in force keeps its place, even while its node is
+// disconnected.
 bool Controller::BookAgain(const GpuReservation& reservation, const GpuTurn& turn, Time now) {
   const GpuReservation::Kept& kept = reservation.kept;
   const auto node = IndexOf(kept.node);
@@ -90,7 +90,7 @@ void Controller::Unbook(std::uint64_t turn) {
   bookings_.erase(at);
 }
 
-// The same limits that the engine found; it says only that there is no room.
+// Applies the same limits as the engine, which only reports that there is no room.
 std::string Controller::WhyNoRoom(const GpuReservation& reservation, const GpuTurn& turn, Time now) const {
   int others = 0;
   for (const auto& [number, other] : reservations_.all()) {
@@ -133,7 +133,7 @@ void Controller::FollowReservations(Time now) {
     cluster_.Unbook(booking.second.id);
     return true;
   });
-  // Those in force are where they were; those to come are placed around them.
+  // Occurrences in force keep their place; future ones are placed around them.
   for (const auto& [number, reservation] : reservations_.all()) {
     for (const GpuTurn& turn : TurnsOf(reservation, now, now + Duration(1))) {
       if (turn.from <= now && reservation.kept.turn == turn.id) BookAgain(reservation, turn, now);
@@ -153,7 +153,7 @@ void Controller::FollowReservations(Time now) {
       begun.push_back(reservation);
       begun.back().kept = kept;
     }
-    // The next one to come into sight.
+    // When the next occurrence enters the horizon.
     if (reservation.every != Every::kOnce) next_booking_ = std::min(next_booking_, now + std::chrono::hours(1));
     if (reservation.start > now + kBookingHorizon)
       next_booking_ = std::min(next_booking_, reservation.start - kBookingHorizon);

@@ -1,4 +1,4 @@
-// Reservations as the controller keeps them: booked ahead, kept from others, there again after a restart.
+// Reservations in the controller: booked ahead, kept from others, restored after a restart.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -129,7 +129,7 @@ TEST_F(Reservations, RecurringOnesAreHeldForTheNextDays) {
   ASSERT_EQ(turns.size(), 8u);
   EXPECT_TRUE(std::all_of(turns.begin(), turns.end(), [](const auto& turn) { return turn.is_held; }));
   world_.Turn();
-  // Two days on, as the clock that it asked for would have it.
+  // Two days later, moving the clock from one requested wake-up to the next.
   for (const Time end = world_.now_ + hours(48); world_.now_ < end;) {
     world_.now_ = std::min(end, world_.controller_.next_wakeup());
     world_.Turn();

@@ -1,5 +1,4 @@
-// What keeps GPUs of the controller's own machine and of others from new work: restrictions, and processes that divvy
-// did not start.
+// Restrictions and foreign processes, which keep GPUs of the controller's machine and of other nodes from new work.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -31,7 +30,7 @@ struct Restricted : World {
   int Free(const std::string& node) const {
     return controller_.cluster().node(controller_.IndexOf(node).value()).free().size();
   }
-  /// A process of somebody's on GPU 1 of n1; the other GPUs are idle.
+  /// Shows a foreign process on GPU 1 of n1; the other GPUs are idle.
   void SeeStranger(std::uint64_t start_ticks) {
     std::vector<GpuObservation> seen(4);
     for (std::size_t i = 0; i < seen.size(); ++i) seen[i].index = static_cast<GpuIndex>(i);
@@ -109,7 +108,7 @@ TEST(Ignore, OnAnotherMachineIsOfAProcessThatWasSeenThere) {
   again.controller_.Load({}, kept, 1, 0, World::NoHistory());
   again.SeeStranger(99);
   EXPECT_EQ(again.Free("n1"), 4) << "the rule was not kept";
-  again.SeeStranger(100);  // The pid was given to another process.
+  again.SeeStranger(100);  // The pid was reused by another process.
   EXPECT_EQ(again.Free("n1"), 3);
   EXPECT_TRUE(again.controller_.ignored().empty());
 }

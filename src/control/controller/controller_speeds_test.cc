@@ -50,7 +50,7 @@ class MixedWorld : public World {
     Exit(job, code);
     ended_.push_back(Turn().finished.front());
   }
-  /// One run of `gpus` on a model, which ends well after `ran`.
+  /// One run of `gpus` GPUs on a model, which succeeds after `ran`.
   void Ran(const std::string& model, Duration ran, int gpus = 1) {
     const JobId job = Train(gpus, model);
     now_ += ran;
@@ -89,7 +89,7 @@ TEST(LearnedSpeeds, MakeNobodyWaitWhoCouldStartOnAMix) {
   world.LearnBoth(2);
   EXPECT_EQ(world.GpusOf(world.Train(2)), GpuSet::Of({2, 3}));
   MixedWorld other;
-  // Three that are alike were learned on servers that had three of each.
+  // Kinds with three GPUs were learned on servers that had three of each model.
   std::vector<JobRecord> history = world.ended_;
   for (JobRecord& record : history) record.request.gpus = 3, record.gpus = GpuSet::FirstN(3);
   other.controller_.LearnRunTimes(history);
@@ -190,7 +190,7 @@ TEST(LearnedSpeeds, DoNotComeFromTheTimeOfRunsThatWerePaused) {
   EXPECT_EQ(world.controller_.SpeedsOf(*world.controller_.Find(next)), "");
   world.Exit(next, 1);
   world.Turn();
-  // A run after the one that was paused counts.
+  // A run after the paused one counts.
   for (int i = 0; i < 3; ++i) {
     const JobId job = start_and_pause();
     ASSERT_TRUE(world.controller_.Requeue(job, false, world.ada_, world.now_));
@@ -214,7 +214,7 @@ TEST(LearnedSpeeds, DoNotComeFromTheTimeOfARunThatWasPausedWhileTheDaemonStarted
   world.controller_.OnStarted(job, 1, world.now_);
   ASSERT_TRUE(world.controller_.Pause(job, true, world.ada_, world.now_));
   JobRecord stored = *world.controller_.Find(job);
-  stored.progress.was_paused = false;  // As it comes from disk.
+  stored.progress.was_paused = false;  // As loaded from disk.
   MixedWorld again;
   again.now_ = world.now_ + 10h;
   again.controller_.LearnRunTimes(world.ended_);
@@ -230,7 +230,7 @@ TEST(LearnedSpeeds, DoNotComeFromTheTimeOfARunThatWasPausedWhileTheDaemonStarted
             "A100 at 0.55 of H100, learned from 6 runs");
 }
 
-// Under `fair` what a team holds counts by its speed, in quotas and limits it counts whole.
+// Under `fair`, a team's usage is weighted by speed; quotas and limits count whole GPUs.
 TEST(SpeedsUnderFair, MakeSlowGpusWorthLess) {
   Policy policy;
   policy.order = QueuePolicy::kFair;
@@ -252,7 +252,7 @@ TEST(SpeedsUnderFair, MakeSlowGpusWorthLess) {
   const JobId waits = world.Train(1);
   const core::Explanation why = Explain(world.controller_.cluster(), waits, world.now_);
   EXPECT_TRUE(why.key.starts_with("team vision runs 4 GPUs (worth 3.1 GPUs by speed) of a share of ")) << why.key;
-  // The same after a restart.
+  // The same holds after a restart.
   MixedWorld again(policy);
   std::vector<JobRecord> live;
   for (const auto& [id, record] : world.controller_.live()) live.push_back(record);

@@ -1,4 +1,4 @@
-// Running jobs that make room for others, and what is known of how long jobs run.
+// Preemption of running jobs, and learned run times.
 #include "control/controller/controller_test_world.h"
 
 namespace divvy {
@@ -89,8 +89,8 @@ TEST(TakingBack, NothingIsTakenTwiceForTheSameJob) {
 TEST(TakingBack, WhoMayNotBeTakenFromIsLeftAlone) {
   World world(3, Preempting());
   SubmitWith(world, 1, 0, Preemptible::kNever);
-  SubmitWith(world, 1, 0, Preemptible::kRequeue, true);  // On somebody's terminal.
-  SubmitWith(world, 1, 5, Preemptible::kRequeue);        // Of the same priority as the taker.
+  SubmitWith(world, 1, 0, Preemptible::kRequeue, true);  // It has a terminal.
+  SubmitWith(world, 1, 5, Preemptible::kRequeue);        // It has the preemptor's priority.
   world.Turn();
   world.now_ += 1s;
   SubmitWith(world, 1, 5, Preemptible::kNever);

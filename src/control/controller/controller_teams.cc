@@ -1,8 +1,8 @@
-// Teams: who may submit for whom, what caps and budgets leave, and what was used.
+// Teams: who may submit for which team, caps and budgets, and usage.
 //
-// Caps on running jobs are caps of groups, called "team vision" and "user ada"; nobody's own group may be called so.
-// Whoever may not start at all (blocked, budget used up) waits as one does for another job, with the reason as its
-// text.
+// Caps on running jobs are limits of groups named "team vision" and "user ada"; users' own groups cannot have such
+// names. A job that may not start at all (blocked, budget exhausted) is treated like one with an unmet dependency whose
+// text is the reason.
 #include <algorithm>
 
 #include "base/text.h"
@@ -23,7 +23,7 @@ Status WantsAdmin(const Caller& caller, std::string_view what) {
   return PermissionDenied(std::string(what) + " takes an administrator; " + CallerName(caller) + " is none");
 }
 
-// What the engine counts; a cap of 0 bars whoever it is about (TeamBar).
+// The engine enforces positive caps; a cap of 0 blocks the team or user (TeamBar).
 GroupLimits LimitsOf(const TeamRow& row) { return {static_cast<int>(row.caps.running.value_or(0)), 0}; }
 GroupLimits LimitsOf(const UserRow& row) {
   return {static_cast<int>(row.caps.running.value_or(0)), static_cast<int>(row.gpus.value_or(0))};
@@ -40,7 +40,7 @@ std::string In(Duration duration) {
   return hours >= 48 ? "in " + Plural(hours / 24, "day") : "in " + Plural(hours + 1, "hour");
 }
 
-/// The first cap of `before` that `after` takes away, raises or counts over other periods; "" when there is none.
+/// Returns the first cap of `before` that `after` removes, raises or counts over other periods; "" if there is none.
 std::string Lifted(const UserRow& before, const UserRow& after) {
   using Cap = std::optional<std::int64_t>;
   const auto is_lifted = [](const Cap& was, const Cap& is) { return was && (!is || *is > *was); };
@@ -52,7 +52,7 @@ std::string Lifted(const UserRow& before, const UserRow& after) {
   return before.caps.has_budget() && before.caps.period != after.caps.period ? "period" : "";
 }
 
-/// "its 100 GPU-hours", where it has no more of them.
+/// Returns "100 GPU-hours" if that budget is exhausted; otherwise "".
 std::string Exhausted(const Caps& caps, const Used& used) {
   if (caps.gpu_hours_milli && used.gpu_hours_milli() >= *caps.gpu_hours_milli)
     return FormatMilli(*caps.gpu_hours_milli) + " GPU-hours";
@@ -110,7 +110,7 @@ Status Controller::CheckMaySetUser(const UserChange& change, const Caller& calle
   const bool is_moved =
       change.team || std::ranges::count(change.clear, "team") + std::ranges::count(change.clear, "all") > 0;
   if (is_moved) return PermissionDenied("the team of " + change.user + " is an administrator's to say");
-  // A row of their own stands in the place of everybody's, so it is that which must not be lifted.
+  // A user's own row replaces the default row, so the default's caps must not be lifted either.
   const UserRow* before = teams_.UserOf(change.user);
   if (before == nullptr) return {};
   TeamBook with = teams_;
@@ -144,8 +144,8 @@ void Controller::LoadTeams() {
   SetTeamCaps();
 }
 
-// True if the engine knows other teams now. It forgets what they used and what is booked then, so it is told only what
-// is new to it.
+// Returns whether the engine's teams changed. SetTeams resets usage and bookings in the engine, so it is called only
+// for real changes.
 bool Controller::TellTeams(Time now) {
   std::vector<core::TeamSpec> specs = teams_.Specs();
   std::string tree;
@@ -163,7 +163,7 @@ bool Controller::TellTeams(Time now) {
   return true;
 }
 
-// "at name=amount name=amount": names have no blanks.
+// Format: "at name=amount name=amount". Names contain no blanks.
 std::optional<std::pair<std::string, std::string>> Controller::TeamUsageSetting(Time now) const {
   std::string text;
   for (const auto& [team, used] : cluster_.TeamUsage(now)) {
@@ -210,7 +210,7 @@ void Controller::SetTeamCaps() {
   for (const auto& [id, record] : live_) KnowUserCap(record);
 }
 
-// All jobs are told to the cluster anew: what caps they count in may have changed. Administrators do this, seldom.
+// Re-adds all jobs to the cluster, because their groups may have changed. Only rare administrator actions call this.
 void Controller::FollowTeams(Time now) {
   const bool is_told = TellTeams(now);
   SetTeamCaps();
@@ -234,7 +234,7 @@ void Controller::PutAllAgain() {
   }
 }
 
-// Everybody's cap is each one's own, known from their first job on.
+// The default row's cap applies to each user separately, and is set at the user's first job.
 void Controller::KnowUserCap(const JobRecord& record) {
   if (teams_.empty()) return;
   const UserRow* row = teams_.UserOf(record.user.name);
@@ -307,7 +307,7 @@ Status Controller::CheckQueued(const JobSpec& spec, std::uint64_t elements, cons
     return {};
   const auto members = static_cast<std::int64_t>(std::max<std::uint64_t>(elements, 1));
   std::int64_t of_user = 0;
-  std::map<std::string_view, std::int64_t> of_team;  // Not of those below it.
+  std::map<std::string_view, std::int64_t> of_team;  // Without the subtree.
   for (const auto& [id, record] : live_) {
     if (!SomeWait(record)) continue;
     of_team[record.team] += Members(record);
@@ -351,7 +351,7 @@ std::string Controller::TeamBar(const JobRecord& record) const {
 // --- Usage -------------------------------------------------------------------------------------------------------
 
 Stretch Controller::StretchOf(const JobRecord& record, Time until) const {
-  // What it ran on before has been counted (controller_elastic.cc).
+  // Earlier sets of GPUs were counted before (controller_elastic.cc).
   const std::int64_t parts = record.gpu_parts.ten_thousandths();
   Stretch stretch{std::max(record.started, record.gpus_since), until, GpuCountOf(record) * parts / 10, 0};
   for (const Seat& seat : SeatsOf(record)) {
@@ -373,7 +373,7 @@ void Controller::CountUsage(const JobRecord& record, Time until) {
   keys.push_back(UsageBook::MemberKey(teams.empty() ? "" : teams.front()->name, record.user.name));
   usage_.Add(keys, StretchOf(record, until));
   for (auto& row : usage_.TakeChanges(until)) {
-    // Many runs may end in one step; the last text is the one that counts.
+    // Many runs may end in one step; only the last text counts.
     std::erase_if(effects_.batch.settings, [&](const auto& other) { return other.first == row.first; });
     effects_.batch.settings.push_back(std::move(row));
   }
@@ -404,7 +404,7 @@ std::map<std::pair<std::string, std::string>, Used> Controller::MemberUsage(Time
   return members;
 }
 
-// Who has used up what, as of now; those whom it concerns wait, or go on. Jobs that run are left to end.
+// Updates which budgets are exhausted as of now. Affected jobs wait or become eligible; running jobs continue.
 void Controller::WatchBudgets(Time now) {
   const bool is_first = budgets_change_at_ == kNoTime;
   if (!are_budgets_stale_ && now < budgets_change_at_) return;
@@ -423,7 +423,7 @@ void Controller::WatchBudgets(Time now) {
       spent[key] = std::string("the next ") + Name(caps.period) + ": " + who + " has used its " + what;
       return;
     }
-    // As fast as it goes now.
+    // At the current rate.
     const Used later = UsedBy(key, caps.period, now + std::chrono::hours(1));
     const auto reach = [&](std::optional<std::int64_t> most, std::int64_t has, std::int64_t then) {
       if (!most || then <= has) return;
@@ -439,7 +439,7 @@ void Controller::WatchBudgets(Time now) {
     if (name != "*") watch("user " + name, UsageBook::UserKey(name), row.caps);
   }
   if (const UserRow* everybody = teams_.UserOf("*"); everybody != nullptr && everybody->caps.has_budget()) {
-    // Who runs nothing uses nothing up, so all who have jobs are looked at once only.
+    // Users without running jobs use nothing, so all users with jobs are checked only the first time.
     std::set<std::string> others;
     for (const auto& [id, job] : cluster_.running_jobs()) others.insert(job.user);
     for (const auto& [key, text] : spent_) {

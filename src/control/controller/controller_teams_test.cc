@@ -1,4 +1,4 @@
-// Teams as the controller keeps them: who may submit, what waits, what is counted.
+// Teams in the controller: who may submit, which jobs wait, which usage counts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ class Teams : public ::testing::Test {
     last_ = done ? done->id : JobId();
     return done ? "" : done.error().message;
   }
-  /// A second controller, from what the first one wants kept.
+  /// The settings for a second controller, accumulated from the first one's effects.
   std::vector<std::pair<std::string, std::string>> Settings(const Effects& effects) {
     for (const auto& setting : effects.batch.settings) settings_.push_back(setting);
     return settings_;
@@ -137,7 +137,7 @@ TEST_F(Teams, AUserHoldsNoMoreGpusThanTheirCap) {
   ada.gpus = 4;
   ASSERT_TRUE(world_.controller_.SetTeamUser(ada, root_, world_.now_));
   EXPECT_EQ(World::Launched(world_.Turn()).size(), 1u);
-  // Lowered: nobody is stopped, and nobody else starts.
+  // After lowering the cap, no job is stopped and no other one starts.
   ada.gpus = 1;
   ASSERT_TRUE(world_.controller_.SetTeamUser(ada, root_, world_.now_));
   ASSERT_EQ(Submit(1), "");
@@ -284,7 +284,7 @@ TEST_F(Teams, ABudgetIsCountedWhileJobsRunAndHoldsUntilTheNextPeriod) {
   const JobId running = last_;
   ASSERT_EQ(Submit(3), "");  // Waits for GPUs as well.
   EXPECT_TRUE(World::Launched(world_.Turn()).empty());
-  // Two GPUs use four GPU-hours up in two hours; somebody looks then.
+  // Two GPUs use up four GPU-hours in two hours; the controller must wake up then.
   EXPECT_LE(world_.controller_.next_wakeup(), world_.now_ + hours(2) + std::chrono::seconds(1));
   world_.now_ += hours(2) + std::chrono::seconds(1);
   world_.Exit(running, 0);
@@ -333,7 +333,7 @@ TEST_F(Teams, AGroupCannotBeCalledLikeACapOfTeams) {
   EXPECT_FALSE(world_.controller_.Submit(spec, 0, world_.ada_, world_.now_, World::NoHistory()));
 }
 
-// ada's jobs run for faces, a part of vision, which lena leads; otto leads another team.
+// ada's jobs run for team faces, which is below vision; lena leads vision. otto leads another team.
 class Leads : public Teams {
  protected:
   Leads() {
@@ -409,7 +409,7 @@ TEST_F(Leads, SayWhatTheirMembersMayHave) {
   change.user = "*";
   change.gpus = 1;
   EXPECT_FALSE(controller().SetTeamUser(change, lena_, world_.now_)) << "not everybody's";
-  // Who is in a team of somebody else's as well is an administrator's.
+  // A user who is also in a team of another lead can only be changed by administrators.
   TeamChange other;
   other.name = "other";
   other.add_users = {"ada"};
@@ -506,7 +506,7 @@ TEST_F(Leads, OfEverybodysOrAGroupsTeamSayNothingOfItsMembers) {
     change.user = user;
     EXPECT_FALSE(controller().SetTeamUser(change, otto_, world_.now_)) << user;
   }
-  // Nor does such a team keep whoever leads all those that name a user.
+  // Such a team does not matter for a lead of all teams that name the user.
   change.user = "ada";
   EXPECT_TRUE(controller().SetTeamUser(change, lena_, world_.now_));
 }

@@ -139,7 +139,7 @@ TEST(Controller, CancellingAnArrayEndsWhatWaitsAndStopsWhatRuns) {
   EXPECT_TRUE(world.controller_.live().empty());
 }
 
-// The record of a job that has just ended, as the store has it.
+// The record of a job that has just ended, as stored.
 JobRecord EndedRecord(const Effects& effects, JobId job) {
   for (const JobRecord& record : effects.finished) {
     if (record.id == job) return record;
@@ -213,7 +213,7 @@ TEST(Controller, AJobWhoseTargetIsInNoHistoryAnyMoreSaysSo) {
             "without)");
 }
 
-// The store after a restart, when retention has removed the target.
+// The store after a restart, after retention has removed the target.
 TEST(Controller, ASatisfiedDependencyOutlivesItsTargetsRow) {
   World world(2);
   const JobId first = world.Submit(1);
@@ -454,12 +454,12 @@ TEST(Controller, AStrangersProcessTakesTheGpuAwayUntilItIsIgnoredOrGone) {
   root.is_admin = true;
   ASSERT_TRUE(world.controller_.Ignore({-1, {4711, 99}, "eve", "", ""}, true, root));
   EXPECT_EQ(World::Launched(world.Turn()), std::vector{job});
-  seen.processes[0].identity.start_ticks = 100;  // The pid was given to another process.
+  seen.processes[0].identity.start_ticks = 100;  // The pid was reused by another process.
   world.controller_.OnGpusObserved({seen});
   EXPECT_TRUE(world.controller_.ignored().empty());
 }
 
-// Nothing shuts a job in where a user's own daemon runs it: its program may take any GPU, whatever it was given.
+// A user's own daemon does not isolate jobs: a program may use any GPU, whatever it was given.
 TEST(Controller, AJobsProcessOnAGpuThatItDoesNotHoldTakesThatGpuAway) {
   World world(3);
   const JobId job = world.Submit(1);
@@ -493,7 +493,7 @@ TEST(Controller, AJobsProcessOnAGpuThatItDoesNotHoldTakesThatGpuAway) {
   ASSERT_TRUE(world.controller_.Ignore({-1, {4711, 99}, "ada", "", ""}, false, root));
   EXPECT_NE(said(other), "");
 
-  // What is left of a run before has its GPUs for a moment yet, and who is unknown is not judged.
+  // Processes of the previous run may use its GPUs for a moment, and unknown processes are not attributed.
   strange.processes[0].started = world.now_ - std::chrono::minutes(1);
   world.controller_.OnGpusObserved({strange});
   EXPECT_EQ(said(other), "");
@@ -526,7 +526,7 @@ TEST(Controller, ARecordIsInABatchOnceHoweverOftenItChanges) {
   World world(1);
   const JobId running = world.Submit(1);
   world.Turn();
-  // A batch that has begun anew knows nothing of the one before, whose rows stood at the same places.
+  // A new batch knows nothing of the previous one, whose rows had the same positions.
   const JobId first = world.Submit(1), second = world.Submit(1);
   ASSERT_TRUE(world.controller_.Hold(second, world.ada_, world.now_));
   ASSERT_TRUE(world.controller_.Release(second, kNoTime, world.ada_, world.now_));
@@ -547,8 +547,8 @@ TEST(Controller, ARecordIsInABatchOnceHoweverOftenItChanges) {
   EXPECT_EQ(effects.batch.updates[0].id, second);
 }
 
-// Each cancellation finds its own record, however many are in the batch already: those at the end cost as much CPU time
-// as those at the beginning. Looking through the batch for each would make them more than ten times as expensive.
+// Each cancellation finds its own record however large the batch is: the last ones cost as much CPU time as the first
+// ones. A linear search would make them more than ten times as expensive.
 TEST(Controller, AHundredThousandJobsAreCancelledInOneStep) {
   constexpr std::uint64_t kJobs = 100'000;
   World world(1);
@@ -565,7 +565,7 @@ TEST(Controller, AHundredThousandJobsAreCancelledInOneStep) {
     costs.push_back(now - begun);
     begun = now;
   }
-  // Two of each, because one may meet a table that grows.
+  // Two samples each, because one of them may include a rehash.
   EXPECT_LT(std::min(costs[8], costs[9]), 5 * std::max(costs[0], costs[1]) + CLOCKS_PER_SEC / 100);
   const Effects effects = world.controller_.TakeEffects();
   EXPECT_EQ(effects.batch.updates.size(), kJobs);

@@ -1,4 +1,4 @@
-// A controller without a daemon, for its tests.
+// A controller without a daemon, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace divvy {
 
-/// A machine with H100s that joins: its row, without labels.
+/// The row of a joining node with H100 GPUs and without labels.
 inline NodeRow MachineRow(const std::string& name, int gpus, int cpus = 8) {
   NodeRow row;
   row.name = row.fingerprint = name;
@@ -28,7 +28,7 @@ inline NodeRow MachineRow(const std::string& name, int gpus, int cpus = 8) {
   return row;
 }
 
-/// A controller on GPUs of no particular kind, with tiny verbs; every turn checks the invariants.
+/// A controller on GPUs without a model, with short helper methods. Every turn checks the invariants.
 class World {
  public:
   static constexpr std::uint64_t kMostOfAUser = 1'000'000;
@@ -57,7 +57,7 @@ class World {
     EXPECT_TRUE(result) << (result ? "" : result.error().message);
     return result ? result->id : JobId();
   }
-  /// Plans, and gives what the turn wants done.
+  /// Plans, and returns the effects.
   Effects Turn() {
     controller_.Decide(now_);
     EXPECT_EQ(controller_.CheckInvariants(), "");

@@ -1,4 +1,4 @@
-// Changing jobs that are there. Everything is checked on copies first, so a refused change leaves no trace.
+// Changes existing jobs. Everything is checked on copies first, so a refused change has no effect.
 #include <algorithm>
 
 #include "base/text.h"
@@ -62,8 +62,8 @@ Result<std::map<JobId, JobRecord>> Controller::Concerned(JobId id, const Caller&
   return records;
 }
 
-// Jobs that run keep what they were started with. An array is changed where it still waits, unless all that is to
-// change can change while it runs.
+// Running jobs keep what they were started with. For an array, only waiting records change, unless all changes are
+// possible while running.
 Status Controller::KeepWhatMayChange(JobId id, const JobChanges& changes, std::map<JobId, JobRecord>& records) const {
   const std::vector<std::string_view> fixed = changes.NamesForWaiting();
   const JobRecord named = records.at(id);
@@ -78,7 +78,7 @@ Status Controller::KeepWhatMayChange(JobId id, const JobChanges& changes, std::m
                               "and requeue-after-reboot can" +
                               (changes.portion ? ", and divvy resize changes a part of a GPU while it runs" : ""));
   }
-  // Those that have started, and what `show` says of them, belong to the specification that they share.
+  // Started elements, and what `show` displays of them, depend on the shared specification.
   if (changes.spec == nullptr || named.array_count == 0) return {};
   std::uint64_t untouched = named.array_waiting.size();
   for (const auto& [element, record] : records) {
@@ -97,7 +97,7 @@ Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, 
   const bool is_own = caller.is_admin || caller.user.uid == before.user.uid;
   std::vector<std::string_view> owners;
   if (!changes.changes_pool_alone()) owners = changes.spec_fields;
-  // Where its output goes may follow its name.
+  // Output paths may contain the job's name.
   if (changes.name && std::ranges::find(owners, "name") == owners.end()) owners.push_back("name");
   if (!is_own && !owners.empty()) {
     return PermissionDenied(List(owners) + ": " + job + " runs as " + before.user.name +
@@ -134,7 +134,7 @@ Status Controller::CheckChange(const JobRecord& before, const JobRecord& after, 
 Status Controller::CheckPoolChange(const JobRecord& after, const JobChanges& changes, const Caller& caller) const {
   if (!IsWaiting(after.state)) return {};
   PoolBook::Wish wish = WishOf(after);
-  // Who was let in goes on to be.
+  // A user who was admitted before stays admitted.
   wish.is_admin = caller.is_admin || !changes.pool;
   const auto usable = CheckPools(after.pool, wish);
   std::string field = changes.pool ? "pool: " : "";
@@ -159,7 +159,7 @@ Status Controller::CheckDependencies(JobId id, const std::map<JobId, JobRecord>&
       }
     }
   }
-  // The whole of an array waits for all its elements, so what closes a circle through one is seen from it.
+  // The whole of an array waits for all its elements, so a cycle through one element is visible from the array.
   const std::string cycle = FindCycle(edited, id);
   if (!cycle.empty()) {
     return InvalidArgument(std::string(changes.dependencies ? "dependency" : "name") + ": job " + ToString(id) +
@@ -189,13 +189,13 @@ Result<std::string> Controller::Update(JobId id, const JobChanges& wanted, const
     return sound.error();
   }
 
-  // From here on nothing fails.
+  // Nothing below fails.
   if (Find(id) == nullptr) {
     const JobId array = edited.at(id).array;
     SplitElement(live_.at(array), edited.at(id).array_ordinal);
   }
   if (changes.spec != nullptr) {
-    // An element that differs has a specification of its own from now on.
+    // An element that differs gets a specification of its own.
     if (const auto named = edited.find(id); named != edited.end()) named->second.spec_of = id;
     KeepSpec(id, changes.spec);
   }
@@ -206,7 +206,7 @@ Result<std::string> Controller::Update(JobId id, const JobChanges& wanted, const
     befores.push_back(live_.at(job));
     Replace(record, changes, outcome);
   }
-  // Those who waited for a name that is gone, or that came.
+  // Jobs that waited for a name that disappeared, or that now exists.
   for (const JobRecord& before : befores) {
     if (changes.name) ResolveDependents(before, now);
     if (const JobRecord* after = Find(before.id)) ResolveDependents(JobRecord(*after), now);
@@ -221,7 +221,7 @@ void Controller::Replace(const JobRecord& after, const JobChanges& changes, cons
   if (is_linked_anew) IndexDependencies(record, false);
   record = after;
   if (is_linked_anew) {
-    // What was known of jobs that it waits for now as before went with the old links.
+    // Removing the old links also dropped known outcomes, some of which are still needed.
     static_cast<void>(LearnOutcomes(record.dependencies, outcome));
     IndexDependencies(record, true);
   }
@@ -229,7 +229,7 @@ void Controller::Replace(const JobRecord& after, const JobChanges& changes, cons
     cluster_.SetGroupLimit(ArrayGroupName(record.id), record.array_at_once);
     CountElements(record);
   }
-  // Another kind of job, of which other things are known. An element is of its array's kind.
+  // The job's kind has changed, so other run times apply. Elements belong to their array's kind.
   if ((changes.spec != nullptr || changes.name) && !record.array.is_set()) {
     if (changes.spec != nullptr) record.shape = ShapeOf(changes.spec->command);
     run_times_.Know(record, record.shape);
@@ -248,7 +248,7 @@ void Controller::Replace(const JobRecord& after, const JobChanges& changes, cons
   Announce(record);
 }
 
-// Elements that started while the array had no cap count in it from now on.
+// Elements that started while the array had no limit count against it from now on.
 void Controller::CountElements(const JobRecord& array) {
   const JobId end = ElementId(array.id, array.array_count);
   for (auto at = live_.upper_bound(array.id); at != live_.end() && at->first < end; ++at) {

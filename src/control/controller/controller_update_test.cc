@@ -47,7 +47,7 @@ JobChanges Command(std::string word) {
 
 class Update : public testing::Test {
  protected:
-  /// "" or the error.
+  /// "" or the error message.
   std::string Change(JobId job, const JobChanges& changes) { return Change(job, changes, world_.ada_); }
   std::string Change(JobId job, const JobChanges& changes, const Caller& caller) {
     const auto done = world_.controller_.Update(job, changes, caller, world_.now_, World::NoHistory());

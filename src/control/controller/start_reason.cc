@@ -10,7 +10,7 @@
 namespace divvy {
 namespace {
 
-/// Of a gang that is not let go: which machines are not ready.
+/// For a gang that has not been let go: the nodes that are not ready.
 std::string UnreadyText(const std::vector<Seat>& seats) {
   const auto is_unready = [](const Seat& seat) { return seat.port == 0 && !seat.exit; };
   const auto first = std::ranges::find_if(seats, is_unready);
@@ -30,7 +30,7 @@ void NameBlocker(const Controller& controller, core::Blocker& blocker) {
   constexpr std::string_view kRule = "reservation ";
   if (blocker.kind != core::BlockerKind::kReservation || !blocker.rule.starts_with(kRule)) return;
   const auto booking = ParseInteger(std::string_view(blocker.rule).substr(kRule.size()));
-  if (!booking || *booking <= 0) return;  // A job's, that is.
+  if (!booking || *booking <= 0) return;  // The rule is a job's reservation.
   const auto number = controller.ReservationOfBooking(static_cast<std::uint64_t>(*booking));
   if (!number) return;
   const auto at = controller.reservations().all().find(*number);
@@ -60,7 +60,7 @@ std::optional<core::Blocker> PoolBlocker(const Controller& controller, const Job
 Reason WaitingReasonOf(const Controller& controller, const JobRecord& record, FirstBlockers& blockers) {
   const Server& cluster = controller.cluster();
   if (record.is_held && !record.reason.empty()) return record.reason;
-  // An element that has no record of its own yet waits as its array does.
+  // An element without a record of its own waits as its array does.
   const bool is_apart = cluster.waiting(record.id) != nullptr;
   const JobId entry = is_apart ? record.id : record.array;
   if (!entry.is_set() || cluster.waiting(entry) == nullptr) return record.reason;
@@ -81,7 +81,8 @@ Reason StateReason(const Controller& controller, const JobRecord& record, FirstB
   const bool has_begun = !is_stopping && record.state != JobState::kStarting;
   const bool may_run = record.gang.empty() || record.was_let_go;
   const std::vector<Seat> seats = SeatsOf(record);
-  // It was told to start, and only the machine knows whether it has: a start is not kept (Controller::OnStarted).
+  // The job was told to start; only the node knows whether it has, because starts are not persisted at once
+  // (Controller::OnStarted).
   for (const Seat& seat : seats) {
     const std::string absence = controller.AbsenceOf(seat.node);
     if (!absence.empty() && is_stopping) return record.reason + "; " + absence;

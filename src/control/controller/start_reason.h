@@ -1,4 +1,4 @@
-// Why a job is in its state, for listings and for `why`.
+// Explains why a job is in its state, for listings and for `why`.
 #pragma once
 
 #include <optional>
@@ -9,20 +9,22 @@
 
 namespace divvy {
 
-/// Why the job is in its state, for listings: of one that waits Controller::WaitingReason, of one that is to start the
-/// machine that is waited for, else the record's own. `blockers`: of the same listing; null: of one job.
+/// The reason of the job's state, for listings. For a waiting job this is Controller::WaitingReason; for a starting one
+/// it names the node that is awaited; otherwise it is the record's own reason. `blockers`: shared by the jobs of one
+/// listing; null for a single job.
 Reason StateReason(const Controller& controller, const JobRecord& record, FirstBlockers* blockers = nullptr);
 
-/// Controller::WaitingReason, where many are asked for at one moment.
+/// Like Controller::WaitingReason, for many jobs at one moment.
 Reason WaitingReasonOf(const Controller& controller, const JobRecord& record, FirstBlockers& blockers);
 
-/// The engine knows caps of teams and users as groups, and the turns of reservations by numbers of its own.
+/// Replaces engine names in `blocker`: the engine knows team and user limits as groups, and reservations by booking
+/// ids.
 void NameBlocker(const Controller& controller, core::Blocker& blocker);
-/// "group team vision" as "team vision", "group user ada" as "user ada".
+/// Shortens "group team vision" to "team vision", and "group user ada" to "user ada".
 std::string WithTeamNames(std::string text);
 
-/// The pool that the job names is gone, which comes before all other blockers: to the engine the job wants machines
-/// that are not there.
+/// A blocker that comes before all others: the job's pool no longer exists. The engine only sees that the job wants
+/// nodes that do not exist.
 std::optional<core::Blocker> PoolBlocker(const Controller& controller, const JobRecord& record);
 
 }  // namespace divvy

@@ -45,13 +45,13 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr Duration kTickEvery = std::chrono::milliseconds(100);
-/// A key is used for so long; then another takes its place.
+/// A key is replaced after this time.
 constexpr std::time_t kRenewAfterSeconds = std::time_t{30} * 24 * 3600;
 constexpr Duration kLookAtKeyEvery = std::chrono::hours(1);
 constexpr std::size_t kSessionBytes = 16;
-/// Of a first join in the background, until it is given up.
+/// The number of connection attempts before a first join in the background is given up.
 constexpr int kFirstDials = 5;
-/// A caller in the foreground who comes back after the controller's restart.
+/// For a foreground caller that reconnects after a restart of the controller.
 constexpr Duration kAwaitsCallers = std::chrono::seconds(10);
 
 struct Flags {
@@ -68,8 +68,8 @@ Duration SinceBoot() {
   return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
-/// Ends what runs here, whoever watches it, without waiting for it: for a node that is cut off, whether or not its
-/// agent knows what the controller believes. Supervisors do so by themselves; but nobody else does it for an orphan.
+/// Stops all jobs on this node without waiting for them: for a node that is disconnected, whether or not its agent
+/// knows the controller's view. Supervisors also do so by themselves, but orphans have no supervisor.
 void StopRuns(const std::string& run_directory, const Node& node) {
   const auto records = ScanRunDirectory(run_directory);
   if (!records) return;
@@ -90,9 +90,9 @@ class Agent {
         signals_(loop_) {}
 
   Status Start();
-  /// Its exit code.
+  /// Returns the exit code.
   int Run();
-  /// To whoever started us.
+  /// Reports an error to the process that started us.
   void Complain(const Error& error) const {
     ::dprintf(caller_ >= 0 ? caller_ : STDERR_FILENO, "divvy: %s\n", error.message.c_str());
   }
@@ -124,7 +124,7 @@ class Agent {
   Places places_;
   Flags flags_;
   std::string folder_;
-  std::string runs_;  // The folder of run records; the launcher's where there is one.
+  std::string runs_;  // The folder of run records; it belongs to the launcher if there is one.
   LauncherHelp help_;
   Log log_;
   asio::io_context loop_{1};
@@ -132,26 +132,26 @@ class Agent {
   RealClock clock_;
   int lock_ = -1;
   AgentState state_;
-  bool has_joined_ = false;   // Some day, as agent.state says.
-  bool was_welcome_ = false;  // In this process.
-  std::string bearer_;        // Of the token, until it is in.
+  bool has_joined_ = false;   // The agent has joined at some time, as agent.state says.
+  bool was_welcome_ = false;  // True once this process has received a Welcome.
+  std::string bearer_;        // The token, until the agent is admitted.
   TlsIdentity identity_;
   std::string boot_id_;
   NodeHost host_{loop_, log_, [this](const Error& error) { GiveUp(error); }};
   FindUserByName find_user_ =
       KeptUsers([this](std::string_view name) { return help_.errands ? FindAccount(name) : FindUser(name); });
-  mutable std::mutex rights_mutex_;          // Logs are read on another thread.
-  std::string missing_key_;                  // What to do about it; empty: it is there.
-  std::map<std::string, UserRight> rights_;  // By name, as the controller has sent them in this process's life.
+  mutable std::mutex rights_mutex_;          // Needed because logs are read on another thread.
+  std::string missing_key_;                  // A remedy for a missing key; empty if the key is there.
+  std::map<std::string, UserRight> rights_;  // By user name, as sent by the controller during the life of this process.
   std::unique_ptr<AgentStreams> streams_;
   std::unique_ptr<AgentSession> session_;
   std::unique_ptr<AgentJobsDoor> jobs_door_;
-  int caller_ = -1;  // Who waits for "ready", when detached.
+  int caller_ = -1;  // The descriptor of the process that waits for "ready", if detached.
   int failed_dials_ = 0;
   std::optional<Error> refused_;
   std::unique_ptr<AgentLogs> logs_;
   std::unique_ptr<AgentSamples> samples_;
-  std::unique_ptr<Worker> dialler_;  // Last, so that it ends first.
+  std::unique_ptr<Worker> dialler_;  // Declared last, so that it ends first.
 };
 
 void Agent::After(Duration delay, std::function<void()> task) {
@@ -162,7 +162,7 @@ void Agent::After(Duration delay, std::function<void()> task) {
   });
 }
 
-/// The line of whoever started us; at most one.
+/// Reads at most one token line from the process that started us.
 Result<std::optional<TokenLine>> ReadJoinLine(int fd) {
   if (fd < 0) return std::optional<TokenLine>();
   std::string text;
@@ -175,7 +175,7 @@ Result<std::optional<TokenLine>> ReadJoinLine(int fd) {
   return std::optional(std::move(line));
 }
 
-// From what it was told, now or when it joined.
+// Determines controller and node name, from the token line or from the stored state.
 Status Agent::WhoseNode() {
   DIVVY_TRY(const auto line, ReadJoinLine(flags_.join_fd));
   const std::string path = folder_ + "/agent.state";
@@ -205,7 +205,7 @@ Status Agent::WhoseNode() {
   }
   if (state_.name.empty()) state_.name = HostName();
   if (!flags_.emulate.empty()) {
-    // A file is found again from another directory.
+    // Stored as an absolute path, so that the file is found from another directory.
     char whole[PATH_MAX];
     state_.emulate = ::realpath(flags_.emulate.c_str(), whole) != nullptr ? whole : flags_.emulate;
   }
@@ -242,7 +242,7 @@ Status Agent::OpenNode(const dialect::Config& config) {
   return host_.Open(std::move(options), std::move(gpus));
 }
 
-// The owner of a run that was found is known by number alone.
+// The owner of a found run is known only by uid.
 UserRight Agent::RightOf(const User& user) const {
   const std::string name = user.name.empty() ? UserName(user.uid) : user.name;
   const std::lock_guard lock(rights_mutex_);
@@ -297,7 +297,7 @@ AgentSession::Ports Agent::SessionPorts() {
     state_.epoch = epoch;
     KeepState();
   };
-  // For the supervisors of the jobs here, and for the next agent; a power cut may take it.
+  // For the supervisors of this node's jobs, and for the next agent; a power cut may lose it.
   ports.keep_lease = [this, file = LeaseFile(folder_ + "/lease"), was_kept = true](const Lease& lease) mutable {
     const Status kept = file.Keep(lease.ToText(boot_id_));
     if (!kept && was_kept)
@@ -306,7 +306,7 @@ AgentSession::Ports Agent::SessionPorts() {
   };
   ports.on_welcome = [this] {
     has_joined_ = true;
-    // What runs here is known from now on.
+    // The runs on this node are known from now on.
     if (!std::exchange(was_welcome_, true)) logs_->RemoveOldLogs();
     bearer_.clear();
     KeepState();
@@ -314,12 +314,12 @@ AgentSession::Ports Agent::SessionPorts() {
     RenewOldKey();
   };
   ports.on_refused = [this](const Error& error, bool is_final) {
-    // Who was in goes on asking; who begins tells whoever started it.
+    // An agent that was admitted before keeps trying; a new one reports to the process that started it.
     if (was_welcome_ || !is_final) return;
     refused_ = error;
     loop_.stop();
   };
-  // Nothing runs here that is known there, and asking again would be refused for ever.
+  // The controller knows no runs of this node, and every further attempt would be refused.
   ports.on_removed = [this](const Error& error) {
     refused_ = error;
     log_.Write(LogLevel::kInfo, "event=removed");
@@ -355,15 +355,14 @@ Status Agent::OpenJobsDoor() {
   return {};
 }
 
-// An agent that is nobody's but its own user's runs all jobs as that user: only where all are of one user is it clear
-// who speaks.
+// An agent of a single user runs all jobs as that user. Only if all jobs belong to one user is it clear who the client
+// is.
 std::string Agent::UserWithJob(std::int64_t uid) {
   if (!ActsAsOthers() && uid != ::geteuid()) return "";
   std::string name;
   for (const JobId job : session_->ActiveRuns()) {
     const User& user = session_->Find(job)->user;
-    // By the number as which it was launched here; asking for the account of that name may take long, and we are on the
-    // loop.
+    // Compares the uid of the launched processes. Looking up the account may be slow, and this runs on the loop.
     if (ActsAsOthers() && host_.node().uid_of(job) != uid) continue;
     if (!name.empty() && user.name != name) return "";
     name = user.name;
@@ -438,8 +437,8 @@ void Agent::Dial() {
       const Error error = dialled->error();
       const bool is_final = error.code == ErrorCode::kPermissionDenied || error.code == ErrorCode::kFailedPrecondition;
       session_->OnDialFailed(error, is_final);
-      if (has_joined_ && !is_final) return SayReady();  // It goes on trying.
-      // Who waits for a first join hears what is wrong with the address rather than nothing.
+      if (has_joined_ && !is_final) return SayReady();  // The agent keeps trying.
+      // A user who waits for a first join gets the error, rather than no answer.
       if (caller_ < 0 || is_final || ++failed_dials_ < kFirstDials) return;
       refused_ = Error{error.code, error.message + "; nothing was joined, and no agent runs"};
       loop_.stop();
@@ -456,7 +455,7 @@ void Agent::KeepState() {
   if (const Status kept = ReplaceFile(folder_ + "/agent.state", FormatAgentState(state_)); !kept) GiveUp(kept.error());
 }
 
-// Standard error belongs to the command that waits for us until it is told.
+// Standard error belongs to the command that waits for the start until SayReady.
 Status Agent::DetachLog() {
   const std::string path = folder_ + "/agent.log";
   const int log = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -471,12 +470,12 @@ void Agent::SayReady() {
   if (caller_ < 0) return;
   static_cast<void>(!::write(caller_, "ready\n", 6));
   ::close(std::exchange(caller_, -1));
-  // Not to keep the directory that it was started from busy.
+  // So that the directory in which it was started can be unmounted.
   static_cast<void>(!::chdir("/"));
 }
 
-// A key that is old is replaced: the controller is told the next one's fingerprint over the connection that the old one
-// vouches for, and takes either until the next one has been used.
+// Replaces an old key: tells the controller the next key's fingerprint over the connection that the old key has
+// authenticated. The controller accepts both until the next key has been used.
 void Agent::RenewOldKey() {
   struct stat status {};
   const std::string next = folder_ + "/identity.next.pem";

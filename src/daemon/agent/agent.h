@@ -1,4 +1,4 @@
-// The agent's process: `divvy internal-agent [FLAGS]`, started by `divvy agent`.
+// The agent process: `divvy internal-agent [FLAGS]`, started by `divvy agent`.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace divvy {
 
-/// Flags: --join-fd N (a descriptor from which a token line is read), --name NAME, --label NAME=VALUE (any number),
-/// --emulate SPEC|FILE, --detached (says "ready" on standard error when it is in, or what is wrong, and then writes its
-/// log to a file). Returns the exit code.
+/// Flags: --join-fd N (a descriptor from which a token line is read), --name NAME, --label NAME=VALUE (repeatable),
+/// --emulate SPEC|FILE, --detached. With --detached the agent writes "ready" or an error to standard error once it has
+/// joined or failed, and then logs to a file. Returns the exit code.
 int AgentMain(const std::vector<std::string>& words);
 
 }  // namespace divvy

@@ -21,10 +21,10 @@ using Stream = asio::posix::stream_descriptor;
 
 constexpr int kAcceptsPerTurn = 64;
 constexpr auto kRefusedWithin = std::chrono::seconds(2);
-/// Nobody is let in for so long after the process ran out of descriptors.
+/// How long no connection is accepted after the process ran out of descriptors.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
-/// One who is told why not as soon as they have asked.
+/// A client that gets an error as soon as it has sent a request.
 struct Refused {
   Refused(asio::io_context& loop, int fd, std::shared_ptr<std::size_t> count)
       : stream(loop, fd), timer(loop), all(std::move(count)) {
@@ -113,7 +113,7 @@ void AgentJobsDoor::Admit(Descriptor connection) {
   const std::uint64_t id = next_++;
   connections_.emplace(id, Connection{uid, *joint});
   ++of_users_[uid];
-  // Until its descriptors are closed: who does not read their answer has their connection still.
+  // Counted until the descriptors are closed: a client that does not read its answer still has a connection.
   (*joint)->OnDone([self = self_, id] {
     if (*self == nullptr) return;
     const auto over = (*self)->connections_.extract(id);
@@ -144,7 +144,7 @@ void AgentJobsDoor::Refuse(Descriptor connection, int status, const std::string&
     char asked[4096];
     while (ReceiveForeign(fd, asked, sizeof asked, MSG_DONTWAIT).size > 0) {
     }
-    // Fits into a fresh socket's buffer; nobody would act on a failure.
+    // Fits into a fresh socket's buffer; a failure is ignored.
     static_cast<void>(!::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
   });
 }

@@ -1,7 +1,7 @@
-// Where the processes of jobs on an agent's machine speak with the controller (`divvy progress`, `squeue`): a Unix
-// socket, whose connections the agent carries as they are through its own to the controller. The kernel says who
-// connects, and the agent says as whom; the controller answers nobody who has no job there (far_streams.h).
-// Belongs to the loop's thread.
+// The Unix socket through which processes of jobs on an agent's node talk to the controller (`divvy progress`,
+// `squeue`). The agent forwards each connection unchanged over its own connection to the controller. The kernel
+// identifies the client, and the agent tells the controller the user. The controller serves only users with a job on
+// that node (far_streams.h). Used on the loop's thread only.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -27,23 +27,23 @@ class AgentJobsDoor {
  public:
   static constexpr std::size_t kMost = 256;
   static constexpr std::size_t kMostOfOne = 64;
-  /// Who is told why not at once; others are closed without a word.
+  /// The limit on clients that get an error message; others are closed without one.
   static constexpr std::size_t kMostRefused = 64;
 
   struct Ports {
-    /// Null: the controller is away, or takes no streams.
+    /// Returns null if the controller is not connected or takes no streams.
     std::function<Channels*()> channels;
-    /// What the controller calls the user with this uid who has a job here; empty: has none.
+    /// Returns the controller's name for the user with this uid; empty if the user has no job here.
     std::function<std::string(std::int64_t uid)> user_name;
   };
 
-  /// Serves at `path`, with this mode.
+  /// Serves at `path` with this file mode.
   static Result<std::unique_ptr<AgentJobsDoor>> Open(boost::asio::io_context& loop, const std::string& path,
                                                      unsigned mode, Ports ports);
   AgentJobsDoor(boost::asio::io_context& loop, Descriptor listener, Ports ports);
   ~AgentJobsDoor();
 
-  /// The connection to the controller is gone: whoever waits for an answer is cut off rather than kept.
+  /// The connection to the controller is gone: closes all connections, so that clients do not wait.
   void CutAll();
   std::size_t connections() const { return connections_.size(); }
 
@@ -51,7 +51,7 @@ class AgentJobsDoor {
   void AcceptLater();
   void Accept();
   void Admit(Descriptor connection);
-  /// One HTTP answer once a request has come, or not for long; then it is closed.
+  /// Sends one HTTP error once a request has arrived, or after a short wait; then closes the connection.
   void Refuse(Descriptor connection, int status, const std::string& code, const std::string& why);
 
   boost::asio::io_context& loop_;
@@ -65,7 +65,7 @@ class AgentJobsDoor {
   std::map<std::int64_t, std::size_t> of_users_;
   std::uint64_t next_ = 1;
   std::shared_ptr<std::size_t> refused_ = std::make_shared<std::size_t>(0);
-  /// What may outlive this.
+  /// Reset on destruction; for callbacks that may outlive this object.
   std::shared_ptr<AgentJobsDoor*> self_;
 };
 

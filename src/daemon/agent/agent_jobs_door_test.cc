@@ -1,4 +1,4 @@
-// The door of jobs on an agent's machine, with the controller's end of its streams beside it.
+// The socket for jobs on an agent's node, together with the controller's end of its streams.
 #include "daemon/agent/agent_jobs_door.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ class JobsDoor : public testing::Test {
     EXPECT_EQ(::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     return client;
   }
-  /// What of it is there; its end as well, if it is.
+  /// Reads what has arrived; sets `has_ended` if the connection has ended.
   static std::string Read(const Descriptor& client, bool& has_ended) {
     std::string all;
     char piece[4096];
@@ -58,7 +58,7 @@ class JobsDoor : public testing::Test {
     static_cast<void>(Read(client, has_ended));
     return has_ended;
   }
-  /// The loop does what there is to do, and messages are carried both ways.
+  /// Runs the loop and carries messages both ways until `condition` holds.
   template <typename Condition>
   bool TurnUntil(Condition condition) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -99,7 +99,7 @@ TEST_F(JobsDoor, SoManyAreToldWhyNotAtOnceAndOthersAreClosed) {
   const Descriptor last = Connect();
   ASSERT_TRUE(TurnUntil([&] { return HasEnded(last); }));
   for (const Descriptor& client : waiting) EXPECT_FALSE(HasEnded(client));
-  // Who asks is told, and makes room.
+  // A client that sends a request gets the error, and makes room for others.
   ASSERT_EQ(::send(waiting[0].get(), "GET", 3, 0), 3);
   std::string answer;
   bool has_ended = false;

@@ -15,13 +15,13 @@ constexpr Duration kBetweenSteps = std::chrono::milliseconds(60);
 
 }  // namespace
 
-// The node's names and folders do not change, so this may be asked from another thread.
+// Safe on another thread, because the node's names and folders do not change.
 AnsweredPiece AnswerOf(const Node& node, const wire::AgentQuestion& question) {
   JobSpec spec;
   spec.output = question.output;
   spec.error = question.error;
   spec.directory = question.directory;
-  // One in the foreground has a log where its pipes were lost (platform/supervisor/supervisor_held.h).
+  // A foreground job has a log if its pipes were lost (platform/supervisor/supervisor_held.h).
   const JobLog log = JobLogOf(node, question.record, spec, question.is_error);
   AnsweredPiece answered;
   answered.answer.path = log.path;
@@ -38,7 +38,7 @@ AnsweredPiece AnswerOf(const Node& node, const wire::AgentQuestion& question) {
   return answered;
 }
 
-// What is cut off where there are too many is the oldest.
+// If there are too many steps, the oldest are dropped.
 AnsweredPiece StepsIn(const std::string& list) {
   std::vector<std::string> lines;
   std::size_t size = 0;
@@ -63,7 +63,7 @@ AgentLogs::AgentLogs(const Node& node, const Clock& clock, const Log& log, std::
       old_logs_(std::move(log_directory), [this](JobId job) { return alive_.contains(job); }) {}
 
 void AgentLogs::Answer(const wire::AgentQuestion& question, Told told) {
-  // Whose list it is, the node knows here only.
+  // The owner of the list is only known to the node, on this thread.
   const std::string steps = question.wants_steps ? node_.StepsOf(question.record) : "";
   reader_.Do([this, question, steps, told = std::move(told)]() mutable {
     AnsweredPiece answered = steps.empty() ? AnswerOf(node_, question) : StepsIn(steps);

@@ -1,6 +1,6 @@
-// What an agent does with the output of jobs: gives its controller the pieces that it asks for (also of the lists of
-// steps), and removes the logs that it kept for long enough. Files are read and removed on a thread of their own, so
-// that a file server that is away does not keep the agent from its orders. Belongs to the loop's thread otherwise.
+// Job output on an agent: sends the controller the pieces that it asks for (also of the lists of steps), and removes
+// logs that were kept long enough. Files are read and removed on a separate thread, so that a file server that does not
+// answer does not block the agent. Everything else runs on the loop's thread.
 #pragma once
 
 #include <functional>
@@ -23,18 +23,18 @@ class AgentLogs {
     /// Runs a task on the loop's thread, from any thread.
     std::function<void(std::function<void()>)> post;
     std::function<void(Duration, std::function<void()>)> after;
-    /// Jobs that are not over here, whose logs stay. On the loop's thread.
+    /// The jobs that are not over on this node, whose logs are kept. Called on the loop's thread.
     std::function<std::set<JobId>()> alive;
   };
 
-  /// `keep`: how long after the last word of its job a kept log stays; 0: for ever. All that is given outlives this.
+  /// `keep`: how long a log is kept after its last write; 0: indefinitely. All arguments must outlive this object.
   AgentLogs(const Node& node, const Clock& clock, const Log& log, std::string log_directory, Duration keep,
             Ports ports);
 
   using Told = std::function<void(wire::AgentAnswer answer, std::string bytes)>;
   /// `told` is called later, on the loop's thread.
   void Answer(const wire::AgentQuestion& question, Told told);
-  /// A round now, and one every hour.
+  /// Starts a round now, and one every hour.
   void RemoveOldLogs();
 
  private:
@@ -46,18 +46,18 @@ class AgentLogs {
   Duration keep_;
   Ports ports_;
   std::set<JobId> alive_;  // As of the step that is under way.
-  OldLogs old_logs_;       // Used by that step alone.
+  OldLogs old_logs_;       // Used by that step only.
   std::uint64_t removed_before_ = 0;
-  Worker reader_;  // Last, so that it ends first.
+  Worker reader_;  // Declared last, so that it ends first.
 };
 
-/// The piece that is asked for, of the file that the question leads to. On any thread.
+/// Reads the requested piece of the file that the question names. Any thread.
 struct AnsweredPiece {
   wire::AgentAnswer answer;
   std::string bytes;
 };
 AnsweredPiece AnswerOf(const Node& node, const wire::AgentQuestion& question);
-/// The newest steps of the list in this file, as lines of such a list. On any thread.
+/// Returns the newest steps of the list in this file, in the format of such a list. Any thread.
 AnsweredPiece StepsIn(const std::string& list);
 
 }  // namespace divvy

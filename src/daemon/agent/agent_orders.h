@@ -1,4 +1,4 @@
-// The controller's orders and the node's facts as messages, and back.
+// Converts the controller's node commands to messages and back.
 #pragma once
 
 #include <memory>
@@ -13,17 +13,18 @@
 
 namespace divvy {
 
-/// `spec`: of a LaunchOrder or AdoptOrder. `live`: the record that a TimeLimitOrder is about; limits travel as
-/// durations, since the clocks of the two machines may differ.
+/// `spec` belongs to a LaunchOrder or AdoptOrder. `live` is the record that a TimeLimitOrder is about. Limits are sent
+/// as durations, since the clocks of the two machines may differ.
 wire::AgentOrder MessageOf(const Order& order, const JobSpec* spec, const JobRecord* live);
-/// The order in it, with its spec; nothing for one that is no order to a node's runs (look, renewed).
+/// Returns the command in the message, with its specification; nullopt for a message that is no command for the node's
+/// runs (look, renewed).
 struct NodeOrder {
   Order order;
   std::shared_ptr<const JobSpec> spec;
 };
 std::optional<NodeOrder> OrderOf(wire::AgentOrder message);
 
-/// The part of a specification that an agent knows for a run that it did not launch: how to stop it.
+/// The part of a specification that an agent has for a run that it did not launch: how to stop it.
 JobSpec TermsOf(const wire::AgentRun& run);
 
 std::string_view WordOf(RunVanished how);

@@ -1,4 +1,4 @@
-// Orders through RemoteNode to a real node over real TLS: launcher, supervisors and processes as under an agent.
+// Commands through RemoteNode to a real node over real TLS: launcher, supervisors and processes as under an agent.
 #include <gtest/gtest.h>
 
 #include <boost/asio/io_context.hpp>
@@ -23,7 +23,7 @@ namespace agent_real_node_test {
 namespace asio = boost::asio;
 using Words = std::vector<std::string>;
 
-/// A controller's door and one agent with its node, in one loop. The dialling has a thread, as in an agent.
+/// A controller's endpoint and one agent with its node, on one loop. Connecting uses a thread, as in an agent.
 class RealNode : public testing::Test {
  protected:
   void SetUp() override {
@@ -173,7 +173,7 @@ TEST_F(RealNode, RunsWhatItIsOrderedAndTellsHowItEnded) {
   std::string line;
   std::getline(file, line);
   EXPECT_EQ(line, "job 5");
-  // Its record goes when that is durable.
+  // The run record is removed once the end is durable.
   EXPECT_TRUE(TurnUntil([this] { return !std::filesystem::exists(folder_ + "/runs/5"); }));
 }
 
@@ -181,7 +181,7 @@ TEST_F(RealNode, TheStartOfARunIsReportedOnceHoweverOftenItsSupervisorRepeatsIt)
   ASSERT_TRUE(Hears("accounted n1"));
   Launch(6, "until [ -e go ]; do sleep 0.01; done; exit 3");
   ASSERT_TRUE(Hears("started n1 6.1"));
-  bool has_asked_often = false;  // The node asks each supervisor every 100 ms whether it is alive.
+  bool has_asked_often = false;  // The node pings each supervisor every 100 ms.
   After(500ms, [&] { has_asked_often = true; });
   EXPECT_TRUE(TurnUntil([&] { return has_asked_often; }));
   std::ofstream(folder_ + "/go") << "go";
@@ -214,7 +214,7 @@ TEST_F(RealNode, ANewSessionFindsTheRunAndEndsWhatIsNotWanted) {
   ASSERT_TRUE(Hears("started n1 8.1"));
   ASSERT_TRUE(Hears("started n1 9.1"));
   fleet_.said.clear();
-  fleet_.active["n1"].erase(JobId(9));  // It was given up while the node was away.
+  fleet_.active["n1"].erase(JobId(9));  // The controller gave it up while the node was disconnected.
   agents_->Find("n1")->EndSession();
   EXPECT_TRUE(Hears("started n1 8.1"));
   EXPECT_TRUE(Hears("found n1 9.1"));
@@ -256,7 +256,7 @@ TEST_F(RealNode, AStrangersCertificateOrTokenIsRefusedWithTheReason) {
 }  // namespace agent_real_node_test
 }  // namespace divvy
 
-// The launcher is this program started again.
+// This program, started again, serves as the launcher.
 int main(int argc, char** argv) {
   if (argc > 2 && std::string_view(argv[1]) == "internal-launcher") return divvy::LauncherMain(std::atoi(argv[2]), {});
   ::testing::InitGoogleTest(&argc, argv);

@@ -14,7 +14,7 @@ constexpr samples::Second kMostSecondsAtOnce = samples::kMostBlockPoints;
 }  // namespace
 
 void AgentSamples::Add(samples::Snapshot snapshot, bool is_watched) {
-  // The clock was set back: what came before would be of the future.
+  // The clock was set back: earlier samples would lie in the future.
   if (!kept_.empty() && snapshot.at <= kept_.back().at) kept_.clear();
   kept_.push_back(std::move(snapshot));
   if (kept_.size() > kMostKept) kept_.pop_front();

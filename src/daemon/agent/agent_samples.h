@@ -1,5 +1,5 @@
-// What an agent's machine used, until its controller has it: batches of ten seconds, or each second while somebody
-// looks. Where the controller is away, the last ten minutes are kept for it.
+// Samples of an agent's node on their way to the controller. They are sent in batches of ten seconds, or each second
+// while they are being viewed. While the controller is not connected, the last ten minutes are kept.
 #pragma once
 
 #include <deque>
@@ -14,9 +14,9 @@ class AgentSamples {
  public:
   static constexpr std::size_t kBatch = 10;
   static constexpr std::size_t kMostKept = 600;
-  static constexpr std::size_t kMostAtOnce = 120;  // Of what has gathered meanwhile, in one message.
+  static constexpr std::size_t kMostAtOnce = 120;  // The limit on samples in one message.
 
-  /// `send`: bytes of EncodeSnapshots; false: not now.
+  /// `send` receives the bytes of EncodeSnapshots and returns false if they cannot be sent now.
   explicit AgentSamples(std::function<bool(const std::string& bytes)> send) : send_(std::move(send)) {}
 
   void Add(samples::Snapshot snapshot, bool is_watched);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kInFlight = std::size_t{256} << 10;
 constexpr Duration kWelcomeWithin = std::chrono::seconds(20);
-/// Who was refused asks again, for somebody may have changed something; but not often.
+/// A rejected agent tries again, because the reason may be gone, but not often.
 constexpr Duration kRefusedPause = std::chrono::seconds(30);
 constexpr Duration kGlanceAtLeast = std::chrono::seconds(10);
 
@@ -92,7 +92,7 @@ void AgentSession::Flush() {
 }
 
 void AgentSession::OnBytes(std::string_view bytes) {
-  // A machine that slept finds orders that were for another time. The controller says anew what it wants.
+  // After a suspension, received commands may be outdated. The controller repeats what it still wants.
   if (WasSilentTooLong()) return Lose("the controller was silent for longer than the lease");
   reader_.Feed(bytes);
   while (stream_) {
@@ -101,7 +101,7 @@ void AgentSession::OnBytes(std::string_view bytes) {
     if (!*frame) break;
     if (const Status taken = OnFrame(**std::move(frame)); !taken) return Lose(taken.error().message);
   }
-  // What was acknowledged has made room. The session may end over what is sent then.
+  // Acknowledgements have made room. The session may end because of the frames that are sent now.
   if (const auto channels = channels_) channels->Wake();
   Flush();
 }
@@ -135,7 +135,7 @@ Status AgentSession::OnFrame(Frame frame) {
       is_watched_ = frame.payload == "1";
       return {};
     default:
-      return {};  // Of a later version.
+      return {};  // A frame of a later version.
   }
 }
 
@@ -164,7 +164,7 @@ Status AgentSession::OnWelcome(std::string_view text) {
   }
   if (welcome.lease <= Duration(0) || welcome.heartbeat <= Duration(0))
     return InvalidArgument("the controller's welcome names no lease");
-  // Before any order of it is followed: an older controller's will not be from here on.
+  // Stored before any of its commands is executed: from here on, commands of an older controller are rejected.
   if (welcome.epoch > start_.newest_epoch) {
     start_.newest_epoch = welcome.epoch;
     ports_.keep_epoch(welcome.epoch);
@@ -179,7 +179,7 @@ Status AgentSession::OnWelcome(std::string_view text) {
   if (!welcome.is_resumed) {
     DIVVY_CHECK(BeginSession(std::move(welcome)));
   } else if (!has_session_ || !link_.Attach(welcome.received)) {
-    // It remembers another session than we do: both begin anew.
+    // The controller remembers another session; both sides start a new one.
     has_session_ = false;
     EndChannels();
     ++sessions_;
@@ -255,7 +255,7 @@ void AgentSession::OnRepay(JobId job, std::uint32_t attempt, const std::string& 
 void AgentSession::Report(const wire::AgentReport& report) { SendMessage(wire::EncodeAgent(report)); }
 
 void AgentSession::SendMessage(std::string message) {
-  if (!has_session_) return;  // The next session begins with all that is so.
+  if (!has_session_) return;  // The next session begins with the full state.
   if (const Status kept = link_.Send(std::move(message)); !kept) {
     has_session_ = false;
     EndChannels();
@@ -275,7 +275,7 @@ void AgentSession::BeginChannels() {
       [this] { return link_.has_room_to_spare(); });
 }
 
-// It may be one of its own calls that we are in.
+// This may be called from inside one of the channels' own functions, so they are destroyed later.
 void AgentSession::EndChannels() {
   const auto channels = std::exchange(channels_, nullptr);
   if (!channels) return;
@@ -283,7 +283,7 @@ void AgentSession::EndChannels() {
   ports_.after(Duration(0), [channels] {});
 }
 
-// ---- Orders ---------------------------------------------------------------------------------------------------------
+// ---- Commands -------------------------------------------------------------------------------------------------------
 
 Status AgentSession::OnOrder(std::string_view text) {
   DIVVY_TRY(wire::AgentOrder message, wire::DecodeAgent<wire::AgentOrder>(text));
@@ -312,7 +312,8 @@ Status AgentSession::OnOrder(std::string_view text) {
   return {};
 }
 
-// The answer goes over the connection that the question came by, or nowhere: whoever asked has given up by then.
+// The answer is sent only on the connection on which the question arrived; otherwise the controller has given up
+// waiting.
 Status AgentSession::OnAsk(std::string_view payload) {
   if (!is_welcome()) return InvalidArgument("the controller asks before it says who it is");
   DIVVY_TRY(const wire::NumberedQuestion ask, wire::DecodeAsk(payload));
@@ -329,7 +330,7 @@ Status AgentSession::OnAsk(std::string_view payload) {
   return {};
 }
 
-// What the node would read in the controller's record, if that were here.
+// Updates the agent's copy of the records that the node would find at the controller.
 void AgentSession::Believe(const Order& order, const std::shared_ptr<const JobSpec>& spec) {
   if (const auto* launch = std::get_if<LaunchOrder>(&order)) {
     believed_.insert_or_assign(launch->record.id, Believed{launch->record, spec});
@@ -403,7 +404,7 @@ void AgentSession::Renew(const std::string& fingerprint) {
   Report(report);
 }
 
-// ---- What the node says ---------------------------------------------------------------------------------------------
+// ---- Reports of the node --------------------------------------------------------------------------------------------
 
 void AgentSession::OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t port) {
   wire::AgentReport report;
@@ -421,7 +422,7 @@ void AgentSession::OnStarted(JobId job, std::uint32_t attempt, Time at) {
   const auto believed = believed_.find(job);
   if (believed != believed_.end() && believed->second.record.attempt == attempt) {
     JobRecord& record = believed->second.record;
-    // Supervisors repeat it whenever they are asked whether they are alive.
+    // Supervisors repeat this report whenever they are pinged.
     if (record.started == at && record.state != JobState::kStarting) return;
     record.started = at;
     if (record.state == JobState::kStarting) record.state = JobState::kRunning;

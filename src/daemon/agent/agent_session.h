@@ -1,11 +1,10 @@
-// An agent's side of the conversation with its controller: says Hello, follows orders, reports, gives signs of life,
-// and sees to it that the node's jobs stop when that was agreed and the lease has ended. To the node it is its
-// controller.
+// The agent's side of the protocol with its controller: sends Hello, executes commands, sends reports and heartbeats.
+// It stops the node's jobs when the lease has ended, if that was agreed. The node uses it as its controller.
 //
-// A state machine over ports: connections, timers, disk and the node are given to it, so that a test has them all.
+// A state machine over ports: connections, timers, disk and node are passed in, so that a test can replace them all.
 //
 //   waiting --dial--> dialling --stream--> greeting --Welcome--> welcome
-//      ^------------------ whatever goes wrong ----------------------'
+//      ^------------------ after any failure ------------------------'
 #pragma once
 
 #include <cstdint>
@@ -28,56 +27,57 @@
 
 namespace divvy {
 
-/// Why the streams of a session end with it.
+/// The reason with which the streams of a session end together with it.
 inline constexpr std::string_view kSessionOver = "the session with the controller is over";
 
 class AgentSession final : public ControllerPort {
  public:
   struct Ports {
     std::function<Time()> now;
-    std::function<Duration()> since_boot;  // Suspension included.
+    std::function<Duration()> since_boot;  // Includes the time of suspension.
     std::function<void(Duration, std::function<void()>)> after;
     std::function<void(const std::string& line)> log;
-    /// Begins to connect; OnDialled or OnDialFailed follows.
+    /// Starts to connect; OnDialled or OnDialFailed follows.
     std::function<void()> dial;
 
     // The node.
     OrderPort* node = nullptr;
-    /// Of the part of a gang that is to be launched next. Null where there are none.
+    /// Sets the key of the gang whose node allocation is launched next. Null if there are no gangs.
     std::function<void(JobId job, std::uint32_t attempt, std::string key)> set_gang_key;
-    /// The right by name of a user (RightText), before anything is done as that user. May be null.
+    /// Optional. Stores a user's right by name (RightText) before any action as that user.
     std::function<void(const User& user, const std::string& right)> learn_right;
-    std::function<Status(bool was_rebooted)> adopt_runs;  // Once, at the first welcome.
-    std::function<void()> reconcile;                      // At later ones that begin a session.
-    /// GPUs here that are not for shares of them now, all of them. May be null.
+    std::function<Status(bool was_rebooted)> adopt_runs;  // Called once, at the first Welcome.
+    std::function<void()> reconcile;                      // Called at each later Welcome that begins a session.
+    /// Optional. Receives all GPUs of this node that tenants must not use now.
     std::function<void(const std::vector<wire::WithheldGpu>&)> withhold;
     std::function<void(GpuSet)> look;  // Answered by OnGpusObserved.
-    std::function<void()> stop_all;    // Said again and again while it is to be so.
-    /// Reads what is asked for and says so by `done`, on the loop's thread, at once or later. Null: nothing is told.
+    std::function<void()> stop_all;    // Called repeatedly while all jobs must stop.
+    /// Reads the requested data and calls `done` on the loop's thread, at once or later. Null: questions are not
+    /// answered.
     using Told = std::function<void(wire::AgentAnswer, std::string bytes)>;
     std::function<void(const wire::AgentQuestion& question, Told done)> answer;
 
-    /// The controller has opened a stream: to be accepted or reset. Null: none is taken.
+    /// The controller has opened a stream, which must be accepted or reset. Null: streams are not accepted.
     Channels::OnOpen on_channel;
-    /// The connection is gone; the session may go on. May be null.
+    /// Optional. The connection is gone; the session may continue.
     std::function<void()> on_disconnected;
 
-    // What outlives the process.
+    // State that outlives the process.
     std::function<void(std::uint64_t epoch)> keep_epoch;
     std::function<void(const Lease& lease)> keep_lease;
 
-    // To the process. Each may be null.
+    // Events for the process; each may be null.
     std::function<void()> on_welcome;
     std::function<void(const Error& error, bool is_final)> on_refused;
     std::function<void(const std::string& fingerprint)> on_renewed;
-    /// The controller that had let us in wants us no more: an administrator has removed the node.
+    /// The controller no longer accepts this node: an administrator has removed it.
     std::function<void(const Error& error)> on_removed;
   };
   struct Start {
     std::string name;
-    std::string session;             // Drawn by chance.
-    std::uint64_t newest_epoch = 0;  // Of all controllers that it ever spoke with.
-    std::optional<Lease> lease;      // Of this boot.
+    std::string session;             // Random.
+    std::uint64_t newest_epoch = 0;  // The newest epoch of all controllers that it has followed.
+    std::optional<Lease> lease;      // The lease of the present boot.
     std::uint64_t seed = 1;
     MachineFacts facts;
     std::string logs;  // The folder of the logs that the node keeps.
@@ -86,31 +86,31 @@ class AgentSession final : public ControllerPort {
   AgentSession(Start start, Ports ports);
   ~AgentSession() override;
 
-  /// Dials, and goes on doing so.
+  /// Starts to connect, and reconnects after every loss.
   void Begin();
   void OnDialled(std::unique_ptr<ByteStream> stream);
-  /// `is_final`: the controller does not want us as things are.
+  /// `is_final`: the controller rejects this agent until something is changed.
   void OnDialFailed(const Error& error, bool is_final);
-  /// Beats and leases; several times in each heartbeat.
+  /// Sends heartbeats and checks the lease. Call several times per heartbeat interval.
   void Tick();
-  /// The GPUs now, if anybody listens: when something has changed, and every ten seconds.
+  /// Reports the present state of the GPUs if connected: on every change, and at least every ten seconds.
   void Glance(const std::vector<GpuObservation>& seen);
-  /// Bytes of EncodeSnapshots. False: they were not sent, and may be worth another try; where the controller takes
-  /// none, they count as sent.
+  /// Sends bytes of EncodeSnapshots. Returns false if they were not sent and may be retried. If the controller takes no
+  /// samples, they count as sent.
   bool SendSamples(const std::string& bytes);
-  /// Somebody there looks at samples just now.
+  /// True while samples are being viewed at the controller.
   bool is_watched() const { return is_watched_; }
-  /// What keeps this machine from taking jobs; empty: nothing. Told when it changes, and to every session.
+  /// Sets the reason why this node cannot take jobs; empty: none. Reported when it changes, and in every session.
   void SetTrouble(const std::string& what);
-  /// Tells the controller that we shall come with another certificate.
+  /// Tells the controller that this agent will use another certificate.
   void Renew(const std::string& fingerprint);
 
-  /// Streams of the session; null where there is none, or the controller takes none.
+  /// The streams of the session; null if there is no session or the controller accepts no streams.
   Channels* channels() { return channels_.get(); }
 
   bool is_welcome() const { return state_ == State::kWelcome; }
   std::uint64_t epoch() const { return epoch_; }
-  /// Reports that the controller has not acknowledged.
+  /// The number of reports that the controller has not acknowledged.
   std::size_t unacknowledged() const { return link_.unacknowledged(); }
 
   // ControllerPort
@@ -149,7 +149,7 @@ class AgentSession final : public ControllerPort {
   void Report(const wire::AgentReport& report);
   void ReportTrouble();
   void SendMessage(std::string message);
-  /// The session has ended, or is another one.
+  /// The session has ended or was replaced.
   void EndChannels();
   void BeginChannels();
   void Lose(const std::string& why);
@@ -168,15 +168,15 @@ class AgentSession final : public ControllerPort {
   Link link_;
   std::shared_ptr<Channels> channels_;
   bool takes_found_ = false;   // The controller decides about runs that it did not name.
-  bool takes_samples_ = true;  // The controller does, as it said last.
+  bool takes_samples_ = true;  // As reported by the controller last.
   bool is_watched_ = false;
   bool has_session_ = false;
   bool has_adopted_ = false;
   std::string trouble_;
   bool is_stopping_all_ = false;
-  std::uint64_t sessions_ = 0;  // Begun in this process.
+  std::uint64_t sessions_ = 0;  // The number of sessions that this process has begun.
   std::uint64_t connections_ = 0;
-  std::uint64_t epoch_ = 0;  // Of the session; 0: none.
+  std::uint64_t epoch_ = 0;  // The epoch of the session; 0: none.
   Duration greeted_at_{0};
   std::map<JobId, Believed> believed_;
   std::vector<GpuObservation> last_glance_;

@@ -1,5 +1,5 @@
-// What an agent keeps on disk about itself: whose node it is, by which name, and the newest controller it followed.
-// Its key is beside it (identity.pem); a token is never kept.
+// The agent's persistent state: its controller, its node name, and the newest controller epoch that it followed. Its
+// key is stored next to it (identity.pem); tokens are never stored.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,9 @@ struct AgentState {
 };
 
 std::string FormatAgentState(const AgentState& state);
-/// kCorruptData with the path and what to do.
+/// Fails with kCorruptData, naming the path and a remedy.
 Result<AgentState> ParseAgentState(const std::string& text, const std::string& path);
-/// Nothing where there is no file: it has joined nobody.
+/// Returns nullopt if there is no file: the agent has never joined a controller.
 Result<std::optional<AgentState>> LoadAgentState(const std::string& path);
 
 }  // namespace divvy

@@ -14,7 +14,8 @@
 namespace divvy {
 namespace {
 
-/// From the end of a terminal's output to the word that its viewer left; without it, the job has ended.
+/// The wait after the end of a terminal's output for the message that its viewer has detached. Without it, the job has
+/// ended.
 constexpr std::chrono::milliseconds kSaysWhyWithin{100};
 
 WindowSize SizeOf(const wire::ChannelPurpose& purpose) {
@@ -109,21 +110,22 @@ bool AgentStreams::GoOn(Channels& channels, std::uint64_t number, const wire::Ch
   if (joint && !joint->Rejoin(channels, number, is_input ? 0 : purpose.received, first)) {
     channels.Reset(number, wire::kStreamsGone);
   } else if (!joint) {
-    // It was over, and all of it had come.
+    // The stream was over, and all of it had been delivered.
     channels.Accept(number, {});
     channels.Send(number, first);
     channels.End(number);
   }
-  // Where all are over nothing else happens that could forget them.
+  // If all pipes are over, no later event would remove them.
   if (!joint && pipes_.contains(purpose.job)) ForgetLater(purpose.job);
   return true;
 }
 
-// All three come before the launch.
+// All three streams arrive before the launch.
 void AgentStreams::OnStream(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {
   const auto stream = static_cast<std::size_t>(purpose.stream);
   const JobId job = purpose.job;
-  // Its caller may not have heard that it had them, or have had them on a machine where the job never began.
+  // The caller may have missed that its streams were accepted, or may have had them on a node where the job never
+  // started.
   if ((purpose.goes_on || node_.Runs(job)) && !coming_.contains(job)) {
     if (GoOn(channels, number, purpose)) return;
     if (stream > 0 || purpose.received > 0 || node_.Runs(job)) return channels.Reset(number, wire::kStreamsGone);
@@ -131,7 +133,7 @@ void AgentStreams::OnStream(Channels& channels, std::uint64_t number, const wire
   if (stream > 0 && !coming_.contains(job)) return channels.Reset(number, "its input did not come first");
   Descriptor held;
   auto [end, joint] = MakePipe(channels, number, stream == 0, Kind::kPipe, purpose.goes_on ? "0\n" : "", &held);
-  // The session may have ended over it.
+  // The session may have ended meanwhile.
   if (!joint || !channels.Has(number)) return static_cast<void>(coming_.erase(job));
   joint->OutliveSession(std::string(kSessionOver), [this, job] { OnParted(job); });
   if (stream == 0) {
@@ -147,7 +149,7 @@ void AgentStreams::OnStream(Channels& channels, std::uint64_t number, const wire
     });
   } else {
     joint->OnOver([this, job, stream, own = joint.get()](const std::string&) {
-      // Over before the launch came: it is for others then, should it come yet.
+      // Over before the launch: a later launch must use other streams.
       if (stream == 2) node_.DropStreams(job);
       OnOver(job, stream, own);
     });
@@ -197,7 +199,7 @@ void AgentStreams::OnAttach(Channels& channels, std::uint64_t number, const wire
 
 void AgentStreams::OnStep(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose) {
   auto [ours, theirs] = MakeSocketPair();
-  // The other end goes to a process of the job's.
+  // The other end goes to a process of the job.
   auto joint = ChannelJoint::OfSocket(loop_, ForeignDescriptor(ours.Release()));
   if (!joint || !theirs.is_open()) return channels.Reset(number, "the agent has no file descriptor left");
   (*joint)->Accept(channels, number);

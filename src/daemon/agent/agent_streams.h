@@ -1,5 +1,6 @@
-// The agent's end of streams: the pipes of foreground jobs and the terminals of jobs here, which people on the
-// controller's machine have before them. The door of jobs is agent_jobs_door.h. Belongs to the loop's thread.
+// The agent's end of streams: the pipes of foreground jobs and the terminals of jobs on this node, which users see on
+// the controller's machine. Connections of jobs to the controller are in agent_jobs_door.h. Used on the loop's thread
+// only.
 #pragma once
 
 #include <array>
@@ -19,8 +20,8 @@ namespace divvy {
 
 class AgentStreams {
  public:
-  /// Both outlive this.
-  /// `returns_within`: how long a caller has from the beginning of a new session.
+  /// `loop` and `node` must outlive this object. `returns_within`: how long a caller has to reconnect after the start
+  /// of a new session.
   AgentStreams(boost::asio::io_context& loop, Node& node,
                std::chrono::milliseconds returns_within = std::chrono::minutes(1))
       : loop_(loop), node_(node), returns_within_(returns_within) {
@@ -30,39 +31,39 @@ class AgentStreams {
   AgentStreams(const AgentStreams&) = delete;
   AgentStreams& operator=(const AgentStreams&) = delete;
 
-  /// The controller has opened one: AgentSession::Ports::on_channel.
+  /// The controller has opened a stream (AgentSession::Ports::on_channel).
   void OnChannel(Channels& channels, std::uint64_t number, std::string_view purpose);
 
  private:
   void OnStream(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
-  /// False: the job has no streams here.
+  /// Returns false if the job has no streams here.
   bool GoOn(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
   void OnParted(JobId job);
   void GiveUp(JobId job);
-  /// Once all of its pipes are over. Requires: they are known.
+  /// Schedules removal for when all of the job's pipes are over. Requires: they are known.
   void ForgetLater(JobId job);
   void OnAttach(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
-  /// The caller of a foreground job has left its terminal: it is told so, and the streams end.
+  /// The caller of a foreground job has detached from its terminal: tells the caller, and ends the streams.
   void OnTerminalLeft(JobId job);
   void OnStep(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
   void OnResize(Channels& channels, std::uint64_t number, const wire::ChannelPurpose& purpose);
-  /// A job that was launched just now cannot be resized before its supervisor is there.
+  /// Retries for a while, since a job that was just launched cannot be resized before its supervisor runs.
   void ResizeSoon(JobId job, WindowSize size, int tries);
-  /// Programs open /dev/stdout, which works with pipes; a terminal's keeper writes without waiting, which works best
-  /// with sockets.
+  /// Programs open /dev/stdout, which works with pipes. A terminal's supervisor writes without blocking, which works
+  /// best with sockets.
   enum class Kind { kPipe, kSocket };
   using Joined = std::pair<Descriptor, std::shared_ptr<ChannelJoint>>;
-  /// Whose one end is joined with the channel; the other end, for the job. None where there is no descriptor left; then
-  /// the channel is reset.
-  /// `first`: said on the channel of an input before all else.
-  /// `held`: a copy of the end that we read.
+  /// Creates a pair of connected descriptors, joins one with the channel, and returns the other for the job. Returns
+  /// none if no descriptor is left; the channel is then reset.
+  /// `first` is sent first on the channel of an input.
+  /// `held` receives a copy of the end that we read.
   Joined MakePipe(Channels& channels, std::uint64_t number, bool is_input, Kind kind, std::string_view first = {},
                   Descriptor* held = nullptr);
 
   boost::asio::io_context& loop_;
   Node& node_;
   std::chrono::milliseconds returns_within_;
-  /// Of jobs whose streams have not all come; no longer than the channel of the first, which `input` is of.
+  /// Jobs whose streams have not all arrived. An entry lives no longer than the first channel, whose joint is `input`.
   struct Coming {
     Streams streams;
     const ChannelJoint* input = nullptr;
@@ -71,14 +72,15 @@ class AgentStreams {
   std::map<JobId, Coming> coming_;
   /// The pipes of a foreground job. They outlive the session: a job does not end because its controller does.
   struct Pipes {
-    std::array<std::shared_ptr<ChannelJoint>, 3> joints;  // Null: over.
-    std::uint64_t input = 0;                              // Bytes of it, once that is over.
-    Descriptor life;  // To the job's supervisor, which goes on reading where we cannot
-                      // (platform/supervisor/supervisor_held.h).
-    /// While their caller is awaited, and for as long after all of them are over, for one that asks yet.
+    std::array<std::shared_ptr<ChannelJoint>, 3> joints;  // Null once over.
+    std::uint64_t input = 0;                              // The number of input bytes, once the input is over.
+    // Connected to the job's supervisor, which continues to read output when we cannot
+    // (platform/supervisor/supervisor_held.h).
+    Descriptor life;
+    /// Runs while the caller is awaited. After all pipes are over it runs once more, for a caller that asks later.
     std::shared_ptr<boost::asio::steady_timer> gives_up;
   };
-  /// Nobody reads it any more, nor shall its supervisor.
+  /// The stream is no longer read; its supervisor must stop reading it too.
   static void LetGo(const Pipes& pipes, std::size_t stream);
   void OnOver(JobId job, std::size_t stream, const ChannelJoint* joint);
   std::map<JobId, Pipes> pipes_;
@@ -87,8 +89,9 @@ class AgentStreams {
     std::shared_ptr<ChannelJoint> joint;
     WindowSize size;
   };
-  std::map<JobId, Terminal> joining_;  // Until the other direction comes, and no longer than `joint` has its channel.
-  /// Of foreground jobs, for as long as their callers' input goes on.
+  // Terminals that wait for their other direction; an entry lives no longer than the channel of `joint`.
+  std::map<JobId, Terminal> joining_;
+  /// Inputs of foreground jobs, while they continue.
   std::map<JobId, std::shared_ptr<ChannelJoint>> typed_;
 };
 

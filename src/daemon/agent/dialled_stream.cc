@@ -25,7 +25,7 @@ constexpr Duration kConnectPatience = std::chrono::seconds(10);
 constexpr int kAnswerPatienceSeconds = 20;
 constexpr std::size_t kRoom = std::size_t{64} << 10;
 constexpr std::size_t kLongestRefusal = std::size_t{64} << 10;
-/// Read before others have their turn.
+/// The number of reads before other streams get their turn.
 constexpr int kPiecesAtOnce = 16;
 
 Error FailureOf(const TlsChannel& channel, const ControllerAddress& controller) {
@@ -76,7 +76,7 @@ Status AwaitAgreement(TlsChannel& channel, const ControllerAddress& controller) 
       continue;
     }
     if (text.size() < kAgreed.size()) continue;
-    // Any other answer, whole.
+    // Reads any other answer completely.
     HttpResponseReader reader;
     reader.Feed(text);
     if (const auto response = reader.Next()) return RefusalIn(*response, controller);
@@ -173,7 +173,7 @@ class DialledStream final : public ByteStream {
         told->on_bytes({room.data(), got.bytes});
         if (is_closed) return;
       }
-      // What the channel holds makes the socket readable no more.
+      // Data that the channel has already read does not make the socket readable again.
       asio::post(loop, [self = shared_from_this()] {
         if (!self->is_closed) self->OnReady();
       });

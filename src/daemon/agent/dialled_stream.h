@@ -1,4 +1,4 @@
-// An agent's connection to its controller: dialled on a thread that may wait, then given to the loop.
+// An agent's connection to its controller: established on a thread that may block, then handed to the loop.
 #pragma once
 
 #include <functional>
@@ -19,22 +19,23 @@ namespace divvy {
 
 struct ControllerAddress {
   HostPort at;
-  std::string fingerprint;  // Of its certificate.
+  std::string fingerprint;  // The fingerprint of the controller's certificate.
 };
 
-/// A TLS connection on which the controller has agreed to speak with agents.
+/// A TLS connection on which the controller has accepted the agent protocol.
 struct Dialled {
   Descriptor socket;
   TlsChannel channel;
 };
 
-/// May take as long as the network lets it, and half a minute at most after that. `bearer`: "ID.SECRET" of a token; may
-/// be empty. kPermissionDenied: the controller does not let us in, in its own words. kFailedPrecondition: it is not the
-/// controller that it should be, or serves no agents. Else kUnreachable.
+/// Blocks for as long as the network takes to connect, and at most half a minute after that. `bearer` is "ID.SECRET" of
+/// a token, or empty. Fails with kPermissionDenied if the controller rejects the agent, with its message. Fails with
+/// kFailedPrecondition if the peer is not the expected controller or serves no agents. All other failures are
+/// kUnreachable.
 Result<Dialled> DialController(const ControllerAddress& controller, const TlsIdentity& identity,
                                const std::string& bearer);
 
-/// On the loop's thread.
+/// Call on the loop's thread.
 std::unique_ptr<ByteStream> MakeStream(boost::asio::io_context& loop, Dialled dialled);
 
 }  // namespace divvy

@@ -8,7 +8,7 @@ Status OpenRemoteDoor(HttpServer& server, const HostPort& listen, const DoorName
                       Routes::Remote& remote) {
   DIVVY_TRY(TlsContext context, TlsContext::Server(identity));
   DIVVY_CHECK(server.ListenTls(listen, std::move(context)));
-  // Everybody's address is nobody's: others come by a name.
+  // The any-address is no address to connect to, so other machines use the host name.
   const bool is_any = listen.host == "0.0.0.0" || listen.host == "::";
   remote.address = {is_any ? names.host : listen.host, listen.port};
   if (!names.chosen.empty()) {

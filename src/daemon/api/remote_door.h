@@ -1,4 +1,4 @@
-// The door to other machines: where it is, and how they reach it.
+// Opens the daemon to other machines over TLS.
 #pragma once
 
 #include <string>
@@ -12,10 +12,11 @@
 namespace divvy {
 
 struct DoorNames {
-  std::string chosen;  // How others reach it: "gpu1.lab" or "gpu1.lab:7433"; may be empty.
-  std::string host;    // This machine's own name.
+  std::string chosen;  // Optional. The address that other machines use: "gpu1.lab" or "gpu1.lab:7433".
+  std::string host;    // This machine's host name.
 };
-/// Lets `server` listen at `listen` as who `identity` is, and says in `remote` how others reach it.
+/// Makes `server` listen at `listen` with the certificate of `identity`. Stores in `remote` the address that other
+/// machines use.
 Status OpenRemoteDoor(HttpServer& server, const HostPort& listen, const DoorNames& names, const TlsIdentity& identity,
                       Routes::Remote& remote);
 

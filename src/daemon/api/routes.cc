@@ -125,7 +125,7 @@ const std::vector<Routes::Route>& Routes::Table() {
 
 namespace {
 
-/// What "*" stood for; nothing when the path is another one.
+/// Returns the segment that "*" matched; nullopt if the path does not match.
 std::optional<std::string> Match(std::string_view pattern, std::string_view path) {
   const auto star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == path ? std::optional<std::string>("") : std::nullopt;
@@ -140,7 +140,7 @@ std::optional<std::string> Match(std::string_view pattern, std::string_view path
 }  // namespace
 
 Result<Caller> Routes::CallerOnNode(const Peer& peer) {
-  // Asked at each request: a connection may outlive its job.
+  // Checked for each request, because a connection may outlive its job.
   const User* user =
       FarStreams::UserOn(core_.controller(), peer.node, [&](const User& known) { return known.uid == peer.uid; });
   if (user == nullptr) return PermissionDenied("no job of yours runs on node " + peer.node + " any more");
@@ -155,7 +155,7 @@ Result<Caller> Routes::CallerOf(const Peer& peer, const HttpRequest& request, co
   if (peer.is_remote() && ports_.ui != nullptr && UiDoor::IsFromPage(request))
     return CallerAtPage(peer, request, route);
   if (peer.is_remote()) {
-    // Where there is no such path nothing is changed; but who asks is looked at all the same.
+    // An unknown path changes nothing, but the caller is authenticated nevertheless.
     const Touches touches = route == nullptr ? Touches::kNothing : route->touches();
     DIVVY_TRY(Caller caller, ports_.remote->callers.Identify(request.header("authorization"), touches, core_.Latest()));
     caller.groups = GroupsOf(caller.user);
@@ -164,14 +164,14 @@ Result<Caller> Routes::CallerOf(const Peer& peer, const HttpRequest& request, co
   return LocalCaller({peer.uid, peer.gid, ""});
 }
 
-// A uid may be given to another user while the daemon runs, so its name is looked up again after a while.
+// A uid may be reassigned to another user while the daemon runs, so its name is looked up again after a while.
 const std::string& Routes::NameOf(std::int64_t uid) {
   KeptName& kept = names_[uid];
   if (const Time now = core_.Now(); kept.until <= now) kept = {ports_.user_name(uid), now + kNamesLive};
   return kept.name;
 }
 
-// By the kernel's word of the number; its name is looked up here.
+// The kernel reports the uid; the name is looked up here.
 Caller Routes::LocalCaller(User user) {
   user.name = NameOf(user.uid);
   Caller caller;
@@ -201,7 +201,7 @@ void Routes::Handle(const Peer& peer, HttpRequest&& request, Reply reply) {
   call.is_at_page = peer.is_remote() && UiDoor::IsFromPage(call.request);
   if (call.is_on_node) call.address = "node " + peer.node;
   const bool is_change = found != nullptr && found->touches() == Touches::kSomething;
-  // Who is logged in at the page and may only look stays logged in.
+  // A read-only user of the page stays logged in when a change is refused.
   if (!caller && call.is_at_page && is_change) {
     if (auto viewer = CallerOf(peer, call.request, nullptr)) {
       call.caller = *std::move(viewer);
@@ -234,7 +234,8 @@ void Routes::Handle(const Peer& peer, HttpRequest&& request, Reply reply) {
                        "; GET /v1/openapi.json lists what there is"));
 }
 
-// Who has no good token keeps no connection, and fills no log: of what strangers ask only so much an hour is written.
+// Closes the connection of a caller without a valid token. The audit log records only a limited number of such requests
+// per hour.
 void Routes::TurnAway(Call& call, const Error& error) {
   const Time now = core_.Now();
   if (now - turned_away_since_ >= std::chrono::hours(1)) {
@@ -313,7 +314,7 @@ void Routes::Restrict(Call& call) {
   }
   const std::vector<std::string> own = {""};
   if (unknown) {
-    // Of 0-99 the first that the machine has not is named below, with what it has.
+    // For a range such as 0-99, the first GPU that the node does not have is named below, with the GPUs that it has.
     const Controller& controller = core_.controller();
     const auto machine = controller.IndexOf(request->nodes.empty() ? "" : request->nodes.front());
     const auto count = machine ? controller.cluster().node(*machine).capacity.gpus.size() : 0;
@@ -345,7 +346,7 @@ void Routes::Ignore(Call& call) {
   if (!request) return call.Refuse(request.error());
   IgnoredProcess process;
   process.identity.pid = request->pid;
-  // Who knows another machine's processes is the controller, which was told of those on GPUs.
+  // Processes of other nodes are known only to the controller, from observations of their GPUs.
   const bool is_own = request->node.empty() || core_.controller().IndexOf(request->node) == kOwnNode;
   if (request->is_ignored && is_own) {
     auto found = ports_.look_up_process(request->pid);
@@ -371,7 +372,7 @@ void Routes::IgnoreRules(Call& call) {
 }
 
 void Routes::Events(Call& call) {
-  // The handle is known only after the subscription, and both ends of it need it.
+  // Both callbacks need the handle, which is known only after the subscription.
   auto handle = std::make_shared<std::uint64_t>(0);
   call.reply.BeginStream("text/event-stream");
   call.reply.OnClosed([this, handle] {
@@ -405,7 +406,7 @@ void Routes::Shutdown(Call& call) {
   if (!call.caller.is_admin)
     return call.Refuse(
         PermissionDenied("ending the daemon takes an administrator; " + call.caller.user.name + " is none"));
-  // On a full disk as well: what could not be kept was not acknowledged.
+  // Also on a full disk: changes that could not be stored were not acknowledged.
   core_.AfterCommit(
       [this, call = std::make_shared<Call>(std::move(call))](const divvy::Status&) {
         call->Send(200, "{}");

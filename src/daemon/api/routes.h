@@ -1,4 +1,4 @@
-// The API: what each path does. docs/api.md and GET /v1/openapi.json say the same for readers.
+// The API: the handler of each path. docs/api.md and GET /v1/openapi.json describe it for users.
 #pragma once
 
 #include <functional>
@@ -51,7 +51,7 @@ struct ReportedRun;
 enum class ReportBy;
 struct ReportStretch;
 
-/// What the daemon tells about itself.
+/// The daemon's description of itself.
 struct About {
   std::int64_t pid = 0;
   Time since = kNoTime;
@@ -60,64 +60,64 @@ struct About {
   std::string user;
   bool is_machine_wide = false;
   std::string gpu_source;
-  std::string isolation;      // Of everything.
-  std::string gpu_isolation;  // Of one GPU, in a few words.
+  std::string isolation;      // A description for the whole node.
+  std::string gpu_isolation;  // A short description for one GPU.
   std::vector<std::string> warnings;
 };
 
 class Routes {
  public:
-  /// The door to other machines.
+  /// The access from other machines.
   struct Remote {
     RemoteCallers callers;
-    HostPort address;         // As others may reach it; port 0: it is shut.
-    std::string fingerprint;  // Of our certificate.
+    HostPort address;         // The address that other machines use; port 0: remote access is off.
+    std::string fingerprint;  // The fingerprint of our certificate.
   };
 
   struct Ports {
     std::function<std::string(std::int64_t uid)> user_name;
     std::function<void()> shut_down;
-    /// Start ticks, user and command of a live process, for ignore rules; nothing if there is none.
+    /// Returns start ticks, user and command of a live process, for ignore rules; nullopt if it does not exist.
     std::function<std::optional<IgnoredProcess>(std::int64_t pid)> look_up_process;
-    /// Runs `work` on the thread that reads the store, and what that returns on the loop's.
+    /// Runs `work` on the thread that reads the store, and then the function that it returns on the loop's thread.
     std::function<void(std::function<std::function<void()>()> work)> read;
-    /// For members of teams by group. May ask the network, so its answers are kept for half a minute. May be null.
+    /// Optional. For team membership by group. May query the network, so results are cached for half a minute.
     Admins::IsInGroup is_in_group;
-    /// A user that jobs can run as. Null: any may be named.
+    /// Optional. Looks up a user that jobs can run as. Null: any name is accepted.
     std::function<std::optional<User>(const std::string& name)> find_user;
-    /// What a login of this user has in its environment: HOME, USER, LOGNAME, SHELL and PATH. May be null.
+    /// Optional. The environment of a login of this user: HOME, USER, LOGNAME, SHELL and PATH.
     std::function<std::vector<std::string>(const User& user)> login_environment;
     /// Must not be null.
     std::shared_ptr<Remote> remote;
     std::shared_ptr<Audit> audit;
-    /// The nodes of agents. Null: there are none.
+    /// Optional. The nodes of agents.
     std::shared_ptr<AgentDoor> agents;
-    /// Jobs of uid 0 may be submitted.
+    /// True if jobs may be submitted by uid 0.
     bool takes_root_jobs = true;
-    /// Streams to them. Null: there are none.
+    /// Optional. Streams to the nodes of agents.
     std::shared_ptr<FarStreams> far_streams;
-    /// Who shares which GPUs. Must not be null.
+    /// The tenants of shared GPUs. Must not be null.
     std::shared_ptr<const ShareBoard> shares = std::make_shared<ShareBoard>();
-    /// Of this machine. Null: nothing is shared.
+    /// Optional. The shared GPUs of this node.
     NodeShares* own_shares = nullptr;
-    /// Who starts steps in jobs from outside them. Null: nobody may.
+    /// Optional. Callers that start steps in jobs from outside. Null: not allowed.
     std::shared_ptr<StepCallers> step_callers;
-    /// How everything is used. Null: no samples are taken.
+    /// Optional. Usage samples.
     std::shared_ptr<SampleBook> samples;
-    /// Who wastes GPUs. Null: nobody looks.
+    /// Optional. Jobs that waste GPUs.
     std::shared_ptr<const WasteBook> waste;
-    /// Who is told of what. Null: nobody.
+    /// Optional. Sends notifications.
     std::shared_ptr<Notifier> notifier;
-    /// The page's. Null: there is none.
+    /// Optional. The web page.
     std::shared_ptr<UiDoor> ui;
-    /// For scrapers. Null: nothing is counted.
+    /// Optional. Event counters for metrics scrapers.
     std::shared_ptr<const Counters> counters;
-    bool has_dcgm_names = false;  // They get GPUs under the names of NVIDIA's exporter as well.
-    /// Names, commands and reasons of jobs are shown to their owners and to administrators only.
+    bool has_dcgm_names = false;  // Also exports GPUs under the names of NVIDIA's DCGM exporter.
+    /// Shows names, commands and reasons of jobs only to their owners and to administrators.
     bool hides_others_jobs = false;
-    /// Runs a task on the loop's thread later. Null: no submission has to wait for its turn.
+    /// Runs a task on the loop's thread later. Null: submissions are not rate-limited.
     std::function<void(Duration, std::function<void()>)> after;
-    /// From the stop signal to SIGKILL, for jobs that name no grace.
+    /// The time from the stop signal to SIGKILL, for jobs that set no grace.
     Duration default_grace = std::chrono::seconds(30);
   };
 
@@ -125,13 +125,13 @@ class Routes {
 
   void Handle(const Peer& peer, HttpRequest&& request, Reply reply);
   static std::string OpenApiText();
-  /// Another second's samples have come.
+  /// The samples of another second have arrived.
   void OnSecond();
-  /// A job with parts of GPUs, wherever it runs: their memory goes to the host.
+  /// Moves the GPU memory of a job with GPU fractions to the host, on whichever node it runs.
   void ParkTenant(const JobRecord& record, std::function<void(const divvy::Status&)> done) {
     ActOnTenant(record, "park", {}, std::move(done));
   }
-  /// Somebody hears of each second's samples.
+  /// True while a client watches samples.
   bool is_watched() const;
 
  private:
@@ -141,7 +141,7 @@ class Routes {
     std::string_view method;
     std::string_view path;  // "*" stands for one segment.
     Handler handler;
-    /// What a POST is for: to change something, to ask, or a job's own word about itself, which no audit needs.
+    /// The purpose of a POST: a change, a question, or a job's report about itself, which needs no audit entry.
     enum class Kind { kChange, kQuestion, kOwnJob } kind = Kind::kChange;
     Touches touches() const {
       return method == "GET" || kind == Kind::kQuestion ? Touches::kNothing : Touches::kSomething;
@@ -150,9 +150,9 @@ class Routes {
   static const std::vector<Route>& Table();
 
   void TurnAway(Call& call, const Error& error);
-  /// Who asks from an agent's machine: a user who has a job there, with no more rights than any.
+  /// Authenticates a caller on an agent's node: a user who has a job there, without administrator rights.
   Result<Caller> CallerOnNode(const Peer& peer);
-  /// A browser that is logged in (routes_ui.cc).
+  /// Authenticates a logged-in browser (routes_ui.cc).
   Result<Caller> CallerAtPage(const Peer& peer, const HttpRequest& request, const Route* route);
   Caller LocalCaller(User user);
   const std::string& NameOf(std::int64_t uid);
@@ -164,7 +164,7 @@ class Routes {
   void Ignore(Call& call);
   void IgnoreRules(Call& call);
   void Submit(Call& call);
-  /// When its turn has come (UserLoads).
+  /// Submits when the rate limit allows it (UserLoads).
   void TakeSubmission(Call& call);
   void Select(Call& call);
   void List(Call& call);
@@ -195,7 +195,7 @@ class Routes {
   struct PortionAct;
   void SettlePortions(const std::shared_ptr<Call>& call, const std::shared_ptr<PortionAct>& act);
   void ActOnPortions(Call& call, const std::string& action);
-  /// On just these GPUs, in this order.
+  /// Returns true if the job is on exactly these GPUs, in this order.
   bool IsThere(const JobRecord& record, const std::vector<int>& to) const;
   void ActOnTenant(const JobRecord& record, const std::string& action, const std::vector<int>& to,
                    std::function<void(const divvy::Status&)> done);
@@ -210,7 +210,7 @@ class Routes {
   void AddOwnMetrics(Call& call);
   void WatchSamples(const Caller& caller, std::uint64_t handle, Reply reply);
   wire::LatestAnswer LatestFor(const Caller& caller) const;
-  /// How many machines are in each state that divvy nodes has, the controller's own included.
+  /// The number of nodes in each state that `divvy nodes` shows, including the controller's own.
   std::map<std::string, int> NodesByState() const;
   // routes_teams.cc
   void Teams(Call& call);
@@ -236,13 +236,13 @@ class Routes {
                    std::vector<wire::WasteFinding> findings);
   void Efficiency(Call& call);
   wire::WasteAnswer WasteNow() const;
-  /// Makes an answer's body of runs; on the reader's thread.
+  /// Builds the body of an answer from runs; called on the reader's thread.
   using ReportOfRuns = std::function<std::string(const std::vector<ReportedRun>& runs, bool is_cut)>;
-  /// Of jobs that were started again, the runs before: uses are known of jobs as wholes.
+  /// Whether to count earlier runs of jobs that were started again. Uses are only known per job.
   enum class PastRuns { kCount, kLeaveOut };
-  /// By machine, a run on several is one on each.
+  /// By node, a run on several nodes is one entry per node.
   void ReportRuns(Call& call, ReportBy by, const ReportStretch& stretch, PastRuns past, ReportOfRuns report);
-  /// What the controller's own machine is called.
+  /// The name of the controller's own node.
   std::string OwnNodeName() const;
   // routes_notify.cc
   void Notify(Call& call);
@@ -260,7 +260,7 @@ class Routes {
   void Again(Call& call);
   void Words(Call& call);
   void Script(Call& call);
-  /// As far as the daemon knows them: home and login of the caller, who is there in this moment.
+  /// The caller's home and login, as far as the daemon knows them, and the present time.
   dialect::Surroundings SurroundingsOf(const Call& call) const;
   // routes_page.cc
   void Shares(Call& call);
@@ -287,31 +287,31 @@ class Routes {
   void ChangeNodes(Call& call, const NodeChange& change);
   static std::string ReasonOf(AgentDoor& door, const std::string& name, const wire::NodeRequest& request,
                               const Caller& caller);
-  /// Once all that is applied so far is durable.
+  /// Answers once everything applied so far is durable.
   void AnswerMessage(Call& call, const Result<std::string>& done);
 
   using Action = std::function<Result<std::string>(JobId id, const wire::ActionRequest& request, const Caller& caller)>;
-  /// Of a job that has ended; without it such a job is refused.
+  /// The action for a job that has ended. Without it such a job is refused.
   using ActionOnEnded = std::function<Result<std::string>(const JobRecord& ended, const wire::ActionRequest& request,
                                                           const Caller& caller)>;
   void Act(Call& call, const Action& action, const ActionOnEnded& on_ended = {});
   void AnswerForecast(Call& call, JobSpec spec, std::uint64_t elements, wire::SubmitAnswer answer);
-  /// What a read found, made into the call's answer on the loop's thread.
+  /// Turns the result of a read into the call's answer, on the loop's thread.
   using Finish = std::function<void(Call& call)>;
-  /// `read` runs on the reader's thread and may use the store and labels_.OfStored alone. The call is given away.
+  /// `read` runs on the reader's thread and may use only the store and labels_.OfStored. Takes the call over.
   void ReadAside(Call& call, std::function<Finish()> read);
-  /// Where it `is_quick`, here and now.
+  /// Runs at once on the loop's thread if `is_quick`.
   void ReadAsideUnless(bool is_quick, Call& call, std::function<Finish()> read);
   struct Listing;
   struct Found;
   void AnswerElements(Call& call, const Found& found, wire::ElementsView view);
-  /// `has_labels`: all labels of live jobs that are not known were read just now.
+  /// `has_labels`: all unknown labels of live jobs were read just now.
   void AnswerJobs(Call& call, const wire::JobSelector& select, bool has_labels = false);
   void AnswerNamed(Call& call, const wire::JobSelector& select);
   Finish ReadListing(Listing& listing);
-  /// `idle`: of the same listing; null: of one job.
+  /// `blockers` is shared by all jobs of a listing; null for a single job.
   wire::JobView LiveView(const JobRecord& record, const FindOutcome& find, FirstBlockers* blockers = nullptr);
-  /// Where a job with parts of GPUs is at this moment.
+  /// The present GPUs of a job with GPU fractions.
   std::optional<wire::ShareView> ShareOf(const JobRecord& record) const;
   void AnswerDetail(Call& call, const Found& found);
   static Error CannotRead(const std::string& what, int error);
@@ -319,43 +319,47 @@ class Routes {
   // routes_far_logs.cc
   static wire::AgentQuestion QuestionOf(const JobRecord& record, const JobSpec& spec, bool is_error, std::int64_t at,
                                         std::int64_t last);
-  /// Of a job on an agent's machine: answered when the agent has.
+  /// Asks the agent of the job's node for a piece of its log, and answers when the agent does.
   void AskForLog(Call& call, const wire::AgentQuestion& question);
-  /// Of a job that runs on an agent's machine; none where that cannot be asked now. `has_commands`: the caller may see
-  /// what they run.
+  /// Asks the agent of the job's node for its steps; answers with none if the agent is not connected. `has_commands`:
+  /// the caller may see the commands.
   void AskForSteps(Call& call, const JobRecord& record, bool has_commands);
-  /// Where its output or errors are, or will be: of a job that waits for its next run those of the last one;
-  /// "n1:/home/ada/out.txt" on an agent's machine, a path without one where it is the same on each that it may get.
-  /// Empty where there is no such file, or not yet one that is sure.
+  /// The path of the job's output or error file, present or future; for a job that waits for its next run, of the last
+  /// one. It is "n1:/home/ada/out.txt" on an agent's node, and a path without a node if it is the same on every
+  /// possible node. Empty if there is no such file, or it is not certain yet.
   std::string PathOf(const Found& found, const JobSpec& spec, bool is_error) const;
-  /// A foreground job has its caller's terminal, which is on this machine.
+  /// Restricts a foreground job to this node, because its caller's terminal is here.
   divvy::Status KeepHere(JobSpec& spec) const;
-  /// A job's script, directory, environment and output may hold secrets; its place in the queue does not.
+  /// Returns true if the caller may see a job's script, directory, environment and output, which may hold secrets. Its
+  /// place in the queue is public.
   static bool MaySee(const Caller& caller, const JobRecord& record);
-  /// The spec where the caller may see it: their own, all of it; of the team that they lead, all but the script.
+  /// Returns the specification if the caller may see it: the whole of their own jobs; for jobs of a team that they
+  /// lead, all but the script.
   std::shared_ptr<const JobSpec> VisibleSpec(const Caller& caller, const Found& found) const;
-  /// What is known of it here and now; the rest is to be read from the store by Complete, on the reader's thread.
+  /// Returns what the loop knows of the job. Complete reads the rest from the store, on the reader's thread.
   Found FindHere(JobId id);
   divvy::Status Complete(JobId id, Found& found);
   std::vector<JobRecord> LiveInOrder(const wire::JobSelector& select, const Caller& caller,
                                      std::map<JobId, std::uint64_t>& positions);
   void AnswerWhenFinal(Call& call, JobId id, std::function<void()> on_closed);
   std::function<void()> EndsWithItsTerminal(JobId id, const Caller& caller);
-  /// Answers the caller of a foreground job once it is final, or was left to itself (Ctrl-P Ctrl-Q in its terminal).
+  /// Answers the caller of a foreground job once the job is final, or the caller has detached (Ctrl-P Ctrl-Q in its
+  /// terminal).
   void AnswerCaller(Call& call, JobId id);
   void OnTerminalLeft(JobId id);
   // routes_far_streams.cc
-  /// What a foreground job's caller passed: three streams, and relays of them where it pumps (far_streams.h).
-  using Had = std::optional<std::array<std::uint64_t, 2>>;  // FarStreams::Had
+  /// Keeps the streams that a foreground job's caller passed: three streams, and a relay of each if the caller pumps
+  /// them (far_streams.h).
+  using Had = std::optional<std::array<std::uint64_t, 2>>;  // See FarStreams::Had.
   divvy::Status KeepCaller(JobId id, PassedFds& fds, const Had& had = std::nullopt);
   void DropCaller(JobId id);
-  /// Somebody outside a job who starts a step in it, or signals one.
+  /// A client outside a job starts a step in it, or signals one.
   void CallStep(Call& call);
-  /// The terminal of a job on an agent's machine.
+  /// Attaches to the terminal of a job on an agent's node.
   void AttachFar(Call& call, const JobRecord& record);
-  /// Of this name, if its agent was ever here.
+  /// Returns the agent's node of this name, or null if it has never connected.
   RemoteNode* FarNode(const std::string& name) const;
-  /// How a listing, which may be long, learns the names of other jobs: no look into the store.
+  /// Finds live jobs only, without reading the store; for listings, which may be long.
   FindOutcome LiveNames() const;
 
   Core& core_;
@@ -365,17 +369,17 @@ class Routes {
   Ports ports_;
   LabelBook labels_;
   StartBook starts_;
-  std::map<std::uint64_t, std::shared_ptr<Call>> reads_;  // Whose answers are being read.
+  std::map<std::uint64_t, std::shared_ptr<Call>> reads_;  // Calls whose answers are being read.
   std::uint64_t next_read_ = 1;
-  std::map<JobId, Reply> callers_;  // Of foreground jobs, waiting at their terminals.
+  std::map<JobId, Reply> callers_;  // The callers of foreground jobs, which wait at their terminals.
   std::set<JobId> submitted_;       // Foreground jobs whose callers are about to wait for them.
-  std::set<JobId> left_;            // Foreground jobs whose terminal was left, and that go on.
+  std::set<JobId> left_;            // Foreground jobs that continue after their caller has detached.
   struct Watcher {
     Caller caller;
     Reply reply;
   };
-  std::map<std::uint64_t, Watcher> watchers_;  // Of samples, by their subscription.
-  Time latest_asked_ = kNoTime;                // Somebody asked for the latest.
+  std::map<std::uint64_t, Watcher> watchers_;  // Clients that watch samples, by subscription.
+  Time latest_asked_ = kNoTime;                // The time of the last request for the latest samples.
   struct Groups {
     std::vector<std::string> asked;
     std::vector<std::string> of;
@@ -383,11 +387,11 @@ class Routes {
   };
   static constexpr std::uint64_t kTurnedAwayWritten = 1000;
   Time turned_away_since_ = kNoTime;
-  std::uint64_t turned_away_ = 0;          // Since then.
+  std::uint64_t turned_away_ = 0;          // Counted since turned_away_since_.
   std::map<std::int64_t, Groups> groups_;  // By uid.
   struct KeptName {
     std::string name;
-    Time until = kNoTime;  // From then on it is looked up again.
+    Time until = kNoTime;  // The name is looked up again after this time.
   };
   static constexpr Duration kNamesLive = std::chrono::seconds(30);
   std::map<std::int64_t, KeptName> names_;  // By uid.

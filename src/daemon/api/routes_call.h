@@ -1,4 +1,4 @@
-// One request on its way through the routes.
+// One request while the routes handle it.
 #pragma once
 
 #include <string>
@@ -16,16 +16,16 @@ struct Routes::Call {
   Caller caller;
   HttpRequest request;
   Reply reply;
-  std::string argument;       // What "*" stood for in the path.
-  std::string address;        // Of a caller on another machine; "node n1": of a job's process there.
-  bool is_on_node = false;    // That one.
-  bool is_at_page = false;    // Of a browser that is logged in;
-  bool is_plain = false;      // on this machine itself.
-  Audit* audit = nullptr;     // Where what comes of it is written; null: nowhere.
-  Audit* refusals = nullptr;  // Where it is written that somebody may not have what they asked for, if only to see it.
-  const Clock* clock = nullptr;  // With these.
-  JobPrivacy privacy = {};       // What the caller is shown of others' jobs.
-  std::string asked = {};        // The body as it came, where a route has put another in its place; for these as well.
+  std::string argument;          // The path segment that "*" matched.
+  std::string address;           // The address of a caller on another machine; "node n1" for a process of a job there.
+  bool is_on_node = false;       // True if the caller is a process of a job on an agent's node.
+  bool is_at_page = false;       // True for a logged-in browser.
+  bool is_plain = false;         // True for a browser on this machine, over plain HTTP.
+  Audit* audit = nullptr;        // Optional. Receives the result of the request.
+  Audit* refusals = nullptr;     // Optional. Receives only refusals (403), also of requests that change nothing.
+  const Clock* clock = nullptr;  // Set if `audit` or `refusals` is.
+  JobPrivacy privacy = {};       // Decides what the caller sees of other users' jobs.
+  std::string asked = {};        // Optional. The body for the audit log, if it must differ from `request`.
 
   void Send(int status, std::string body) const {
     constexpr int kForbidden = 403;
@@ -53,8 +53,9 @@ struct Routes::Call {
   }
 };
 
-/// The descriptors that came with a request: its caller's three streams, then a relay for each (far_streams.h). `uid`:
-/// the caller's. `has_terminal`: the job has one, and its supervisor reads and writes the streams (CheckPassedStream).
+/// Checks the descriptors of a request: its caller's three streams, then a relay for each (far_streams.h). `uid` is the
+/// caller's. `has_terminal`: the job has a terminal, and its supervisor reads and writes the streams
+/// (CheckPassedStream).
 divvy::Status CheckCallersStreams(const PassedFds& passed, bool has_terminal, std::int64_t uid);
 
 }  // namespace divvy

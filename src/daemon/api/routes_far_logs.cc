@@ -1,5 +1,5 @@
-// Output of jobs that ran on agents' machines: the routes ask the agent for it. And what keeps a foreground job on this
-// machine, where its caller's terminal is.
+// Output of jobs on agents' nodes, which the routes request from the agent; and the check that keeps a foreground job
+// on this node, where its caller's terminal is.
 #include <algorithm>
 #include <ctime>
 #include <memory>
@@ -27,7 +27,7 @@ std::string ClockText(Time time) {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts)};
 }
 
-/// Why the output cannot be had now. `heard`: a sign of life came last.
+/// The reason why the output cannot be read now. `heard` is the time of the last sign of life.
 Error Away(const std::string& node, Time heard) {
   const std::string since =
       heard == kNoTime ? " has not been heard from since the controller began" : " is away since " + ClockText(heard);
@@ -38,26 +38,26 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-/// Where its output is, or will be: of the run that it is in, was in last, or is to be in; empty: here. Nothing where
-/// that is not certain yet, or there is no such machine.
+/// Returns the node of the job's output: of its present, last or next run; empty for this node. Returns nullopt if it
+/// is not certain yet, or there is no such node.
 std::optional<std::string> MachineOf(const JobRecord& record, std::span<const Batch::HistoryLine> history,
                                      const Server& cluster) {
   const bool waits = IsWaiting(record.state);
-  if (record.array_count > 0) return std::nullopt;  // Its elements have files of their own.
-  // That it is kept as a run of before says that it waits for its next one, or was cancelled while it did.
+  if (record.array_count > 0) return std::nullopt;  // Its elements have their own files.
+  // If the history holds this run as an earlier one, the job waits for its next run, or was cancelled while waiting.
   for (const Batch::HistoryLine& line : history) {
     const auto run = ReadRunLine(line.text);
     if (run && run->run == record.attempt) return run->node;
   }
   if (IsActive(record.state) || (record.started != kNoTime && !waits)) return record.node;
-  if (!waits) return std::nullopt;  // It ended before it began.
+  if (!waits) return std::nullopt;  // The job ended before it started.
   if (!cluster.has_many()) return "";
   const Request& request = record.request;
   if (request.node_list.size() != 1 || !request.others.empty()) return std::nullopt;
   return request.node_list[0] == cluster.node(kOwnNode).words.name ? "" : request.node_list[0];
 }
 
-/// The same file wherever it runs, and of an array for each element; else empty.
+/// Returns the path if it is the same on every possible node, and for each element of an array; otherwise empty.
 std::string SurePath(const JobRecord& record, const JobSpec& spec, bool is_error) {
   const auto filled = [&](std::uint32_t element, const std::string& node) {
     JobRecord one = record;
@@ -118,7 +118,7 @@ void Routes::AskForLog(Call& call, const wire::AgentQuestion& question) {
 void Routes::AskForSteps(Call& call, const JobRecord& record, bool has_commands) {
   Agents* agents = ports_.agents == nullptr ? nullptr : ports_.agents->agents();
   RemoteNode* asked = agents == nullptr ? nullptr : agents->Find(record.node);
-  // Nothing of the job depends on them: who lists steps sees none of those that cannot be told now.
+  // The job does not depend on its steps, so a list omits those that are unavailable now.
   if (asked == nullptr || !asked->is_connected()) return call.Answer(std::vector<wire::StepView>());
   wire::AgentQuestion question;
   question.record = record;
@@ -160,7 +160,7 @@ divvy::Status Routes::KeepHere(JobSpec& spec) const {
   if (!is_named || Contains(here.excluded_nodes, own)) return refuse("is to run on other machines");
   here.node_list = {own};
   if (!spec.queues_anyway) {
-    // What no machine has is said as for any other job.
+    // A request that no node can satisfy gets the usual error.
     DIVVY_CHECK(CheckFeasible(cluster, spec.request, spec.pool));
     if (const divvy::Status fits = CheckFeasible(cluster, here, spec.pool); !fits) return refuse(fits.error().message);
   }

@@ -1,4 +1,4 @@
-// The output of jobs on an agent's machine, over the socket: with an agent that answers when the test says.
+// The output of jobs on an agent's node, over the socket, with an agent that answers when the test says so.
 #include "daemon/api/routes_test_world.h"
 #include "daemon/fleet/agents_test_pair.h"
 
@@ -32,7 +32,7 @@ class RoutesFarLogs : public testing::Test {
     ASSERT_TRUE(let_in) << let_in.error().message;
     agent_->session->OnDialled(std::move(ours));
   }
-  /// An ended one.
+  /// Adds an ended job.
   void Job(std::uint64_t id, std::uint32_t uid) {
     Batch batch;
     JobRecord record;

@@ -1,4 +1,4 @@
-// Terminals and pipes of people here whose jobs run on agents' machines.
+// Terminals and pipes of local users whose jobs run on agents' nodes.
 #include <array>
 #include <memory>
 #include <utility>
@@ -39,7 +39,7 @@ RemoteNode* Routes::FarNode(const std::string& name) const {
   return agents == nullptr ? nullptr : agents->Find(name);
 }
 
-// The relays first: what runs here drops them at its launch, which may be at once.
+// Relays first: a job on this node drops them at its launch, which may be at once.
 divvy::Status Routes::KeepCaller(JobId id, PassedFds& passed, const Had& had) {
   const std::vector<int> fds = passed.Take();
   Streams streams = TakeThree(fds, 0);
@@ -73,7 +73,7 @@ void Routes::CallStep(Call& call) {
                                                                    call.argument + ")"));
   }
   const bool is_own = record->user.uid == call.caller.user.uid;
-  // As signals to jobs; what is started in it is its user's.
+  // The same rule as for signals to jobs; a step started in a job belongs to its user.
   const bool may = is_own || (stops_only && call.caller.is_admin);
   if (!may) {
     return call.Refuse(PermissionDenied("job " + PublicId(*record) + " is " + record->user.name +

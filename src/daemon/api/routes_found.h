@@ -1,4 +1,4 @@
-// What several routes look up of one job.
+// Data of one job that several routes look up.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace divvy {
 
-/// All that is to be told of a job.
+/// Everything that is known about a job.
 struct Routes::Found {
   std::optional<JobRecord> record;
   std::shared_ptr<const JobSpec> spec;

@@ -1,4 +1,4 @@
-// The routes that submit jobs, act on them and wait for them; those that only look are in routes_reads.cc.
+// The routes that submit jobs, act on them and wait for them. Read-only routes are in routes_reads.cc.
 #include <algorithm>
 #include <memory>
 
@@ -20,8 +20,8 @@
 namespace divvy {
 namespace {
 
-/// "5 elements over lr, 2 at a time; each asks for 1 GPU, at most 2 h": the count once, then what each of them asks
-/// for.
+/// Returns "5 elements over lr, 2 at a time; each asks for 1 GPU, at most 2 h": the count, and then the request of each
+/// element.
 std::string SummaryOf(const JobSpec& spec, std::uint64_t elements) {
   if (elements <= 1) return dialect::Summarise(spec);
   JobSpec one = spec;
@@ -33,7 +33,7 @@ std::string SummaryOf(const JobSpec& spec, std::uint64_t elements) {
   return Join(dialect::ReadBack(many).request, ", ") + "; each asks for " + dialect::Summarise(one);
 }
 
-/// Whoever was at its terminal has left it.
+/// The caller has detached from its terminal.
 void AnswerLeft(Reply& reply, JobId id) {
   wire::WaitAnswer answer;
   answer.id = id;
@@ -53,8 +53,8 @@ wire::WaitAnswer WaitAnswerOf(const JobRecord& record) {
   return answer;
 }
 
-/// `login` in place of what the environment of another machine says about where its user is at home; and there the job
-/// runs, unless it was told where.
+/// Replaces variables from another machine's environment by those of `login`, such as the user's home. The job runs in
+/// that home, unless it names a directory.
 void LogIn(const std::vector<std::string>& login, JobSpec& spec) {
   const auto name_of = [](std::string_view pair) { return pair.substr(0, pair.find('=')); };
   std::vector<std::string>& environment = spec.capture.environment;
@@ -82,7 +82,7 @@ void Routes::TakeSubmission(Call& call) {
   auto request = wire::Decode<wire::SubmitRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   JobSpec& spec = request->spec;
-  // The page has the environment of a job that was submitted here before (GET /v1/jobs/ID/again), or none.
+  // The page sends the environment of a job that was submitted here before (GET /v1/jobs/ID/again), or none.
   const bool has_environment = call.is_at_page && !spec.capture.environment.empty();
   if (!call.address.empty() && !call.is_on_node && ports_.login_environment) {
     std::vector<std::string> login = ports_.login_environment(call.caller.user);
@@ -99,7 +99,7 @@ void Routes::TakeSubmission(Call& call) {
     const divvy::Status is_one = dialect::CompleteSlurmOnOne(spec, cluster.node(kOwnNode).words.name);
     if (!is_one) return call.Refuse(is_one.error());
   }
-  // Of a sweep whose jobs have names of their own it says how they are made.
+  // If the jobs of a sweep have their own names, this shows the template.
   if (!spec.name_template.empty()) spec.name = spec.name_template;
   if (spec.name.empty()) spec.name = DefaultName(spec);
   const auto elements = spec.array || !spec.parameters.empty() ? dialect::ElementCount(spec) : Result<std::uint64_t>(0);
@@ -126,7 +126,7 @@ void Routes::TakeSubmission(Call& call) {
   SpecLabels labels = LabelsOf(spec);
   const auto result = core_.controller().Submit(std::move(spec), *elements, call.caller, core_.Now(), core_.Outcomes());
   if (!result) return call.Refuse(result.error());
-  // With what its pool says where it does not.
+  // The accepted specification includes the defaults of its pool.
   if (const auto kept = core_.controller().PendingSpec(result->id)) {
     labels.pool = kept->pool;
     answer.notes = kept->notes;
@@ -151,7 +151,7 @@ void Routes::TakeSubmission(Call& call) {
           DropCaller(answer.id);
           return call->Refuse(status.error());
         }
-        // As it is by now: on a free server it has its GPUs already.
+        // The present state: with free GPUs the job has already started.
         const auto record = core_.FindJob(answer.id);
         answer.state = record ? Name(record->state) : "queued";
         call->Answer(answer);
@@ -200,7 +200,7 @@ void Routes::Wait(Call& call) {
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
   const JobRecord* record = core_.controller().Find(*id);
-  // From another machine nobody holds its terminal, and who was lost meanwhile says so (Rejoin).
+  // Callers on other machines have no terminal here, and a caller that reconnects says so (Rejoin).
   const bool is_caller = call.address.empty() && record != nullptr && record->is_foreground &&
                          record->user.uid == call.caller.user.uid && submitted_.erase(*id) != 0;
   if (is_caller) return AnswerCaller(call, *id);
@@ -212,19 +212,19 @@ void Routes::AnswerCaller(Call& call, JobId id) {
   AnswerWhenFinal(call, id, EndsWithItsTerminal(id, call.caller));
 }
 
-// It is as one that was submitted with a terminal from now on. Its caller may not have come back after a restart of
-// ours: then it hears of it when it does.
+// From now on the job is treated like one that was submitted with its own terminal. If its caller has not reconnected
+// after a restart of the daemon, it is told when it does.
 void Routes::OnTerminalLeft(JobId id) {
   auto caller = callers_.extract(id);
   const JobRecord* record = core_.controller().Find(id);
   if (record == nullptr || !record->is_foreground || !IsActive(record->state)) return;
   if (left_.insert(id).second) static_cast<void>(core_.WaitFor(id, [this, id](const JobRecord&) { left_.erase(id); }));
   if (!caller) return;
-  DropCaller(id);  // It waits for the end of what it brought here after a restart of ours.
+  DropCaller(id);  // After a restart of the daemon, the caller waits for the end of the streams that it passed.
   AnswerLeft(caller.mapped(), id);
 }
 
-// A foreground job ends with the one who waits for it at its terminal.
+// A foreground job ends when its caller's connection is closed.
 std::function<void()> Routes::EndsWithItsTerminal(JobId id, const Caller& caller) {
   return [this, id, caller] {
     static_cast<void>(core_.controller().Cancel(id, 0, Duration(-1), "its terminal went away", caller, core_.Now()));
@@ -254,9 +254,9 @@ void Routes::Rejoin(Call& call) {
     return call.Refuse(InvalidArgument("a foreground job needs its caller's three streams"));
   if (const auto good = CheckCallersStreams(call.request.fds, record->wants_pty, call.caller.user.uid); !good)
     return call.Refuse(good.error());
-  if (IsFinal(record->state) && !had) return AnswerWhenFinal(call, *id, nullptr);  // It has ended meanwhile.
+  if (IsFinal(record->state) && !had) return AnswerWhenFinal(call, *id, nullptr);  // The job has ended meanwhile.
   if (const divvy::Status kept = KeepCaller(*id, call.request.fds, had); !kept) return call.Refuse(kept.error());
-  // Of one that has ended the rest of its output may be there still.
+  // The rest of an ended job's output may still be available.
   RemoteNode* launched_on = IsActive(record->state) || IsFinal(record->state) ? FarNode(record->node) : nullptr;
   if (launched_on != nullptr && ports_.far_streams) ports_.far_streams->Rejoin(*launched_on, *id);
   if (IsFinal(record->state)) return AnswerWhenFinal(call, *id, nullptr);
@@ -311,7 +311,7 @@ void Routes::Resize(Call& call) {
 void Routes::Checkpoint(Call& call) {
   const auto request = wire::Decode<wire::CheckpointRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
-  // It goes on with what it has rather than wait for the disk.
+  // The job keeps its GPUs rather than wait for the disk.
   if (!core_.trouble().empty()) return call.Refuse(LimitExceeded("nothing can be given back now: " + core_.trouble()));
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
@@ -342,7 +342,7 @@ void Routes::ReportProgress(Call& call) {
   answer.id = *id;
   answer.fraction = static_cast<double>(done->done) / static_cast<double>(Progress::kAll);
   if (const auto end = ExpectedEnd(*core_.controller().Find(*id))) answer.expected_end = ToSeconds(*end);
-  // It is not kept at once (controller_progress.cc), so the job need not wait for the disk either.
+  // Progress is not stored at once (controller_progress.cc), so the job need not wait for the disk either.
   call.Answer(answer);
   core_.Touch();
 }

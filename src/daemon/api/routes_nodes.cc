@@ -23,14 +23,14 @@ void AddGpus(wire::NodeView& view, const std::vector<GpuFacts>& gpus) {
 
 constexpr std::string_view kUnfit = "unfit";
 
-/// `state`: as its administrator and its connection have it.
+/// `state` is the state by the administrator's settings and the connection.
 std::string StateOf(const std::string& state, const std::string& node, const Controller& controller) {
   if (!controller.IndexOf(node)) return state;
   if (state == "draining" && controller.RunsOn(node).empty()) return "drained";
   return state == "up" && !controller.TroubleOf(node).empty() ? std::string(kUnfit) : state;
 }
 
-// What of it is in use, and by how many.
+// Adds the used resources and the number of jobs.
 void AddLoad(wire::NodeView& view, const Controller& controller, const IdleGpus& idle, const std::string& node) {
   const auto index = controller.IndexOf(node);
   if (!index) return;
@@ -83,7 +83,7 @@ std::string Routes::OwnNodeName() const {
 }
 
 std::map<std::string, int> Routes::NodesByState() const {
-  std::map<std::string, int> nodes = {{StateOf("up", "", core_.controller()), 1}};  // The controller's own.
+  std::map<std::string, int> nodes = {{StateOf("up", "", core_.controller()), 1}};  // The controller's own node.
   if (ports_.agents == nullptr) return nodes;
   for (const auto& [name, row] : ports_.agents->book().nodes())
     ++nodes[StateOf(ports_.agents->StateOf(row), name, core_.controller())];
@@ -166,7 +166,7 @@ void Routes::Pools(Call& call) {
   call.Answer(views);
 }
 
-// All of the names or none.
+// Changes all of the named nodes, or none.
 void Routes::ChangeNodes(Call& call, const NodeChange& change) {
   const auto request = wire::Decode<wire::NodeRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
@@ -224,7 +224,7 @@ void Routes::LabelNodes(Call& call) {
   });
 }
 
-// Who gives none leaves the one that was given.
+// A request without a reason keeps the previous one.
 std::string Routes::ReasonOf(AgentDoor& door, const std::string& name, const wire::NodeRequest& request,
                              const Caller& caller) {
   const NodeRow* row = door.book().Find(name);

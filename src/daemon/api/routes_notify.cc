@@ -14,7 +14,7 @@ void Routes::Notify(Call& call) {
 
 void Routes::AddReceiver(Call& call) {
   auto request = wire::Decode<wire::ReceiverRequest>(call.request.body);
-  // What is written down of this request has neither the secret nor what may be as good as one.
+  // The logged request contains neither the secret nor values that may be equivalent to one.
   wire::ReceiverRequest shown = request ? *request : wire::ReceiverRequest();
   shown.webhook = shown.webhook.empty() ? "" : ShownTarget(NotifyChannel::kWebhook, shown.webhook);
   shown.command = shown.command.empty() ? "" : ShownTarget(NotifyChannel::kCommand, shown.command);

@@ -1,5 +1,5 @@
-// What the page shows beside what the command line does: a job's environment, what a valohai.yaml becomes, and who held
-// how many GPUs over time.
+// Routes that only the web page uses: a job's environment, the job that a valohai.yaml becomes, and GPUs held over
+// time.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -33,10 +33,10 @@ constexpr std::int64_t kUsualElements = 5'000;
 constexpr std::int64_t kMostElements = 10'000;
 constexpr std::int64_t kUsualStarts = 5'000;
 constexpr std::int64_t kMostStarts = 100'000;
-/// The loop is there for others as well.
+/// A short limit, since the loop serves others as well.
 constexpr auto kStartsTakeAtMost = std::chrono::milliseconds(15);
 
-/// What the job itself asks for goes before what was there when it was submitted.
+/// Variables that the job sets override those captured at submission.
 wire::EnvironmentView EnvironmentOf(const JobSpec& spec) {
   std::map<std::string, wire::VariableView> found;
   const auto add = [&](const std::vector<std::string>& pairs, bool is_asked) {
@@ -65,7 +65,7 @@ wire::ElementsView ElementsOf(const JobRecord& array, const JobSpec& spec, std::
 
 }  // namespace
 
-// It may hold secrets, so it is shown to whom the script is.
+// The environment may contain secrets, so it is shown to the same users as the script.
 void Routes::Environment(Call& call) {
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
@@ -131,7 +131,7 @@ void Routes::AnswerElements(Call& call, const Found& found, wire::ElementsView v
   });
 }
 
-// What `divvy show` tells of a job everybody may read, and this is no more.
+// Contains nothing that `divvy show` does not show to every user.
 void Routes::LatestHistory(Call& call) {
   const auto limit = CountIn(call.request, "limit", kUsualLines, kMostLines);
   if (!limit) return call.Refuse(limit.error());
@@ -158,7 +158,7 @@ void Routes::LatestHistory(Call& call) {
   });
 }
 
-// Each is what GET /v1/jobs/ID/why says of it, of a few seconds ago at most.
+// Each value equals that of GET /v1/jobs/ID/why, at most a few seconds old.
 void Routes::Starts(Call& call) {
   const auto limit = CountIn(call.request, "limit", kUsualStarts, kMostStarts);
   if (!limit) return call.Refuse(limit.error());
@@ -193,10 +193,10 @@ void Routes::Valohai(Call& call) {
   const auto drawn = RandomHex(16);
   if (!drawn) return call.Refuse(drawn.error());
   place.execution_id = UuidOfRandom(*drawn);
-  // As vh has it: a private daemon keeps them with the rest.
+  // As in vh: a daemon of one user keeps them with its other files.
   if (!about_.is_machine_wide && !about_.home.empty()) place.root = about_.home + "/executions/" + place.execution_id;
   place.default_gpus = core_.controller().cluster().gpu_count() > 0 ? 1 : 0;
-  // Its reading may take a while for a long text.
+  // Parsing a long text may take a while.
   ReadAside(call, [question = *std::move(question), place = std::move(place)]() -> Finish {
     return [text = wire::Encode(ReadValohai(question, place))](Call& asked) { asked.Send(200, text); };
   });
@@ -228,7 +228,7 @@ void Routes::Shares(Call& call) {
   auto shared = std::make_shared<Call>(std::move(call));
   ports_.samples->Ask(std::move(question), static_cast<samples::Second>(ToSeconds(core_.Now())),
                       [answer, shared](Result<SampleBook::Answer> kept) -> std::function<void()> {
-                        // Without them the report is one of who held what.
+                        // Without the recorded entitlements, the report shows only held GPUs.
                         if (!kept) return [answer, shared] { answer(*shared, {}); };
                         return [answer, shared, kept = *std::move(kept)] { answer(*shared, kept); };
                       });

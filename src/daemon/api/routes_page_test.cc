@@ -1,4 +1,4 @@
-// The routes of the page beside those of the command line, over the socket.
+// Routes that only the page uses, over the socket.
 #include "daemon/api/routes_test_world.h"
 #include "dialect/options/job_options.h"
 

@@ -1,4 +1,4 @@
-// The routes of jobs that have parts of GPUs: what they may have of them, and what is done with them where they are.
+// The routes of jobs with GPU fractions: changing their sizes, and actions on the tenants.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -12,14 +12,14 @@
 namespace divvy {
 
 struct Routes::PortionAct {
-  std::string action;  // "park", "wake", "move"; "resize": what the plan gave it is in force.
+  std::string action;  // "park", "wake", "move"; "resize": apply the planned size.
   wire::ActionAnswer answer;
-  std::size_t open = 0;  // Results that have not come.
+  std::size_t open = 0;  // The number of pending results.
 };
 
 namespace {
 
-/// `was_there`: as far as was known when it was asked, which may be a moment old.
+/// `was_there` is the state known at the time of the request, which may be a moment old.
 std::string DoneText(const std::string& action, const std::vector<std::int64_t>& to, bool was_there) {
   if (action == "park")
     return "parked: its GPU memory is on the host; it comes back when it uses its GPU again, or by divvy wake";
@@ -52,7 +52,7 @@ void Routes::ResizePortions(Call& call) {
   core_.Touch();
 }
 
-// Its machine was told by the orders of this commit. Nobody hears of success before it has said that it could.
+// The commands of this commit have told the job's node. The answer waits until the node confirms.
 void Routes::SettlePortions(const std::shared_ptr<Call>& call, const std::shared_ptr<PortionAct>& act) {
   act->open = act->answer.results.size() + 1;
   const auto count = [act, call] {
@@ -117,7 +117,7 @@ void Routes::ActOnPortions(Call& call, const std::string& action) {
   auto act = std::make_shared<PortionAct>();
   act->action = action;
   act->answer.results.resize(ids->size());
-  act->open = ids->size() + 1;  // One for us: an answer may come at once.
+  act->open = ids->size() + 1;  // One extra, because an answer may arrive at once.
   auto shared = std::make_shared<Call>(std::move(call));
   const auto count = [act, shared] {
     if (--act->open == 0) shared->Answer(act->answer);
@@ -133,7 +133,7 @@ void Routes::ActOnPortions(Call& call, const std::string& action) {
       count();
       continue;
     }
-    // The keeper decides in any case: it knows where it is at this moment.
+    // The keeper decides in any case, because it knows the present place.
     const bool was_there = action == "move" && IsThere(**record, to);
     ActOnTenant(**record, action, to, [act, i, count, wanted = request->to, was_there](const divvy::Status& done) {
       act->answer.results[i].is_done = done.has_value();

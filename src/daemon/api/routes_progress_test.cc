@@ -1,4 +1,4 @@
-// What the routes answer to jobs that say how far they are.
+// Answers to jobs that report their progress.
 #include <gtest/gtest.h>
 
 #include "daemon/api/routes_test_world.h"
@@ -8,7 +8,7 @@ namespace routes_progress_test {
 
 using namespace std::chrono_literals;
 
-/// The answer to one report on a connection of its own.
+/// Sends one report on a new connection, and returns true if the answer has `text`.
 bool Answers(World& world, JobId job, const std::string& body, const std::string& text) {
   Client client(world.directory_ + "/socket");
   client.Post("/v1/jobs/" + ToString(job) + "/progress", body);

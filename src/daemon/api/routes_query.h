@@ -1,4 +1,4 @@
-// What stands behind the "?" of a request.
+// Parameters in a request's query string.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace divvy {
 
-/// A whole number of the query, from 1 to `most`; `otherwise` where it is not there.
+/// Returns the whole number in parameter `name`, from 1 to `most`; `otherwise` if it is missing.
 Result<std::int64_t> CountIn(const HttpRequest& request, const std::string& name, std::int64_t otherwise,
                              std::int64_t most);
 

@@ -1,5 +1,5 @@
-// The routes that look at jobs. What is live is answered from the controller at once. What the store alone knows may be
-// a million jobs: it is read, and turned into text, on the reader's thread, so that nobody else waits for it.
+// Read-only routes about jobs. Live jobs are answered from the controller at once. The store may hold a million jobs:
+// it is read, and converted to text, on the reader's thread, so that other requests do not wait.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -62,7 +62,7 @@ wire::JobSelector SelectorOf(const HttpRequest& request) {
   return select;
 }
 
-/// What of the history a selector asks for; nothing when it wants no job that has ended.
+/// Returns the history filter of a selector; nullopt if it selects no ended jobs.
 std::optional<HistoryFilter> EndedOnly(const wire::JobSelector& select, const Caller& caller) {
   HistoryFilter filter;
   filter.user = select.user == "@me" || select.user.empty() ? caller.user.name
@@ -81,7 +81,7 @@ std::optional<HistoryFilter> EndedOnly(const wire::JobSelector& select, const Ca
   return filter.states.empty() ? std::nullopt : std::optional(filter);
 }
 
-/// The record as it was in this run; false: there was none of that number.
+/// Sets the record to its state in this run; returns false if there was no such run.
 bool TakeRun(std::int64_t run, const Result<std::vector<Batch::HistoryLine>>& history, JobRecord& record) {
   if (!history) return false;
   for (const Batch::HistoryLine& line : *history) {
@@ -95,7 +95,7 @@ bool TakeRun(std::int64_t run, const Result<std::vector<Batch::HistoryLine>>& hi
   return run > 0 && run == record.attempt && !IsWaiting(record.state);
 }
 
-/// StateReason; of a job on a machine that is lost also whether its lease has ended there.
+/// Calls StateReason; for a job on a lost node, adds whether its lease has ended there.
 Reason ReasonNow(Core& core, AgentDoor* door, const JobRecord& record, FirstBlockers* blockers = nullptr) {
   std::optional<FirstBlockers> own;
   if (blockers == nullptr) blockers = &own.emplace(core.controller().cluster(), core.Now());
@@ -114,18 +114,18 @@ Reason ReasonNow(Core& core, AgentDoor* door, const JobRecord& record, FirstBloc
 
 }  // namespace
 
-/// A listing whose live part is known.
+/// A listing whose live part is complete.
 struct Routes::Listing {
   wire::JobSelector select;
   JobPrivacy privacy;
   HistoryFilter filter;
-  std::optional<std::size_t> room;   // For so many more jobs; nothing: for all.
-  std::vector<wire::JobView> views;  // Of what is live.
-  std::vector<JobRecord> ended;      // What the store may not have as ended yet.
+  std::optional<std::size_t> room;   // The number of further jobs to list; unset: all.
+  std::vector<wire::JobView> views;  // Live jobs.
+  std::vector<JobRecord> ended;      // Jobs that the store may not hold as ended yet.
 };
 
 void Routes::ReadAside(Call& call, std::function<Finish()> read) {
-  // The call stays here: a reply belongs to the loop's thread, its end included.
+  // The call stays on this thread, because a reply belongs to the loop's thread, including its destruction.
   const std::uint64_t number = next_read_++;
   reads_.emplace(number, std::make_shared<Call>(std::move(call)));
   ports_.read([this, number, read = std::move(read)]() -> std::function<void()> {
@@ -182,7 +182,7 @@ std::optional<wire::ShareView> Routes::ShareOf(const JobRecord& record) const {
 
 void Routes::AnswerJobs(Call& call, const wire::JobSelector& select, bool has_labels) {
   if (!select.ids.empty()) return AnswerNamed(call, select);
-  // The first long listing after a restart reads the specs of all that waits; the loop has better to do meanwhile.
+  // The first long listing after a restart reads the specifications of all waiting jobs; this must not block the loop.
   const bool is_long = select.limit <= 0 || select.limit > kLabelsReadAtOnce || !select.pools.empty() ||
                        !select.accounts.empty() || !select.qos.empty();
   if (is_long && !has_labels) {
@@ -215,13 +215,13 @@ void Routes::AnswerJobs(Call& call, const wire::JobSelector& select, bool has_la
     if (record.ended >= filter->since && Passes(record, select, call.caller) && labels_.Passes(record, select))
       listing.ended.push_back(std::move(record));
   }
-  // The store does not know labels: then more is read than is shown.
+  // The store has no labels, so more rows are read than shown.
   const bool wants_labels = !select.pools.empty() || !select.accounts.empty() || !select.qos.empty();
   if (listing.room && !wants_labels) listing.filter.limit = *listing.room + listing.ended.size() + listing.views.size();
   ReadAside(call, [this, listing = std::move(listing)]() mutable { return ReadListing(listing); });
 }
 
-// On the reader's thread.
+// Runs on the reader's thread.
 Routes::Finish Routes::ReadListing(Listing& listing) {
   auto history = core_.store().History(listing.filter);
   if (!history) return [error = history.error()](Call& call) { call.Refuse(error); };
@@ -230,12 +230,12 @@ Routes::Finish Routes::ReadListing(Listing& listing) {
   for (const JobRecord& record : listing.ended) known.insert(record.id);
   std::vector<JobRecord> ended = std::move(listing.ended);
   for (JobRecord& record : *history) {
-    // Since our look at what is live it may have ended; it is shown once, as it was then.
+    // The job may have ended since the live part was collected; it is listed once, as it was then.
     if (!known.contains(record.id)) ended.push_back(std::move(record));
   }
   history->clear();
   std::ranges::sort(ended, std::greater(), &JobRecord::id);
-  // As far as reasons speak of elements of arrays, it is mostly of some in the same listing.
+  // Reasons mention mostly elements of arrays in the same listing.
   const FindOutcome find = [&ended](JobId id) -> std::optional<JobRecord> {
     const auto at = std::ranges::lower_bound(ended, id, std::greater(), &JobRecord::id);
     return at == ended.end() || at->id != id ? std::nullopt : std::optional(*at);
@@ -265,7 +265,7 @@ void Routes::AnswerNamed(Call& call, const wire::JobSelector& select) {
     if (is_shown) views.emplace_back(id, record ? std::optional(LiveView(*record, find, &blockers)) : std::nullopt);
     is_complete &= record.has_value();
   }
-  // Of ranges what has ended is in the store, or not there yet.
+  // The ended jobs of a range are in the store, or not there yet.
   auto ranges = select.includes_final ? RangesOf(select.ids) : std::vector<std::pair<JobId, JobId>>();
   for (const JobRecord& record : ranges.empty() ? std::vector<JobRecord>() : core_.EndedUnstored()) {
     const bool is_in = std::ranges::any_of(
@@ -368,7 +368,7 @@ void Routes::Show(Call& call) {
                   });
 }
 
-// Read with the rights of the job's user, whoever asks (job_log.h).
+// The log is read with the rights of the job's user, whoever asks (job_log.h).
 void Routes::Log(Call& call) {
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());
@@ -461,7 +461,7 @@ void Routes::Steps(Call& call) {
 
 namespace {
 
-/// How many of the array's elements that wait go before this one, which does.
+/// Returns the number of waiting elements of the array before this one, which waits as well.
 std::uint64_t ElementsBefore(const JobRecord& array, JobId element) {
   const std::uint64_t ordinal = element.value() - array.id.value() - 1;
   std::uint64_t before = 0;
@@ -472,7 +472,7 @@ std::uint64_t ElementsBefore(const JobRecord& array, JobId element) {
   return before;
 }
 
-/// With the name of its machine, where there are several.
+/// Adds the name of its node if there are several.
 JobRecord Named(JobRecord record, const Server& cluster) {
   if (cluster.has_many() && record.node.empty() && record.started != kNoTime)
     record.node = cluster.node(kOwnNode).words.name;
@@ -481,7 +481,7 @@ JobRecord Named(JobRecord record, const Server& cluster) {
 
 }  // namespace
 
-// Of holders on several machines the one where they have, or are promised, what is missing.
+// For holders on several nodes, names the node where they hold, or have reserved, the missing resources.
 void Routes::NameMachines(const core::Explanation& explanation, wire::WhyView& view) const {
   const Controller& controller = core_.controller();
   if (!controller.cluster().has_many()) return;
@@ -505,7 +505,7 @@ void Routes::Why(Call& call) {
   const Controller& controller = core_.controller();
   const FindOutcome names = call.privacy.Names(core_.Outcomes());
   if (IsFinal(record->state)) return call.Answer(WhyFinal(Named(*record, controller.cluster()), names, core_.Now()));
-  // An element that is not on its own yet waits in its array.
+  // An element that is not separate yet waits as part of its array.
   const JobRecord* array = controller.ArrayOf(*id);
   core::Explanation explanation = Explain(controller.cluster(), array != nullptr ? array->id : *id, core_.Now(),
                                           controller.run_spread(), array != nullptr ? ElementsBefore(*array, *id) : 0);

@@ -14,7 +14,7 @@ TEST(RoutesReads, AListingOfAllJobsReadsBesideTheLoop) {
   lists.Get("/v1/jobs?all=1");
   ASSERT_TRUE(world.WaitsForTheReader());
   EXPECT_EQ(world.store_.histories, 0);
-  // Others are answered meanwhile.
+  // Other requests are answered meanwhile.
   asks.Get("/v1/status");
   EXPECT_TRUE(world.AnswerHas(asks, "\"jobs_total\":2"));
   EXPECT_EQ(lists.Received(), "");
@@ -39,7 +39,7 @@ TEST(RoutesReads, AJobThatEndsDuringAListingIsInItOnce) {
   const JobId job = world.Submit("ends");
   const JobId unstored = world.Submit("ended");
   world.Settle();
-  world.Exit(unstored);  // Not durable yet when the listing is asked for.
+  world.Exit(unstored);  // Not yet durable when the listing is requested.
   Client client(world.directory_ + "/socket");
   client.Get("/v1/jobs?all=1");
   ASSERT_TRUE(world.WaitsForTheReader());

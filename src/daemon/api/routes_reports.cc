@@ -1,4 +1,4 @@
-// The routes of reports: what the store's history says, read beside the loop, and what was learned from it.
+// The routes of reports: the store's history, read outside the loop, and what was learned from it.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -14,9 +14,9 @@
 namespace divvy {
 namespace {
 
-/// Of each a specification is read as well; so many take about a second.
+/// The specification of each run is read as well; this many take about a second.
 constexpr std::uint64_t kMostRuns = 10'000;
-/// Of these the row alone; so many are about 150 MB while they are read.
+/// Only the row of each run is read; this many need about 150 MB meanwhile.
 constexpr std::uint64_t kMostReported = 100'000;
 constexpr Duration kUsualStretch = std::chrono::hours(24 * 7);
 
@@ -51,7 +51,7 @@ Result<ReportBy> ReportByOf(const HttpRequest& request, std::span<const ReportBy
   return *by;
 }
 
-// Unless a stretch is asked for, all that there is counts: what was learned is no week's.
+// Without `since` all runs count, because predictions are not learned from one week only.
 void Routes::Predictions(Call& call) {
   const auto by = ReportByOf(call.request, kWaitingIsBy);
   if (!by) return call.Refuse(by.error());
@@ -86,13 +86,13 @@ void Routes::Predictions(Call& call) {
   });
 }
 
-// What runs, waits or has just ended comes from the loop, the rest from the store, beside it.
+// Running, waiting and just ended jobs come from the loop; the rest is read from the store outside of it.
 void Routes::ReportRuns(Call& call, ReportBy by, const ReportStretch& stretch, PastRuns past, ReportOfRuns report) {
-  std::map<JobId, std::uint32_t> known;  // With the run that is counted of each; 0: it waits.
+  std::map<JobId, std::uint32_t> known;  // Maps each job to its counted run; 0: the job waits.
   std::vector<ReportedRun> runs;
   const std::string own_node = OwnNodeName();
   const auto add = [&](const JobRecord& record) {
-    // Of an array the elements are the runs.
+    // The runs of an array are those of its elements.
     const std::uint32_t run = IsWaiting(record.state) ? 0 : record.attempt;
     if (known.emplace(record.id, run).second && record.array_count == 0) AddRunOf(record, by, own_node, runs);
   };
@@ -115,7 +115,7 @@ void Routes::ReportRuns(Call& call, ReportBy by, const ReportStretch& stretch, P
                 const auto over = core_.store().PastRuns(filter.since, kMostReported);
                 if (!over) return [error = over.error()](Call& asked) { asked.Refuse(error); };
                 for (const JobRecord& record : *over) {
-                  // It may have become one of before since we looked at what runs.
+                  // The run may have become an earlier one since the running jobs were collected.
                   const auto counted = known.find(record.id);
                   if (counted == known.end() || counted->second != record.attempt)
                     AddPastRunOf(record, by, own_node, runs);

@@ -1,4 +1,4 @@
-// What requests for reports say alike.
+// Parameters that all report requests share.
 #pragma once
 
 #include <span>
@@ -9,9 +9,9 @@
 
 namespace divvy {
 
-/// `since` and `until`; a week to now where they are not said.
+/// Returns the period from `since` to `until`; the default is the last week.
 Result<ReportStretch> StretchOf(const HttpRequest& request, Time now);
-/// `by`; the first of `legal` where it is not said. Refuses with these what this report does not take.
+/// Returns parameter `by`; the default is the first of `legal`. Refuses other values and lists the legal ones.
 Result<ReportBy> ReportByOf(const HttpRequest& request, std::span<const ReportBy> legal);
 
 }  // namespace divvy

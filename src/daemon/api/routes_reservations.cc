@@ -1,4 +1,4 @@
-// The routes of reservations.
+// The routes of advance reservations.
 #include <algorithm>
 #include <memory>
 
@@ -53,7 +53,7 @@ void Routes::Reserve(Call& call) {
   asked.gpus = static_cast<int>(std::min<std::int64_t>(std::max<std::int64_t>(request->gpus, 0), 1'000'000));
   asked.user = request->user;
   asked.team = request->team;
-  // Whole seconds, as they are kept.
+  // Whole seconds, as stored.
   asked.start = std::chrono::floor<std::chrono::seconds>(TimeFromSeconds(request->start));
   asked.duration = std::chrono::floor<std::chrono::seconds>(SecondsOf(request->duration_s));
   asked.every = *every;

@@ -1,4 +1,4 @@
-// How everything is used: now, over time, and as it goes on.
+// The routes of usage samples: present, past, and as a stream.
 #include <algorithm>
 
 #include "base/text.h"
@@ -22,7 +22,7 @@ Error IsOff() {
   return FailedPrecondition("no samples are taken: [samples] on = false in divvy.toml; set it to true and restart");
 }
 
-// A number of the query; `otherwise` where it is not there.
+// Returns a number of the query string; `otherwise` if it is missing.
 Result<std::int64_t> NumberOf(const HttpRequest& request, const char* name, std::int64_t otherwise) {
   const auto at = request.query.find(name);
   if (at == request.query.end()) return otherwise;
@@ -64,7 +64,7 @@ Result<SampleBook::Question> SeriesAskedBy(const HttpRequest& request, samples::
     question.metrics.emplace_back(Trim(name));
     DIVVY_CHECK(CheckMetric(question.metrics.back()));
   }
-  // Before now, where it is no time since 1970 but so many seconds.
+  // A negative value is relative to now, otherwise it is a time in seconds since 1970.
   const auto moment = [&](std::int64_t seconds) { return seconds < 0 ? now + seconds : seconds; };
   DIVVY_TRY(const std::int64_t since, NumberOf(request, "since", 0));
   DIVVY_TRY(const std::int64_t until, NumberOf(request, "until", 0));
@@ -76,8 +76,8 @@ Result<SampleBook::Question> SeriesAskedBy(const HttpRequest& request, samples::
   return question;
 }
 
-/// Of the run that there is. Its last words may come a moment after its end: whoever carries its output reads them
-/// then.
+/// Checks a report about the job's present run. Its last metrics may arrive a moment after its end, because the process
+/// that carries its output reads them then.
 Status CheckSaysNumbers(const JobRecord& record, const wire::OwnMetricsRequest& request, Time now) {
   const bool has_just_ended = IsFinal(record.state) && now - record.ended < kLastWords;
   if (record.array_count > 0 || (!IsActive(record.state) && !has_just_ended))
@@ -115,7 +115,7 @@ wire::LatestAnswer Routes::LatestFor(const Caller& caller) const {
 }
 
 bool Routes::is_watched() const {
-  // Who asks now will ask again in a moment.
+  // A client that has asked recently will probably ask again.
   return !watchers_.empty() || core_.Now() - latest_asked_ < 10s;
 }
 
@@ -151,13 +151,13 @@ void Routes::Series(Call& call) {
                         *question->node == OwnNodeName() || *question->node == HostName();
   if (!has_many && !is_known) return call.Refuse(NoMachine(*question->node));
   const std::string missing = is_known ? "" : *question->node;
-  // A single machine has no name in answers, and is found without one.
+  // A single node has no name in answers, and is looked up without one.
   if (!has_many) question->node.reset();
   auto shared = std::make_shared<Call>(std::move(call));
   ports_.samples->Ask(
       *std::move(question), now,
       [shared, has_many, has_own, missing](const Result<SampleBook::Answer>& answer) -> std::function<void()> {
-        // One that was removed may have a history still.
+        // A removed node may still have history.
         if (answer && answer->series.empty() && !missing.empty())
           return [shared, missing] { shared->Refuse(NoMachine(missing)); };
         if (!answer) return [shared, error = answer.error()] { shared->Refuse(error); };
@@ -205,8 +205,8 @@ void Routes::WatchSamples(const Caller& caller, std::uint64_t handle, Reply repl
 
 void Routes::OnSecond() {
   if (!ports_.samples || watchers_.empty()) return;
-  std::map<std::int64_t, std::string> texts;  // By whose eyes: administrators' is -1.
-  const auto watchers = watchers_;            // One may leave while it is sent to.
+  std::map<std::int64_t, std::string> texts;  // By viewer; administrators have -1.
+  const auto watchers = watchers_;            // A copy, because a watcher may leave while it is being served.
   for (const auto& [handle, watcher] : watchers) {
     std::string& text = texts[watcher.caller.is_admin ? -1 : watcher.caller.user.uid];
     if (text.empty()) {

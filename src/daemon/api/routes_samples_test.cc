@@ -1,4 +1,4 @@
-// What the routes answer about samples, and to jobs that say numbers of their own.
+// Answers about samples, and to jobs that report their own metrics.
 #include <gtest/gtest.h>
 
 #include "daemon/api/routes_test_world.h"

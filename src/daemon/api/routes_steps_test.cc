@@ -1,4 +1,4 @@
-// Who may start or signal a step of a job from outside it, and what the connection says after that.
+// Starting or signalling a job's step from outside: permissions, and the protocol of the connection afterwards.
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -50,7 +50,7 @@ TEST(StepRoute, SaysWhatIsInTheWay) {
   EXPECT_TRUE(Answers(world, ToString(own), kUpgrade, "job " + ToString(own) + " has ended"));
 }
 
-// Nobody stands by the jobs of this world: the connection speaks step frames by then, and says so in them.
+// The jobs of this world have no supervisor. By then the connection uses step frames, so the error is sent in them.
 TEST(StepRoute, WhatFailsAfterTheAgreementIsSaidInFrames) {
   World world;
   const JobId own = SubmitAs(world, ::geteuid());

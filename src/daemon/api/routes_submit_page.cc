@@ -1,4 +1,5 @@
-// What the page's Submit asks beside POST /v1/jobs: a job once more, a script's lines, and the same as a command line.
+// Routes of the page's submit form besides POST /v1/jobs: resubmitting a job, parsing a script, and the equivalent
+// command line.
 #include <ctime>
 
 #include "daemon/api/routes_call.h"
@@ -27,7 +28,7 @@ dialect::Surroundings Routes::SurroundingsOf(const Call& call) const {
   return around;
 }
 
-// The environment is that of its owner: for nobody else to run in, not even for an administrator.
+// The environment belongs to the job's owner; no other user, not even an administrator, may run with it.
 void Routes::Again(Call& call) {
   const auto id = SelectOne(core_, call.argument, call.caller);
   if (!id) return call.Refuse(id.error());

@@ -1,4 +1,4 @@
-// The routes of teams: who they are, what they use, and what administrators change.
+// The routes of teams: their members, their usage, and changes by administrators.
 #include <memory>
 
 #include "daemon/api/routes_call.h"

@@ -6,7 +6,7 @@ namespace routes_teams_test {
 
 class RoutesTeams : public ::testing::Test {
  protected:
-  /// True if the answer to this request has `text` in it.
+  /// Returns true if the answer to this request contains `text`.
   bool Posts(const std::string& path, const std::string& body, const std::string& text) {
     Client client(world_.directory_ + "/socket");
     client.Post(path, body);
@@ -28,7 +28,7 @@ class RoutesTeams : public ::testing::Test {
   World world_;
 };
 
-// The caller of these tests is an administrator only where they run as root; all else the controller's tests check.
+// The caller of these tests is an administrator only if they run as root. The controller's tests cover everything else.
 TEST_F(RoutesTeams, ATeamIsMadeChangedShownAndRemoved) {
   if (::getuid() != 0) GTEST_SKIP() << "it takes an administrator";
   EXPECT_TRUE(Posts("/v1/teams", R"({"name":"vision","is_new":true,"quota":2.5,"add_users":["ada"]})",

@@ -1,4 +1,4 @@
-// The routes on a real socket, with a store whose commits are done at once, for the tests of what they answer.
+// A fixture for tests of answers: routes on a real socket, and a store whose commits finish at once.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 
 namespace divvy {
 
-/// Counts the looks that may take long.
+/// Counts reads that may be slow.
 class CountingStore final : public MemoryStore {
  public:
   Result<std::vector<JobRecord>> History(const HistoryFilter& filter) override {
@@ -44,7 +44,7 @@ class NoLauncher final : public Launcher {
   void RepeatLost() override {}
 };
 
-/// One client's connection. Blocking, so the loop is turned until its answer has come.
+/// One client connection. It blocks, so the loop runs until the answer has arrived.
 class Client {
  public:
   explicit Client(const std::string& path) : fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -68,7 +68,7 @@ class Client {
         "\r\n\r\n" + body;
     Say(text);
   }
-  /// What has come by now.
+  /// Returns all bytes received so far.
   std::string Received() {
     char buffer[65536];
     const ssize_t got = ::recv(fd_, buffer, sizeof buffer, MSG_DONTWAIT);
@@ -81,7 +81,7 @@ class Client {
   std::string text_;
 };
 
-/// Routes on a real socket, a store whose commits are done at once, and a reader that reads when the test lets it.
+/// Routes on a real socket, a store whose commits finish at once, and a reader that runs when the test lets it.
 class World {
  public:
   World() : controller_(Policy(), Limits(), 1), node_(NodeOptions(), launcher_, {}) {
@@ -132,7 +132,7 @@ class World {
     controller_.OnExited(job, controller_.Find(job)->attempt, divvy::Exit(), clock_.Now(), clock_.Now());
     core_->Touch();
   }
-  /// All that was applied becomes durable.
+  /// Makes everything applied so far durable.
   void Settle() {
     for (; !posted_.empty(); posted_.pop_front()) posted_.front()();
   }
@@ -152,7 +152,7 @@ class World {
   bool WaitsForTheReader() {
     return TurnUntil([this] { return !reads_.empty(); });
   }
-  /// The reader does what it was given, and the loop what that gave.
+  /// Runs the reader's tasks, and then their results on the loop.
   void Read() {
     for (auto& work : std::exchange(reads_, {})) work()();
   }

@@ -12,10 +12,10 @@
 namespace divvy {
 namespace {
 
-/// Longer lives are for ever.
+/// A longer lifetime means no expiry.
 constexpr double kLongestLife = 100.0 * 365 * 24 * 3600;
 constexpr std::int64_t kMostUses = 10'000;
-/// So long an expired token is still told from one that never was.
+/// How long an expired token is still distinguished from an unknown one.
 constexpr Duration kKeptExpired = std::chrono::hours(24 * 30);
 
 wire::TokenView ViewOf(const TokenRow& row, Time now) {
@@ -34,7 +34,7 @@ wire::TokenView ViewOf(const TokenRow& row, Time now) {
 
 }  // namespace
 
-// Others' only to administrators: who may come in from where is not everybody's to know.
+// Tokens of other users are shown only to administrators, because they reveal where users connect from.
 void Routes::Tokens(Call& call) {
   std::vector<wire::TokenView> views;
   for (const auto& [id, row] : ports_.remote->callers.book().tokens()) {
@@ -48,7 +48,7 @@ void Routes::CreateToken(Call& call) {
   const auto request = wire::Decode<wire::TokenRequest>(call.request.body);
   if (!request) return call.Refuse(request.error());
   const Remote& remote = *ports_.remote;
-  // Else whoever has one for an hour would have one for ever.
+  // Otherwise the owner of a token for one hour could get one without expiry.
   if (!call.address.empty()) {
     return call.Refuse(PermissionDenied("tokens are made on the controller's own machine, not with another token"));
   }

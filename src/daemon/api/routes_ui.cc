@@ -1,4 +1,4 @@
-// The routes of the page: links that let a browser in, and who it is then.
+// The routes of the page: login links, and the identity of a logged-in browser.
 #include <memory>
 
 #include "daemon/api/routes_call.h"
@@ -9,7 +9,8 @@
 
 namespace divvy {
 
-// The same rights as the one who asked for the link has on the command line, looked up anew at each request.
+// The caller has the rights that the user who requested the link has on the command line; they are looked up for each
+// request.
 Result<Caller> Routes::CallerAtPage(const Peer& peer, const HttpRequest& request, const Route* route) {
   DIVVY_TRY(const UiIdentity identity, ports_.ui->IdentityOf(peer.is_plain, request));
   if (!identity.token.empty()) {

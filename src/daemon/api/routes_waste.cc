@@ -1,4 +1,4 @@
-// Who wastes GPUs now, and what was lost over a stretch of time.
+// Routes of jobs that waste GPUs now, and of losses over a period.
 #include "daemon/api/routes_call.h"
 #include "daemon/api/routes_found.h"
 #include "daemon/api/routes_reports.h"
@@ -14,7 +14,7 @@ namespace {
 
 samples::Second SecondOf(Time time) { return static_cast<samples::Second>(ToSeconds(time)); }
 
-/// What a report of uses is of.
+/// The rows and the period of a report.
 struct Scope {
   ReportBy by;
   ReportStretch stretch;
@@ -36,7 +36,7 @@ SampleBook::Stretch UsesOf(const Scope& of) {
           of.by == ReportBy::kHour ? SampleBook::Pieces::kHours : SampleBook::Pieces::kWhole};
 }
 
-/// Those of a daemon that watches nobody (`waste` is null) are what they are by themselves.
+/// Returns the rules of the daemon, or the defaults if it does not watch for waste.
 WasteRules RulesOf(const WasteBook* waste) { return waste != nullptr ? waste->rules() : WasteRules(); }
 
 }  // namespace
@@ -51,7 +51,7 @@ wire::WasteAnswer Routes::WasteNow() const {
 
 void Routes::Waste(Call& call) { call.Answer(WasteNow()); }
 
-// What a waiting job had belongs to a run of before, and is in the reports.
+// The use of a waiting job belongs to an earlier run; the reports include it.
 void Routes::JobWaste(Call& call) {
   if (ports_.samples == nullptr) return call.Refuse(NoSamples());
   const auto id = SelectOne(core_, call.argument, call.caller);
@@ -76,7 +76,7 @@ void Routes::JobWaste(Call& call) {
   });
 }
 
-// `use`: of all of its run.
+// `use` covers the whole run.
 void Routes::AnswerWaste(Call& call, const JobRecord& record, const samples::JobUse& use,
                          std::vector<wire::WasteFinding> findings) {
   wire::JobWaste waste;
@@ -107,7 +107,7 @@ void Routes::WasteReport(Call& call) {
   ports_.samples->AskUses(UsesOf(*scope), [this, shared, of = *scope](JobUses uses, SampleBook::Kept kept) {
     PriceOfModel price;
     if (!core_.controller().teams().prices().empty()) {
-      // By a copy: the report is made on another thread.
+      // A copy, because the report is made on another thread.
       price = [teams = core_.controller().teams()](const std::string& model) {
         return static_cast<double>(teams.PriceOf(model)) / 1000;
       };

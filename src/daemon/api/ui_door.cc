@@ -19,7 +19,7 @@ constexpr int kForbidden = 403;
 constexpr int kUnauthorized = 401;
 constexpr int kNotModified = 304;
 
-/// No script but ours, nothing from elsewhere, no frame around us.
+/// Allows only our own scripts, no external resources, and no embedding in frames.
 const HttpHeaders& PageHeaders() {
   static const HttpHeaders headers = {
       {"Content-Security-Policy",
@@ -43,7 +43,7 @@ std::string_view NameIn(std::string_view host) {
   return host.substr(0, host.rfind(':'));
 }
 
-/// An address is bound to nothing, so nobody else's name can be bound to it.
+/// An IP address cannot be bound to another name by DNS.
 bool IsAddress(std::string_view name) {
   return name.find(':') != std::string_view::npos ||
          (!name.empty() && name.find_first_not_of("0123456789.") == std::string_view::npos);
@@ -63,7 +63,7 @@ void AnswerFile(Reply& reply, const UiFile& file, const HttpRequest& request) {
   response.content_type = std::string(file.content_type);
   response.headers = PageHeaders();
   response.headers.emplace_back("ETag", file.etag);
-  // Asked again each time, and sent only when it is another: a newer daemon has a newer page.
+  // Browsers revalidate it each time, and get it again only if it differs: a newer daemon has a newer page.
   response.headers.emplace_back("Cache-Control", "no-cache");
   response.headers.emplace_back("Vary", "Accept-Encoding");
   if (request.header("if-none-match") == file.etag) {
@@ -98,7 +98,7 @@ Status UiDoor::Open() {
     DIVVY_TRY(plain_port_, ports_.listen(*wishes_.listen));
     return {};
   }
-  // Whoever has taken that port meanwhile keeps it; divvy ui then names another.
+  // If another process has taken that port, divvy ui uses another one.
   if (sessions_.last_port() != 0) static_cast<void>(OpenPlain());
   return {};
 }
@@ -168,8 +168,8 @@ bool UiDoor::Answers(const Peer& peer, const HttpRequest& request, Reply& reply)
 }
 
 std::string UiDoor::CookieName(bool is_plain) const {
-  // Cookies are of a machine, whatever the port; two daemons of one machine keep theirs apart by its number. The
-  // beginning makes browsers refuse one that anybody but this very host has set.
+  // Cookies do not depend on the port, so daemons on one machine distinguish theirs by the port number in the name.
+  // With the __Host- prefix, browsers accept the cookie only from this very host.
   return is_plain ? "divvy-" + std::to_string(plain_port_) : "__Host-divvy-" + std::to_string(remote_->address.port);
 }
 
@@ -250,7 +250,7 @@ Result<wire::UiLinkAnswer> UiDoor::MakeLink(UiIdentity identity) {
     answer.fingerprint = remote_->fingerprint;
   }
   DIVVY_TRY(const std::string secret, sessions_.MakeLink(std::move(identity), core_.Latest()));
-  // Behind '#': a browser sends that to nobody, and logs of requests never have it.
+  // After '#': browsers do not send it to servers, so it never appears in request logs.
   answer.url = where + "/#login=" + secret;
   answer.lives_s = ToSeconds(UiSessions::kLinkLives);
   answer.message = "good for one login, within 5 minutes";

@@ -1,9 +1,9 @@
-// The door of browsers: the page and its files, logging in, and who a request of the page is from.
+// Serves browsers: the page and its files, login, and authentication of the page's requests.
 //
-// A browser is on this machine, over plain TCP on the loopback, or anywhere, over TLS. What is asked of it both ways:
-// the name by which it calls us is one of ours, so that no other name can be bound to our address; a request of the
-// page comes from the page (Origin, Sec-Fetch-Site) and brings, besides the cookie, a header with the page's own
-// secret, which no other page can send, not even one of another port of this machine.
+// A browser connects from this machine, over plain TCP on the loopback interface, or from anywhere over TLS. Both are
+// checked in the same way. The Host header must be one of our names, so that no other name can be bound to our address.
+// A request of the page must come from the page (Origin, Sec-Fetch-Site). Besides the cookie it must carry a header
+// with the page's own secret, which no other page can send, not even one on another port of this machine.
 #pragma once
 
 #include <cstdint>
@@ -27,29 +27,33 @@ class UiDoor {
  public:
   struct Wishes {
     bool is_off = false;
-    std::optional<HostPort> listen;  // Of this machine's loopback; nothing: any, when somebody first asks for a link.
-    bool is_remote = false;          // Over TLS as well.
+    // A loopback address. Unset: any port, opened when the first login link is requested.
+    std::optional<HostPort> listen;
+    bool is_remote = false;  // Also over TLS.
   };
   struct Ports {
-    /// Opens the plain door; the port that it has then.
+    /// Opens the plain TCP listener; returns its port.
     std::function<Result<std::uint16_t>(const HostPort& address)> listen;
-    /// Opens the plain door with the listener that the service manager kept over a restart; its port, 0: it kept none.
+    /// Opens the plain TCP listener that the service manager kept over a restart; returns its port, or 0 if none was
+    /// kept.
     std::function<std::uint16_t()> listen_again;
-    std::string host;  // This machine's name.
+    std::string host;  // This machine's host name.
   };
   UiDoor(Core& core, UiSessions& sessions, std::shared_ptr<Routes::Remote> remote, std::shared_ptr<Audit> audit,
          Wishes wishes, Ports ports);
 
-  /// At the daemon's start: where divvy.toml says, or where browsers will look for us. Unless the port was held without
-  /// a gap since they were made, the sessions over plain HTTP end.
+  /// Call at the daemon's start. Listens where divvy.toml says, or at the port that browsers have bookmarked. Ends the
+  /// sessions over plain HTTP, unless the port was held without interruption since they were started.
   Status Open();
 
-  /// Whether it is no request of the API, or one that may not be let through: then it is answered.
+  /// Handles page files, login and logout, and refuses requests that fail the checks. Returns true if it has answered
+  /// the request, false if the API must handle it.
   bool Answers(const Peer& peer, const HttpRequest& request, Reply& reply);
 
   static bool IsFromPage(const HttpRequest& request) { return !request.header(kHeader).empty(); }
   Result<UiIdentity> IdentityOf(bool is_plain, const HttpRequest& request) const;
-  /// A link that lets `identity` in once; `identity.is_plain` says by which door. Opens that where it can.
+  /// Returns a link that logs in as `identity`, once. `identity.is_plain` selects the transport. Opens the plain TCP
+  /// listener if needed and possible.
   Result<wire::UiLinkAnswer> MakeLink(UiIdentity identity);
 
   const std::string& host() const { return ports_.host; }
@@ -57,7 +61,7 @@ class UiDoor {
  private:
   static constexpr std::string_view kHeader = "divvy-page";
 
-  /// Empty, or why this request is let no further.
+  /// Returns the reason why this request is refused, or an empty string.
   std::string WhyNot(const Peer& peer, const HttpRequest& request, bool is_file) const;
   bool IsOurName(std::string_view host, bool is_plain) const;
   std::string CookieName(bool is_plain) const;

@@ -1,4 +1,4 @@
-// Browsers at the door, as bytes on a socket: who is let in, who is not, and what they are told.
+// Browsers as bytes on a socket: which requests are accepted or refused, and the answers.
 #include "daemon/api/ui_door.h"
 
 #include <arpa/inet.h>
@@ -32,7 +32,7 @@ class UiWorld : public World {
                                                               ""});
     Open(wishes);
   }
-  /// As after a restart: only what was kept is known.
+  /// Opens the door as after a restart: only stored data is known.
   void Open(const UiDoor::Wishes& wishes = {}) {
     server_.reset();
     UiDoor::Ports door;
@@ -62,14 +62,14 @@ class UiWorld : public World {
       if (!ui_->Answers(peer, request, reply)) routes_->Handle(peer, std::move(request), std::move(reply));
     });
   }
-  /// The secret of a fresh link for uid 7; opens the door.
+  /// The secret of a new link for uid 7; opens the plain TCP listener.
   std::string Link() {
     const auto answer = ui_->MakeLink({7, 7, "ada", "", true});
     EXPECT_TRUE(answer) << answer.error().message;
     Settle();
     return answer->url.substr(answer->url.find('=') + 1);
   }
-  /// What comes back for these bytes, over loopback.
+  /// Sends these bytes over loopback and returns the answer.
   std::string Ask(const std::string& text) {
     const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
@@ -100,7 +100,7 @@ class UiWorld : public World {
   std::string LogIn(const std::string& secret, const std::string& headers = "Divvy-Page: login\r\n") {
     return Post("/ui/login", headers, "{\"link\":\"" + secret + "\"}");
   }
-  /// The headers that a page which is logged in sends.
+  /// The headers of a logged-in page's requests.
   static std::string HeadersOf(const std::string& answer) {
     const auto between = [&](const std::string& from, char to) {
       const std::size_t at = answer.find(from) + from.size();
@@ -114,7 +114,7 @@ class UiWorld : public World {
   std::shared_ptr<Routes::Remote> remote_;
   UiSessions sessions_;
   std::shared_ptr<UiDoor> ui_;
-  Descriptor kept_;  // What a service manager would keep over a restart.
+  Descriptor kept_;  // The descriptor that a service manager would keep over a restart.
 
  private:
   static bool IsWhole(const std::string& got) {
@@ -209,7 +209,7 @@ TEST(UiDoor, RequestsOfOtherPagesAreRefused) {
   }
   EXPECT_EQ(StatusOf(world.Get("/v1/status", in + "Origin: http://127.0.0.1:" + port + "\r\n")), 200);
   EXPECT_EQ(StatusOf(world.Get("/v1/status", in + "Sec-Fetch-Site: same-origin\r\n")), 200);
-  // To come from a link elsewhere to the page itself is no harm.
+  // A link from another site to the page itself is harmless.
   EXPECT_EQ(StatusOf(world.Get("/", "Sec-Fetch-Site: cross-site\r\n")), 200);
   EXPECT_EQ(StatusOf(world.LogIn(world.Link(), "")), 401) << "without the header that only a script of ours sends";
 }
@@ -224,7 +224,7 @@ TEST(UiDoor, ANameThatIsNotOursIsRefusedEverywhere) {
     EXPECT_EQ(StatusOf(world.Get("/v1/status", header + in)), 403) << host;
     EXPECT_EQ(StatusOf(world.LogIn("x", header + "Divvy-Page: login\r\n")), 403) << host;
   }
-  // Also where a tunnel has another port at its end.
+  // Also with another port, as at the end of a tunnel.
   for (const char* host : {"localhost:9999", "127.0.0.1", "[::1]:8642", "LOCALHOST"})
     EXPECT_EQ(StatusOf(world.Get("/", "Host: " + std::string(host) + "\r\n")), 200) << host;
 }
@@ -261,7 +261,7 @@ TEST(UiDoor, SessionsAreKeptOverARestartWhereThePortIsAndSecretsNever) {
   world.kept_.Reset();
   restart();
   EXPECT_EQ(StatusOf(world.Get("/v1/status", in)), 401);
-  // Nor is it back with a listener that was kept later.
+  // A listener that was kept later does not bring the session back.
   restart();
   EXPECT_EQ(StatusOf(world.Get("/v1/status", in)), 401);
 }

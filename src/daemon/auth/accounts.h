@@ -1,4 +1,4 @@
-// The accounts of this machine, as its name service knows them. Asking may take as long as a network answers.
+// User accounts of this machine, as its name service reports them. A lookup may block for as long as a network request.
 #pragma once
 
 #include <chrono>
@@ -14,22 +14,27 @@
 
 namespace divvy {
 
-/// "uid 4711" where it has no name.
+/// Returns the account's name, or "uid 4711" if the uid has no name.
 std::string UserName(std::int64_t uid);
-/// A user of this machine, and only one that jobs can run as: for a daemon of one's own that is oneself.
+/// Returns the account of that name if this daemon can run jobs as that user. A daemon that is not root can do so only
+/// for its own user.
 std::optional<User> FindUser(std::string_view name);
-/// The account of that name, also where only the launcher may run jobs as that user; nothing: there is none.
+/// Returns the account of that name, even if only the launcher can run jobs as that user. Returns nullopt if there is
+/// no such account.
 std::optional<User> FindAccount(std::string_view name);
-/// There is an account of this name on this machine, whoever jobs can run as: mail may be for it.
+/// Returns true if an account of this name exists, even if this daemon cannot run jobs as that user. Mail may be
+/// addressed to it.
 bool HasAccount(std::string_view name);
-/// "this daemon cannot run jobs as 'ada'; a token is for ...": `what` is for nobody else.
+/// "this daemon cannot run jobs as 'ada'; a token is for ...". `what` names the thing that only users of this machine
+/// can have.
 Error CannotRunAs(std::string_view name, std::string_view what);
 using FindUserByName = std::function<std::optional<User>(const std::string& name)>;
-/// FindUser, that asks once a minute for each name, and every three seconds for one that there is not: the account may
-/// be made at any moment. From any thread; one that waits for the name service keeps no other.
+/// Wraps `find` with a cache: found accounts are kept for one minute, missing ones for three seconds, since an account
+/// may be created at any moment. May be called from any thread. A call that waits for the name service does not block
+/// other calls.
 FindUserByName KeptUsers(FindUserByName find = FindUser,
                          std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now);
-/// What a login of theirs has in its environment: HOME, USER, LOGNAME, SHELL and PATH.
+/// Returns the environment that a login of this user has: HOME, USER, LOGNAME, SHELL and PATH.
 std::vector<std::string> LoginEnvironment(const User& user);
 
 }  // namespace divvy

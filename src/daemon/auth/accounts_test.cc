@@ -38,7 +38,7 @@ TEST(KeptUsers, AreAskedForOnceAMinuteAndOnesThatThereAreNotEveryThreeSeconds) {
 TEST(KeptUsers, OneWhoseAnswerTakesLongKeepsNoOther) {
   FindUserByName find;
   find = KeptUsers([&](std::string_view name) -> std::optional<User> {
-    // Asked in the midst of another look-up, which must hold no lock.
+    // Called in the middle of another lookup, which must hold no lock.
     if (name == "slow") {
       EXPECT_EQ(find("ada")->uid, 4711);
     }

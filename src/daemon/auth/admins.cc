@@ -5,7 +5,7 @@
 namespace divvy {
 namespace {
 
-// Short enough that nobody wonders why a new membership does not count, long enough that a loop of commands asks once.
+// Short enough that a new membership takes effect soon, long enough that a loop of commands asks only once.
 constexpr Duration kKeepAnswer = std::chrono::seconds(30);
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Who may do what only administrators may: root, the daemon's own user, and those that divvy.toml names, one by one or
-// by their groups.
+// Decides who is an administrator: root, the daemon's own user, and the users and groups that divvy.toml lists.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +15,12 @@ namespace divvy {
 class Admins {
  public:
   struct Names {
-    std::set<std::int64_t> uids;  // Besides 0.
+    std::set<std::int64_t> uids;  // In addition to uid 0.
     std::set<std::string> users;
     std::set<std::string> groups;
   };
-  /// True if the user is in the group, as their own group or as a further one. May ask the network, so the answer is
-  /// kept for half a minute.
+  /// Returns true if the user is in the group, as primary or supplementary group. May query the network, so the result
+  /// is cached for half a minute.
   using IsInGroup = std::function<bool(const User& user, const std::string& group)>;
 
   Admins(Names names, IsInGroup is_in_group) : names_(std::move(names)), is_in_group_(std::move(is_in_group)) {}

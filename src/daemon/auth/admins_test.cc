@@ -5,7 +5,7 @@
 namespace divvy {
 namespace admins_test {
 
-/// A name service that can change its mind, and counts how often it is asked.
+/// A name service whose answers can change, and which counts its queries.
 class World {
  public:
   Admins Make(Admins::Names names) {

@@ -24,7 +24,7 @@ constexpr std::size_t kKeptOfPath = 100;
 
 constexpr std::string_view kLeftOut = "...";
 
-/// What is changed and to what; of commands, scripts and environments only that they are.
+/// Returns the changed jobs and fields. Commands, scripts and environments are only marked as changed.
 std::string ChangeWithoutSecrets(std::string_view body) {
   auto update = wire::Decode<wire::JobUpdate>(body);
   if (!update) return "";
@@ -38,15 +38,15 @@ std::string ChangeWithoutSecrets(std::string_view body) {
   return wire::EncodeChanged(*update);
 }
 
-/// As far as others may read it: what a submission asks holds commands and environments.
+/// The part of a request body that may be logged: a submission contains a command and an environment.
 std::string AskedOpenly(std::string_view path, std::string_view body) {
   if (path == "/v1/jobs") return "";
   return path == "/v1/jobs/update" ? ChangeWithoutSecrets(body) : std::string(body);
 }
 
 struct LogEnd {
-  std::string last;          // The last whole line, without its line break; empty where there is none.
-  std::uint64_t broken = 0;  // Bytes behind it: a line that a power cut left unfinished.
+  std::string last;          // The last complete line, without its line break; empty if there is none.
+  std::uint64_t broken = 0;  // The number of bytes behind it, left by a line that a power cut truncated.
 };
 LogEnd EndOf(const std::string& path) {
   constexpr std::streamoff kLongest = 16 << 10;
@@ -61,7 +61,7 @@ LogEnd EndOf(const std::string& path) {
   return end;
 }
 
-// Whether an answer of this path holds tokens, or the secrets of webhooks.
+// Returns true if an answer on this path contains tokens, or the secrets of webhooks.
 bool IsAnsweredInSecret(std::string_view path) { return path == "/v1/tokens" || path == "/v1/notify"; }
 
 }  // namespace
@@ -133,7 +133,7 @@ void Audit::Write(const Entry& entry) {
   line.push_back('\n');
   if (size_ + line.size() > most_bytes_) TurnOver();
   const ssize_t written = ::write(fd_, line.data(), line.size());
-  // A part of a line, as on a full disk, is none.
+  // A partial line, as on a full disk, is removed.
   if (written < static_cast<ssize_t>(line.size())) {
     static_cast<void>(!::ftruncate(fd_, static_cast<off_t>(size_)));
     return;
@@ -143,10 +143,10 @@ void Audit::Write(const Entry& entry) {
 }
 
 void Audit::TurnOver() {
-  // Where the file is gone already, an earlier attempt ended half-way.
+  // If the file is already gone, an earlier attempt stopped half-way.
   const bool is_aside = ::rename(path_.c_str(), (path_ + ".1").c_str()) == 0 || errno == ENOENT;
   const int fresh = is_aside ? ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
-  if (fresh < 0) return;  // It grows on then: too long is better than lost.
+  if (fresh < 0) return;  // The old file continues to grow: too long is better than lost.
   ::close(std::exchange(fd_, fresh));
   size_ = 0;
 }

@@ -1,7 +1,6 @@
-// Who did what, and what came of it: one line for each request that asks for a change, as JSON, in a file of the
-// daemon's own. The file is kept at a bounded size; what is older lies beside it as FILE.1. Each line carries a hash of
-// itself and of the line before (platform/net/audit_chain.h); `divvy audit verify` finds one that is no longer as
-// written.
+// The audit log: one JSON line for each request that asks for a change, with its user and its result. The file is kept
+// at a bounded size; older lines are moved to FILE.1. Each line carries a hash of itself and of the line before
+// (platform/net/audit_chain.h). `divvy audit verify` reports lines that were altered.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +17,9 @@ class Audit {
  public:
   static constexpr std::uint64_t kMostBytes = 64u << 20;
 
-  /// Writes nowhere.
+  /// An audit log that writes nothing.
   Audit() = default;
-  /// Appends to `path`, readable for its owner alone.
+  /// Appends to `path`, which only its owner can read.
   static Result<Audit> Open(std::string path, std::uint64_t most_bytes = kMostBytes);
   Audit(Audit&& other) noexcept;
   Audit& operator=(Audit&& other) noexcept;
@@ -30,14 +29,14 @@ class Audit {
     Time at = kNoTime;
     std::string_view user;
     std::int64_t uid = -1;
-    std::string_view address;  // Empty: on this machine.
+    std::string_view address;  // Empty for a caller on this machine.
     std::string_view method;
     std::string_view path;
-    std::string_view asked;  // Bodies; what of them may be secret is left out, and only their beginnings are kept.
+    std::string_view asked;  // The request body, truncated, without parts that may be secret.
     int status = 0;
     std::string_view answered;
   };
-  /// Lost where the disk is full: what was asked goes before what is written about it.
+  /// Drops the entry if the disk is full: carrying out the request has priority over logging it.
   void Write(const Entry& entry);
 
  private:

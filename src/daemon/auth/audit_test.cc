@@ -39,7 +39,7 @@ TEST_F(AuditFile, SaysWhoDidWhat) {
     Audit audit = *Audit::Open(path_);
     audit.Write(Cancelled());
   }
-  // A daemon that starts again goes on behind what is there.
+  // A restarted daemon appends to the existing file.
   Audit audit = *Audit::Open(path_);
   Audit::Entry remote = Cancelled();
   remote.address = "10.0.0.9";
@@ -107,7 +107,7 @@ TEST_F(AuditFile, IsKeptAtABoundedSize) {
   EXPECT_LE(now, 1000u);
   EXPECT_LE(before, 1000u);
   EXPECT_EQ(Read(path_).front(), '{') << "lines are whole";
-  // The chain goes on from one file to the next.
+  // The chain continues from one file to the next.
   const auto chain = VerifyAuditLog(path_, "");
   ASSERT_TRUE(chain) << chain.error().message;
   EXPECT_GT(chain->lines, 2u);

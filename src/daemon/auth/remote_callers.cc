@@ -18,12 +18,12 @@ constexpr Duration kKeptUser = std::chrono::seconds(30);
 
 }  // namespace
 
-// The token of this header, if it is one and its secret is right.
+// Returns the token of this header, if its secret is right.
 Result<const TokenRow*> RemoteCallers::RowOf(std::string_view authorization, std::string_view remedy, Time now) {
   DIVVY_TRY(const Bearer bearer, ParseBearer(authorization));
   const TokenRow* row = book_.Find(bearer.id);
   const std::string hash = Sha256Hex(bearer.secret);
-  // As much work for a token that does not exist.
+  // The same amount of work for a token that does not exist.
   const bool is_right = IsSameSecret(row != nullptr ? row->hash : std::string(hash.size(), '0'), hash);
   if (row == nullptr || !is_right) {
     return PermissionDenied("token " + bearer.id +

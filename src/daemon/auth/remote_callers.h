@@ -1,4 +1,5 @@
-// Who speaks over TLS: the user of the token that a request brings, with no more rights than the token has.
+// Authenticates requests that arrive over TLS. The caller is the user of the request's token, with no more rights than
+// the token grants.
 #pragma once
 
 #include <functional>
@@ -13,35 +14,36 @@
 
 namespace divvy {
 
-/// What a request changes, for the rights of who may only look.
+/// Whether a request changes something. Viewer tokens may only read.
 enum class Touches { kNothing, kSomething };
 
 class RemoteCallers {
  public:
-  /// A user of this machine by name; answers are kept for half a minute; nothing where there is none, or where jobs
-  /// cannot run as them.
+  /// Looks up a user of this machine by name; results are cached for half a minute. Returns nullopt if there is no such
+  /// user, or if jobs cannot run as that user.
   using FindUser = std::function<std::optional<User>(std::string_view name)>;
 
   RemoteCallers(TokenBook& book, FindUser find_user) : book_(book), find_user_(std::move(find_user)) {}
 
-  /// `authorization` is the header of that name. Fails with kPermissionDenied and what to do about it; what is said of
-  /// a token before its secret has been seen is the same whether or not there is one.
+  /// `authorization` is the value of the HTTP header of that name. Fails with kPermissionDenied and a remedy. As long
+  /// as the secret is not proven, the message is the same whether or not the token exists.
   Result<Caller> Identify(std::string_view authorization, Touches touches, Time now);
 
-  /// The same for who has shown it before, with its secret: a session at the page.
+  /// Identifies a caller who has already proven the token's secret: a session of the web page.
   Result<Caller> IdentifyById(std::string_view id, Touches touches, Time now);
 
-  /// The id of a token that lets a node join, from the header of that name; not spent yet. Fails as Identify does.
+  /// Returns the id of a token that lets a node join, from the Authorization header. Does not use up the token. Fails
+  /// as Identify does.
   Result<std::string> AdmitNode(std::string_view authorization, Time now);
 
-  /// A new token for `row`'s user, with its secret. The row's id and hash are made here.
+  /// Creates a token for the user of `row`, and its secret. Fills in the row's id and hash.
   struct Made {
     std::string id;
     std::string secret;
     TokenBook::Setting setting;
   };
   Result<Made> Make(TokenRow row, const Caller& caller);
-  /// Its maker, its user and administrators may.
+  /// Allowed for the token's creator, its user and administrators.
   Result<TokenBook::Setting> Remove(std::string_view id, const Caller& caller);
 
   TokenBook& book() { return book_; }
@@ -58,7 +60,7 @@ class RemoteCallers {
 
   TokenBook& book_;
   FindUser find_user_;
-  std::map<std::string, Known> known_;  // Asking may take as long as a network answers.
+  std::map<std::string, Known> known_;  // A lookup may block for as long as a network request.
 };
 
 }  // namespace divvy

@@ -28,7 +28,7 @@ void RightBook::Learn(int connection, std::int64_t uid, std::int64_t gid) {
     return ports_.note("event=right_not_asked uid=" + std::to_string(uid) +
                        " error=" + LogQuoted(right.error().message));
   asked_.emplace(uid, gid);
-  if (!right) return;  // A system user's: it may look and ask, and runs no jobs.
+  if (!right) return;  // A system user may query, but runs no jobs.
   UserRight& known = rights_[{uid, gid}];
   if (known == *right) return;
   known = *right;

@@ -1,5 +1,5 @@
-// The rights to run jobs as users that the launcher has given this daemon (platform/users/user_right.h), kept in the
-// store: a job that starts after a restart needs its user's.
+// The rights to run jobs as certain users, which the launcher grants to this daemon (platform/users/user_right.h). They
+// are kept in the store, because a job that starts after a restart needs its user's right.
 #pragma once
 
 #include <functional>
@@ -23,17 +23,17 @@ class RightBook {
     std::function<void(const std::string& line)> note;
   };
 
-  /// A row of the store; false: it is no right.
+  /// Loads a row of the store. Returns false if the row holds no right.
   bool LoadSetting(std::string_view key, std::string_view text);
   void SetPorts(Ports ports) { ports_ = std::move(ports); }
 
-  /// A process of this user has connected. Asks the launcher once for each user and life of the daemon, which also
-  /// mends what a launcher with a new key would refuse.
+  /// Called when a process of this user has connected. Asks the launcher once per user and daemon lifetime. This also
+  /// replaces rights that a launcher with a new key would refuse.
   void Learn(int connection, std::int64_t uid, std::int64_t gid);
-  /// None where that user has never called divvy here.
+  /// Returns an empty right if that user has never called divvy on this machine.
   UserRight Of(const User& user) const;
-  /// The right by name as RightText, for the machines of agents; empty where there is none. Asks the launcher once for
-  /// each user and life of the daemon.
+  /// Returns the right by user name as RightText, for the nodes of agents; empty if there is none. Asks the launcher
+  /// once per user and daemon lifetime.
   std::string ByName(const User& user);
 
  private:
@@ -41,7 +41,8 @@ class RightBook {
   Ports ports_;
   std::map<Numbers, UserRight> rights_;
   std::set<Numbers> asked_;
-  std::map<std::pair<Numbers, std::string>, std::string> by_name_;  // A number may be given to another name.
+  // The name is part of the key, because a uid may be reassigned to another name.
+  std::map<std::pair<Numbers, std::string>, std::string> by_name_;
 };
 
 }  // namespace divvy

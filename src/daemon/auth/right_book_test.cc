@@ -35,7 +35,7 @@ TEST_F(Book, ANameIsAskedForOnce) {
   EXPECT_EQ(RightText(by_name_), book_.ByName(kAda));
   EXPECT_EQ(RightText(by_name_), book_.ByName(kAda));
   EXPECT_EQ(1, asked_);
-  // The number is another user's by now.
+  // The uid now belongs to another user.
   static_cast<void>(book_.ByName({1000, 1000, "eve"}));
   EXPECT_EQ(2, asked_);
 }

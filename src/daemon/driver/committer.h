@@ -1,7 +1,7 @@
-// Makes batches durable: on the loop's own thread while the disk is quicker than handing the work to another thread and
-// back (each hand-over wakes a sleeping processor, which costs as much as a write to a good disk), and on the writer's
-// thread as soon as commits are large, the disk is slow or commits follow each other closely: then the loop has better
-// things to do than to wait, and what gathers meanwhile makes the next commit worth more.
+// Makes batches durable. Small commits run on the loop's own thread, as long as the disk is faster than a hand-over to
+// another thread and back: each hand-over wakes a sleeping CPU, which costs as much as a write to a good disk. Commits
+// run on the writer's thread when they are large, the disk is slow, or they follow each other closely. The loop then
+// does other work meanwhile, and the changes that gather make the next commit larger.
 #pragma once
 
 #include <functional>
@@ -20,20 +20,20 @@ class Committer {
   using Post = std::function<void(std::function<void()>)>;
   using Done = std::function<void(Status)>;
 
-  /// A commit that is expected to take longer goes to the writer.
+  /// Commits that are expected to take longer go to the writer.
   static constexpr Duration kQuick = std::chrono::milliseconds(1);
-  /// A batch with more rows goes to the writer whatever the disk did before.
+  /// A batch with more rows goes to the writer, whatever the disk's speed.
   static constexpr std::size_t kFewRows = 256;
-  /// Calm is when nothing was committed for this many times as long as a commit takes.
+  /// The loop counts as calm after this many commit durations without a commit.
   static constexpr int kCalm = 2;
 
   Committer(Store& store, Worker& writer, const Clock& clock, Post post)
       : store_(store), writer_(writer), clock_(clock), post_(std::move(post)) {}
 
-  /// One at a time. `done` is called on the loop's thread, before this returns or later.
+  /// Only one commit may be under way. `done` is called on the loop's thread, before or after this returns.
   void Commit(std::vector<Batch> batches, Done done);
-  /// Does another thing with the store on the writer's thread. Commits go there as well, behind it, until it is done:
-  /// the store has one writer, and the loop must not wait for it.
+  /// Runs another task with the store on the writer's thread. Until it is done, commits are queued behind it there,
+  /// because the store has one writer and the loop must not wait.
   void Do(std::function<void()> task);
   bool is_quick() const { return expected_ < kQuick; }
 
@@ -44,9 +44,9 @@ class Committer {
   Worker& writer_;
   const Clock& clock_;
   Post post_;
-  int tasks_ = 0;  // Given to Do and not done.
+  int tasks_ = 0;  // Tasks that were passed to Do and are not done.
   Time last_ended_ = kNoTime;
-  Duration expected_ = kQuick;  // Of a small commit; the first one shows what this disk is like.
+  Duration expected_ = kQuick;  // The expected duration of a small commit. The first commit measures this disk.
 };
 
 }  // namespace divvy

@@ -10,7 +10,7 @@
 namespace divvy {
 namespace committer_test {
 
-/// Every look at it finds it one step later, so a commit takes one step.
+/// Each call to Now advances the time by one step, so a commit takes one step.
 class SteppingClock final : public Clock {
  public:
   Time Now() const override { return now_ += step; }
@@ -21,7 +21,7 @@ class SteppingClock final : public Clock {
   mutable Time now_ = kNoTime;
 };
 
-/// A disk that takes as long as the test says, a loop that is a queue, and the thread that each commit ran on.
+/// A disk as slow as the test says, and a loop that is a queue; records the thread of each commit.
 class Disk {
  public:
   bool CommitsInline(std::size_t rows = 1, Duration calm_before = 1s) {
@@ -93,7 +93,7 @@ TEST(Committer, SlowDiskIsWaitedForElsewhereUntilItHasBeenQuickForAWhile) {
   Disk disk;
   disk.CommitsInline();
   disk.set_takes(40ms);
-  EXPECT_TRUE(disk.CommitsInline());  // Nobody could know.
+  EXPECT_TRUE(disk.CommitsInline());  // The first slow commit cannot be foreseen.
   EXPECT_FALSE(disk.CommitsInline());
   disk.set_takes(100us);
   EXPECT_FALSE(disk.CommitsInline());

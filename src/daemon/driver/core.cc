@@ -66,8 +66,8 @@ void Core::ArmWakeup() {
   });
 }
 
-// While a turn is due, the answers to what has been gathered may be missing. They belong into the same commit: a
-// submission that is refused must not be durable.
+// While a loop iteration is unfinished, answers to the gathered changes may be missing. They belong to the same commit,
+// because a refused submission must not become durable.
 void Core::StartCommit() {
   if (is_turn_due_ || gathered_.empty()) return;
   std::vector<Batch> batches;
@@ -78,8 +78,8 @@ void Core::StartCommit() {
   }
   gathered_.clear();
   if (batches.empty()) {
-    SetTrouble("");  // Nothing waits for room any more; the next submission will find out.
-    // Nothing to keep: a question, or an order that changes no row.
+    SetTrouble("");  // No change waits for disk space any more; the next submission will test it.
+    // Nothing to store: a query, or a command that changes no row.
     for (Turn& turn : std::exchange(committing_, {})) Carry(turn);
     return;
   }
@@ -106,12 +106,12 @@ void Core::SetTrouble(std::string trouble) {
   if (ports_.on_trouble) ports_.on_trouble(trouble_);
 }
 
-// New work is taken back as if it had never come; everything else (ends, cancellations) waits until there is room, so
-// nothing is lost and nothing half done.
+// New work is withdrawn as if it had never arrived. Everything else (ends, cancellations) waits for disk space, so
+// nothing is lost or half done.
 void Core::OnDiskFull(const Error& error) {
   SetTrouble(error.message);
-  // All that is not durable: this commit, what gathered behind it, and what this turn has not handed over yet. Later
-  // turns speak of jobs that this commit was to insert.
+  // Everything that is not durable: this commit, the changes gathered behind it, and those of this loop iteration.
+  // Later changes refer to jobs that this commit was to insert.
   Gather();
   std::deque<Turn> turns(std::make_move_iterator(committing_.begin()), std::make_move_iterator(committing_.end()));
   committing_.clear();
@@ -120,16 +120,17 @@ void Core::OnDiskFull(const Error& error) {
   SendStops(turns);
   std::erase_if(turns, [](const Turn& turn) { return turn.effects.empty() && turn.answers.empty(); });
   gathered_ = std::move(turns);
-  is_committing_ = true;  // Keeps others from starting one before the time is up.
+  is_committing_ = true;  // Prevents another commit before the pause is over.
   ports_.after(kRetryCommitAfter, [this] {
     is_committing_ = false;
     StartCommit();
   });
 }
 
-// Takes every submission out of `turns`, with all that was done to it since, and refuses it.
+// Removes every submission from `turns`, with all later changes to it, and refuses it.
 void Core::Withdraw(std::deque<Turn>& turns, const Error& error) {
-  std::map<JobId, std::uint64_t> withdrawn;  // With how many ids after its own are its elements'.
+  // Maps each job to the number of ids after its own that belong to its elements.
+  std::map<JobId, std::uint64_t> withdrawn;
   for (const Turn& turn : turns) {
     for (const auto& insert : turn.effects.batch.inserts) {
       const bool is_submission = insert.spec != nullptr && !insert.record.array.is_set();
@@ -164,9 +165,9 @@ void Core::Withdraw(std::deque<Turn>& turns, const Error& error) {
   std::vector<JobId> ids;
   for (const auto& [id, elements] : withdrawn) ids.push_back(id);
   controller_.Withdraw(ids, clock_.Now());
-  if (!ids.empty()) Touch();  // Jobs that depend on them may start or end now.
+  if (!ids.empty()) Touch();  // Jobs that depend on them may now start or end.
   for (auto& pending : refused) pending.answer(LimitExceeded("no new work is taken: " + error.message));
-  // Whoever waits for such a job has guessed its id; it will never end.
+  // A caller that waits for such a job has guessed its id; the job will never end.
   for (auto at = waiters_.begin(); at != waiters_.end();) {
     if (!is_gone(at->first)) {
       ++at;
@@ -182,10 +183,10 @@ void Core::Withdraw(std::deque<Turn>& turns, const Error& error) {
   }
 }
 
-// A job may be what fills the disk, so its stop does not wait for room. Should the daemon die before that is written
-// down, then nobody was told of it, and the job has ended by a signal.
+// The job itself may be filling the disk, so its stop does not wait for space. If the daemon dies before the stop is
+// written, no caller has got an answer, and the job has ended by a signal.
 void Core::SendStops(std::deque<Turn>& turns) {
-  std::set<JobId> unsent;  // Launches; a stop must not overtake them.
+  std::set<JobId> unsent;  // Launches that were not sent; a stop must not overtake them.
   for (Turn& turn : turns) {
     std::erase_if(turn.effects.orders, [&](const Order& order) {
       if (std::holds_alternative<LaunchOrder>(order)) unsent.insert(JobOf(order));
@@ -230,7 +231,7 @@ void Core::Carry(Turn& turn) {
     for (const auto& [handle, on_final] : waiting) on_final(record);
   }
   if (!turn.effects.changes.empty()) {
-    const auto subscribers = subscribers_;  // One may unsubscribe itself.
+    const auto subscribers = subscribers_;  // A copy, because a subscriber may unsubscribe itself.
     for (const auto& [handle, on_changes] : subscribers) on_changes(turn.effects.changes, clock_.Now());
   }
 }
@@ -275,7 +276,7 @@ std::optional<JobRecord> Core::FindUnstored(JobId job) {
 
 std::optional<JobRecord> Core::FindLive(JobId job) const {
   if (const JobRecord* live = controller_.Find(job)) return *live;
-  // An element that waits looks like its array, under its own number.
+  // A waiting element has the record of its array, under its own number.
   if (const JobRecord* array = controller_.ArrayOf(job))
     return ElementOf(*array, static_cast<std::uint32_t>(job.value() - array->id.value() - 1));
   return std::nullopt;
@@ -348,7 +349,7 @@ void Core::RememberSpec(JobId id, std::shared_ptr<const JobSpec> spec) {
 }
 
 FindOutcome Core::Outcomes() {
-  // Now, because the controller asks from inside its steps, when nothing may be taken from it.
+  // Done now, because the controller calls back from inside its steps, when its effects must not be taken.
   Gather();
   return [this](JobId id) -> std::optional<JobRecord> {
     if (auto live = FindLive(id)) return live;

@@ -1,8 +1,8 @@
-// Joins the controller with the store and the node: everything that arrives is applied at once, made durable in groups,
-// and only then sent and answered. Runs on the loop's thread; where the store's commits run, the committer decides.
+// Connects the controller with the store and the nodes. Every event is applied at once, made durable in groups, and
+// only then sent on and answered. Runs on the loop's thread; the committer decides where the store's commits run.
 //
-// One commit is under way at a time. What arrives meanwhile gathers for the next one, so the busier the daemon is, the
-// more a commit carries.
+// Only one commit is under way at a time. Changes that arrive meanwhile wait for the next one, so the busier the daemon
+// is, the more each commit carries.
 #pragma once
 
 #include <deque>
@@ -23,17 +23,18 @@ namespace divvy {
 
 class Core {
  public:
-  /// What the loop offers: `post` runs a closure on the loop's thread, later and from any thread; `commit` makes
-  /// batches durable elsewhere and then posts the outcome.
+  /// Services of the loop: `post` runs a closure on the loop's thread, later, and may be called from any thread.
+  /// `commit` makes batches durable and then posts the result.
   struct Ports {
     std::function<void(std::function<void()>)> post;
     std::function<void(std::vector<Batch>, std::function<void(Status)>)> commit;
     std::function<void(Duration, std::function<void()>)> after;
-    /// The store is broken in a way that a restart may mend: says so and ends the process.
+    /// The store is broken in a way that a restart may repair: reports the error and ends the process.
     std::function<void(const Error&)> give_up;
-    /// trouble() has begun, is another one, or is over (empty). May be null.
+    /// Optional. Called when trouble() begins, changes or ends (empty).
     std::function<void(const std::string& trouble)> on_trouble;
-    /// Adds to a step's effects what is to be durable with them; and says that they are. May be null.
+    /// Optional. `complete` adds rows to a step's effects that must be durable with them; `on_durable` reports that
+    /// they are.
     std::function<void(Effects&)> complete;
     std::function<void(const Effects&)> on_durable;
   };
@@ -44,44 +45,45 @@ class Core {
   Store& store() { return store_; }
   Time Now() const { return clock_.Now(); }
   const Clock& clock() const { return clock_; }
-  /// Clock::Latest: for what expires.
+  /// Clock::Latest, for expiry times.
   Time Latest() const { return clock_.Latest(); }
 
-  /// To be called after anything was applied to the controller: plans and commits at the end of this turn of the loop.
+  /// Must be called after every change of the controller. Plans and commits at the end of this loop iteration.
   void Touch();
   using Answer = std::function<void(const Status&)>;
-  /// `answer` is called when all that is applied so far is durable. While the disk is full, every answer waits, but for
-  /// one that may be refused, which gets the error: that of a submission, which is undone then, or of one who need not
-  /// know.
+  /// Calls `answer` when everything applied so far is durable. While the disk is full, answers wait. With
+  /// `may_be_refused`, the answer gets the error at once instead: for a submission, which is then undone, or for a
+  /// caller that does not depend on durability.
   void AfterCommit(Answer answer, bool may_be_refused = false);
 
-  /// Calls back with the final record; at once when it is final already. kNotFound for an unknown job. The id that is
-  /// returned takes the call back.
+  /// Calls back with the final record, at once if the job is already final. Returns an id for StopWaiting, or kNotFound
+  /// for an unknown job.
   using OnFinal = std::function<void(const JobRecord&)>;
   Result<std::uint64_t> WaitFor(JobId job, OnFinal on_final);
   void StopWaiting(JobId job, std::uint64_t waiter);
 
-  /// Every change, after it is durable.
+  /// Subscribes to every change, after it is durable.
   using OnChanges = std::function<void(const std::vector<Change>&, Time)>;
   std::uint64_t Subscribe(OnChanges on_changes);
   void Unsubscribe(std::uint64_t subscriber) { subscribers_.erase(subscriber); }
 
-  /// Live or from the store.
+  /// Looks the job up among live jobs and in the store.
   Result<JobRecord> FindJob(JobId job);
-  /// What FindJob finds without the store: live, or ended and not durable yet. If nothing, only the store may know it.
+  /// Like FindJob, but without reading the store: finds live jobs and ended ones that are not durable yet. If it
+  /// returns nullopt, the job may still be in the store.
   std::optional<JobRecord> FindUnstored(JobId job);
-  /// Jobs that are no longer live and not in the store as ended yet.
+  /// Jobs that are no longer live and not yet in the store as ended.
   std::vector<JobRecord> EndedUnstored();
   Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord& record);
-  /// What SpecOf finds without the store; null if only that may know it.
+  /// Like SpecOf, but without reading the store. If it returns null, the specification may still be in the store.
   std::shared_ptr<const JobSpec> UnstoredSpecOf(const JobRecord& record) const;
-  /// The same as SpecOf, with what this very turn has changed: what the next change builds upon.
+  /// Like SpecOf, but includes changes of this loop iteration, which the next change must build on.
   Result<std::shared_ptr<const JobSpec>> NewestSpecOf(const JobRecord& record);
-  /// For dependencies: how a job that is no longer live ended.
+  /// For dependencies: returns how a job that is no longer live ended.
   FindOutcome Outcomes();
-  /// Empty, or why no new work is taken: "the disk is full ...".
+  /// Empty, or the reason why no new work is accepted: "the disk is full ...".
   const std::string& trouble() const { return trouble_; }
-  /// How long it took since we began to decide who starts, and to make changes durable.
+  /// Durations of scheduling decisions and of commits since the start.
   const TimesTaken& decisions() const { return decisions_; }
   const TimesTaken& commits() const { return commits_; }
 
@@ -96,10 +98,11 @@ class Core {
   };
 
   void EndTurn();
-  /// Takes over what the controller has changed so far, so that this turn's ends can be found before it is over.
+  /// Collects what the controller has changed so far, so that jobs that ended in this loop iteration can be found
+  /// before it is over.
   void Gather();
   std::optional<JobRecord> FindLive(JobId job) const;
-  /// Ended, and not durable as such.
+  /// Finds a job that has ended and is not yet durable as ended.
   const JobRecord* FindEnded(JobId job) const;
   void StartCommit();
   void OnCommitted(Status status);
@@ -107,9 +110,10 @@ class Core {
   void Withdraw(std::deque<Turn>& turns, const Error& error);
   void SendStops(std::deque<Turn>& turns);
   void SetTrouble(std::string trouble);
-  /// In place of what `id` had before.
-  /// How the element of a sweep is called (--name-template); as its array where that is not known.
+  /// Returns the name of an array element or sweep element (--name-template); the array's name if the specification
+  /// cannot be read.
   std::string NameOf(const JobRecord& element);
+  /// Replaces the specification that is kept for `id`.
   void RememberSpec(JobId id, std::shared_ptr<const JobSpec> spec);
   void Carry(Turn& turn);
   void ArmWakeup();
@@ -121,7 +125,7 @@ class Core {
   Ports ports_;
   std::deque<Turn> gathered_;
   std::vector<Turn> committing_;
-  std::vector<Turn::Pending> answers_;  // Of this turn.
+  std::vector<Turn::Pending> answers_;  // Answers of this loop iteration.
   bool is_turn_due_ = false;
   bool is_committing_ = false;
   Time armed_for_ = kNever;
@@ -132,8 +136,8 @@ class Core {
   std::map<JobId, std::map<std::uint64_t, OnFinal>> waiters_;
   std::map<std::uint64_t, OnChanges> subscribers_;
   std::uint64_t next_handle_ = 1;
-  /// Specs of arrays that start elements now, and changed ones; anything else is launched with the batch that inserted
-  /// it, or read. What is here is the newest.
+  /// A cache of the newest specifications: of arrays that start elements now, and of changed jobs. All other jobs are
+  /// launched with the batch that inserted them, or their specification is read from the store.
   std::deque<std::pair<JobId, std::shared_ptr<const JobSpec>>> array_specs_;
 };
 

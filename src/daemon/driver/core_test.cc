@@ -11,8 +11,8 @@
 namespace divvy {
 namespace core_test {
 
-/// A daemon without threads and processes: the loop is a queue, a commit is done when the test lets it, and orders are
-/// only written down.
+/// A daemon without threads and processes: the loop is a queue, a commit finishes when the test says so, and commands
+/// are only recorded.
 class World : public OrderPort {
  public:
   explicit World(int gpus) : controller_(Policy(), Limits(), 1) {
@@ -33,7 +33,7 @@ class World : public OrderPort {
     ports.after = [this](Duration, std::function<void()> task) { later_.push_back(std::move(task)); };
     ports.give_up = [](const Error& error) { ADD_FAILURE() << error.message; };
     ports.on_trouble = [this](const std::string& trouble) { troubles_.push_back(trouble); };
-    // Something is to be told of each submission.
+    // Every submission causes a notice.
     ports.complete = [](Effects& effects) {
       for (const auto& insert : effects.batch.inserts)
         effects.batch.settings.emplace_back(std::string(kNoticeRow) + ToString(insert.record.id) + ".ntc", "{}");
@@ -53,7 +53,7 @@ class World : public OrderPort {
     }
   }
 
-  /// Applies a submission; its answer is in answers_ once it is given.
+  /// Applies a submission; its answer appears in answers_ once it is given.
   JobId Submit(int gpus, std::uint64_t elements = 0) {
     JobSpec spec;
     spec.command = {"true"};
@@ -80,7 +80,7 @@ class World : public OrderPort {
   }
   std::string AnswerOf(const std::string& what) const { return answers_.contains(what) ? answers_.at(what) : ""; }
 
-  /// Ends the turn: what was applied is handed over.
+  /// Ends the loop iteration: hands over what was applied.
   void Turn() {
     while (!posted_.empty()) {
       const auto task = std::move(posted_.front());
@@ -88,7 +88,7 @@ class World : public OrderPort {
       task();
     }
   }
-  /// The commit under way ends; the turn that it is reported in begins.
+  /// Finishes the commit under way; the loop iteration that reports it begins.
   void FinishCommit(bool has_room = true) {
     ASSERT_FALSE(commits_.empty());
     auto [batches, done] = std::move(commits_.front());
@@ -99,7 +99,7 @@ class World : public OrderPort {
   void Settle() {
     for (Turn(); !commits_.empty(); Turn()) FinishCommit();
   }
-  /// The pause before the next try passes, and the loop does what became due.
+  /// Lets the retry pause pass, and runs everything that is due.
   void Wait() {
     for (auto& task : std::exchange(later_, {})) task();
     Turn();
@@ -120,7 +120,7 @@ class World : public OrderPort {
   std::set<JobId> launched_, stopped_;
   std::map<std::string, std::string> answers_;
   std::vector<std::string> troubles_;
-  std::vector<std::string> told_;  // That it may be.
+  std::vector<std::string> told_;  // Notices that are durable.
 };
 
 TEST(Core, NothingIsAnsweredOrStartedBeforeItIsDurable) {
@@ -138,14 +138,14 @@ TEST(Core, AJobThatEndedInThisVeryTurnIsFoundAsEnded) {
   World world(1);
   const JobId job = world.Submit(1);
   world.Settle();
-  world.Exit(job, 7);  // The turn goes on: the next event is a client that waits.
+  world.Exit(job, 7);  // The loop iteration continues: the next event is a client that waits.
   std::optional<JobRecord> seen;
   ASSERT_TRUE(world.core_->WaitFor(job, [&](const JobRecord& record) { seen = record; }));
   const auto found = world.core_->FindJob(job);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->state, JobState::kFailed);
   EXPECT_EQ(world.core_->EndedUnstored().size(), 1u);
-  EXPECT_FALSE(seen);  // Not before it is durable.
+  EXPECT_FALSE(seen);  // Only once it is durable.
   world.Settle();
   ASSERT_TRUE(seen);
   EXPECT_EQ(seen->exit->code, 7);
@@ -163,7 +163,7 @@ TEST(Core, OnAFullDiskASubmissionIsRefusedAndLeavesNothing) {
   EXPECT_NE(world.core_->trouble().find("the disk is full"), std::string::npos);
   EXPECT_EQ(world.controller_.Find(refused), nullptr);
 
-  // A job that runs ends meanwhile; that is kept as soon as there is room.
+  // A running job ends meanwhile; its end is stored as soon as there is room.
   world.Exit(before, 3);
   world.Turn();
   EXPECT_EQ(world.Stored(before), JobState::kStarting);
@@ -188,7 +188,8 @@ TEST(Core, ARefusedSubmissionIsNeverDurable) {
   World world(1);
   world.Submit(1);
   world.Turn();
-  const JobId second = world.Submit(1), third = world.Submit(1);  // The third looks for what the second left.
+  // The commit for the second job fails; the third job tests whether there is room again.
+  const JobId second = world.Submit(1), third = world.Submit(1);
   world.FinishCommit();
   EXPECT_TRUE(world.commits_.empty()) << "the answer to the second belongs into its commit";
   world.Turn();
@@ -199,20 +200,20 @@ TEST(Core, ARefusedSubmissionIsNeverDurable) {
   }
 }
 
-// What is refused may be spoken of by turns behind the commit that failed: started, changed, cancelled.
+// Iterations behind the failed commit may concern refused submissions: start, change or cancel them.
 TEST(Core, OnAFullDiskWhatFollowedFromARefusedSubmissionGoesAsWell) {
   World world(2);
   const JobId runs = world.Submit(2);
   world.Settle();
   const JobId waits = world.Submit(1), cancelled = world.Submit(1), array = world.Submit(1, 5);
-  world.Turn();  // Committing these,
+  world.Turn();  // These jobs are being committed.
   world.Exit(runs, 0);
-  world.Turn();  // the first two GPUs are given to them,
+  world.Turn();  // The first two GPUs are given to them.
   world.Cancel(cancelled);
   const JobId late = world.Submit(0);
-  world.Turn();  // one is cancelled, one more comes,
+  world.Turn();  // One job is cancelled, and one more is submitted.
   const JobId latest = world.Submit(0);
-  world.FinishCommit(false);  // and one is not even handed over.
+  world.FinishCommit(false);  // The last submission is not even handed over.
   for (const JobId job : {waits, cancelled, array, late, latest}) {
     EXPECT_NE(world.AnswerOf("submit " + ToString(job)).find("no new work is taken"), std::string::npos) << job.value();
     EXPECT_EQ(world.controller_.Find(job), nullptr) << job.value();
@@ -256,13 +257,13 @@ TEST(Core, OnAFullDiskAStopIsSentAndAnsweredWhenItIsKept) {
   world.Turn();
   EXPECT_TRUE(world.stopped_.empty());
   world.FinishCommit(false);
-  EXPECT_TRUE(world.stopped_.contains(runs));  // It may be what fills the disk.
+  EXPECT_TRUE(world.stopped_.contains(runs));  // The job may be what fills the disk.
   EXPECT_EQ(world.AnswerOf("cancel 1"), "");
   world.Ask("down", true);
   world.Turn();
   world.Wait();
   world.FinishCommit(false);
-  EXPECT_NE(world.AnswerOf("down").find("the disk is full"), std::string::npos);  // Need not wait for room.
+  EXPECT_NE(world.AnswerOf("down").find("the disk is full"), std::string::npos);  // This answer need not wait for room.
   world.Wait();
   world.Settle();
   EXPECT_EQ(world.AnswerOf("cancel 1"), "yes");
@@ -274,11 +275,11 @@ TEST(Core, OnAFullDiskAStopDoesNotOvertakeItsLaunch) {
   const JobId first = world.Submit(1), second = world.Submit(1);
   world.Settle();
   world.Exit(first, 0);
-  world.Turn();  // The second one's launch waits for this commit,
+  world.Turn();  // The second job's launch waits for this commit.
   world.Cancel(second);
   world.Turn();
   world.FinishCommit(false);
-  EXPECT_TRUE(world.stopped_.empty());  // and its stop for the launch.
+  EXPECT_TRUE(world.stopped_.empty());  // Its stop waits for the launch.
   world.Wait();
   world.Settle();
   EXPECT_TRUE(world.launched_.contains(second));

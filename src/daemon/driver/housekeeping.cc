@@ -3,7 +3,7 @@
 namespace divvy {
 namespace {
 
-// An hour more or less of history is nobody's concern.
+// It does not matter if history is kept an hour longer.
 constexpr Duration kBetweenRounds = std::chrono::hours(1);
 // A step takes about 20 ms of the writer's time; commits get the rest.
 constexpr Duration kBetweenSteps = std::chrono::milliseconds(60);
@@ -19,8 +19,8 @@ Housekeeping::Housekeeping(Store& store, const Clock& clock, const Log& log, Kee
       old_logs_(keep_.log_directory, store) {}
 
 void Housekeeping::Start() {
-  // A round that takes longer than an hour goes on instead of being begun again. Logs first: whose they are is known as
-  // long as their jobs are.
+  // A round that takes longer than an hour continues and is not started again. Logs are removed first, because their
+  // owners are known only while their jobs are.
   if (keep_.logs > Duration(0) && !is_removing_) {
     is_removing_ = true;
     logs_removed_before_ = old_logs_.removed();

@@ -1,6 +1,6 @@
-// Forgets what has been kept for long enough: final jobs in the store and the logs that divvy keeps. Begins a round
-// every hour; a round is many short steps on other threads with a pause between them, so that neither the loop nor a
-// commit waits for it. Belongs to the loop's thread.
+// Deletes old data: final jobs in the store, and the logs that divvy keeps. Starts a round every hour. A round consists
+// of many short steps on other threads with pauses between them, so that neither the loop nor a commit waits for it.
+// Used on the loop's thread only.
 #pragma once
 
 #include <functional>
@@ -18,12 +18,12 @@ namespace divvy {
 class Housekeeping {
  public:
   struct Keep {
-    Duration finished{0};  // How long final jobs stay. 0: for ever.
-    Duration logs{0};      // How long their logs do. 0: for ever.
+    Duration finished{0};  // How long final jobs are kept; 0: indefinitely.
+    Duration logs{0};      // How long job logs are kept; 0: indefinitely.
     std::string log_directory;
   };
-  /// `write` and `read` run a task on the thread that commits and on the one that reads; `post` runs one on the loop's,
-  /// from any thread; `after` does so later.
+  /// `write` and `read` run a task on the thread that commits and on the one that reads. `post` runs a task on the
+  /// loop's thread and may be called from any thread; `after` does so after a delay.
   struct Ports {
     std::function<void(std::function<void()>)> write;
     std::function<void(std::function<void()>)> read;
@@ -31,10 +31,10 @@ class Housekeeping {
     std::function<void(Duration, std::function<void()>)> after;
   };
 
-  /// `log` is told what went and what could not. All that is given must outlive the tasks that are handed to the ports.
+  /// Writes deletions and failures to `log`. All arguments must outlive the tasks that are handed to the ports.
   Housekeeping(Store& store, const Clock& clock, const Log& log, Keep keep, Ports ports);
 
-  /// A round now, and one every hour.
+  /// Starts a round now, and one every hour.
   void Start();
 
  private:
@@ -46,10 +46,10 @@ class Housekeeping {
   const Log& log_;
   Keep keep_;
   Ports ports_;
-  OldLogs old_logs_;  // Used by the task that is under way alone; there is one at a time.
+  OldLogs old_logs_;  // Used only by the task that is under way; there is at most one.
   bool is_forgetting_ = false;
   bool is_removing_ = false;
-  std::uint64_t logs_removed_before_ = 0;  // This round.
+  std::uint64_t logs_removed_before_ = 0;  // The value of removed() at the start of this round.
 };
 
 }  // namespace divvy

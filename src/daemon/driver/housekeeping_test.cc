@@ -84,7 +84,7 @@ TEST(Housekeeping, OldJobsGoAThousandAtATimeWithPausesBetween) {
   const auto housekeeping = world.Make(std::chrono::hours(24 * 90), Duration(0));
   housekeeping->Start();
   world.RunNow();
-  EXPECT_EQ(world.jobs(), 1500u);  // The rest waits for its pause, in which commits pass.
+  EXPECT_EQ(world.jobs(), 1500u);  // The rest waits for its pause, during which commits can run.
   EXPECT_EQ(world.writes_, 1);
   world.RunLater(std::chrono::minutes(1));
   EXPECT_EQ(world.jobs(), 0u);

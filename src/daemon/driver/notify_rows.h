@@ -1,4 +1,4 @@
-// Under which keys the store keeps what notifications need.
+// Keys of the store's rows that notifications use.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,12 @@ namespace divvy {
 
 inline constexpr std::string_view kNoticeRow = "notify.notice.";          // JOB.ID
 inline constexpr std::string_view kDeliveriesRow = "notify.deliveries.";  // RECEIVER
-inline constexpr std::string_view kWishRow = "notify.wish.";              // JOB, whose specification has it
-inline constexpr std::string_view kReceiverRow = "notify.receiver.";      // UID.NAME
+// JOB is the job whose specification holds the row's data.
+inline constexpr std::string_view kWishRow = "notify.wish.";
+inline constexpr std::string_view kReceiverRow = "notify.receiver.";  // UID.NAME
 inline constexpr std::string_view kToldGpusRow = "notify.gpus";
 
-/// The job whose notice, or wish, is kept under this key; nothing: neither.
+/// Returns the job of a notice or wish with this key; nullopt for other keys.
 inline std::optional<JobId> JobOfNoticeRow(std::string_view key) {
   for (const std::string_view prefix : {kNoticeRow, kWishRow}) {
     if (!key.starts_with(prefix)) continue;

@@ -62,10 +62,10 @@ bool OldLogs::IsOld(const std::string& name, Time ended_before) {
   struct stat status {};
   if (::fstatat(::dirfd(listing_.get()), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
   const Time written(std::chrono::seconds(status.st_mtim.tv_sec) + std::chrono::nanoseconds(status.st_mtim.tv_nsec));
-  // Most files are young, and cost no look into the store.
+  // Most files are young and need no lookup in the store.
   if (!S_ISREG(status.st_mode) || written >= ended_before) return false;
-  // Where the history does not know whose it is, that the file is divvy's own shows in its mode alone: what a user
-  // names is made with the user's umask.
+  // If the history does not know the job, only the mode shows that the file is divvy's own: a file that a user named is
+  // created with the user's umask.
   const bool has_our_mode = HasOwnLogMode(status);
   if (store_ == nullptr) return has_our_mode && !is_alive_(*job);
   const auto record = store_->Find(*job);

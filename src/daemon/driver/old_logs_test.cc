@@ -66,9 +66,11 @@ TEST(OldLogs, GoWithJobsThatEndedLongAgoOnly) {
   const Duration day = World::kDay;
   world.Job(1, JobState::kSucceeded, 31 * day), world.File("1.log", 31 * day);
   world.Job(2, JobState::kSucceeded, 29 * day), world.File("2.log", 29 * day);
-  world.Job(3, JobState::kRunning, Duration(0)), world.File("3.log", 90 * day);  // Has been silent for months.
-  world.Job(4, JobState::kQueued, Duration(0)), world.File("4.log", 90 * day);   // Will run again.
-  world.Job(5, JobState::kFailed, 1 * day), world.File("5.log", 60 * day);       // Ran for long after its last line.
+  // The job has written nothing for months.
+  world.Job(3, JobState::kRunning, Duration(0)), world.File("3.log", 90 * day);
+  world.Job(4, JobState::kQueued, Duration(0)), world.File("4.log", 90 * day);  // The job will run again.
+  // The job ran for long after its last line.
+  world.Job(5, JobState::kFailed, 1 * day), world.File("5.log", 60 * day);
   OldLogs logs(world.directory_, *world.store_);
   world.Round(logs);
   EXPECT_FALSE(world.Has("1.log"));
@@ -80,7 +82,7 @@ TEST(OldLogs, AFileThatAUserChoseStays) {
   World world;
   const Duration long_ago = 400 * World::kDay;
   world.Job(1, JobState::kSucceeded, long_ago, world.directory_ + "/1.log"), world.File("1.log", long_ago);
-  world.File("9.log", long_ago, 0644);  // Its job is forgotten, and divvy makes no such files.
+  world.File("9.log", long_ago, 0644);  // The job is forgotten, and divvy creates no files with this mode.
   for (const char* name : {"mine.log", "1.txt", "01.log", ".log", "7.log.gz", "-1.log"}) world.File(name, long_ago);
   std::filesystem::create_directory(world.directory_ + "/8.log");
   std::filesystem::create_symlink("mine.log", world.directory_ + "/10.log");
@@ -110,7 +112,7 @@ TEST(OldLogs, ManyAreRemovedInSmallSteps) {
   EXPECT_EQ(logs.removed(), 32u);
   EXPECT_GE(world.Round(logs), 2);
   EXPECT_EQ(logs.removed(), 100u);
-  // The next round begins at the beginning.
+  // The next round starts from the beginning.
   world.File("7.log", 31 * World::kDay);
   world.Round(logs);
   EXPECT_EQ(logs.removed(), 101u);
@@ -127,8 +129,8 @@ TEST(OldLogs, OfAnAgentGoByTheirTimeAloneUnlessTheirJobsRun) {
   const Duration day = World::kDay;
   world.File("1.log", 31 * day);
   world.File("2.log", 29 * day);
-  world.File("3.log", 90 * day);        // Runs, and has been silent for months.
-  world.File("4.log", 90 * day, 0644);  // None of ours.
+  world.File("3.log", 90 * day);        // The job runs, and has written nothing for months.
+  world.File("4.log", 90 * day, 0644);  // Not created by divvy.
   OldLogs logs(world.directory_, [](JobId job) { return job == JobId(3); });
   world.Round(logs);
   EXPECT_FALSE(world.Has("1.log"));

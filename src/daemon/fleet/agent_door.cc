@@ -8,7 +8,7 @@
 namespace divvy {
 namespace {
 
-/// Nodes may come and be looked at; nothing runs there.
+/// A fleet for nodes that may join and be listed, but run nothing.
 class NobodysFleet final : public FleetPort {
  public:
   std::vector<wire::AgentRun> RunsOn(const std::string&) override { return {}; }

@@ -1,5 +1,5 @@
-// The nodes of agents under a daemon: the book of them, the door that they come through, and who decides for them, put
-// together over the daemon's own commits and tokens.
+// Connects the nodes of agents to a daemon: the registry of nodes, the endpoint for their connections, and the fleet,
+// on top of the daemon's own commits and tokens.
 #pragma once
 
 #include <algorithm>
@@ -18,49 +18,49 @@ namespace divvy {
 
 class AgentDoor {
  public:
-  /// Row of the store: how often a controller began on it.
+  /// The store's row that counts how often a controller has started on it.
   static constexpr std::string_view kEpochKey = "controller.epoch";
 
-  /// Before anything else: the rows of the store. True if it was one of ours.
+  /// Loads a row of the store; call before anything else. Returns true if the row was one of ours.
   bool LoadSetting(std::string_view key, std::string_view text);
-  /// The name and GPUs of this machine, which no agent may claim.
+  /// Sets the name and GPUs of this machine, which no agent may claim.
   void SetOwn(std::string name, const std::vector<GpuFacts>& gpus) { book_.SetOwn(std::move(name), gpus); }
 
   struct Ports {
     std::function<void(Duration, std::function<void()>)> after;
     const Log* log = nullptr;
-    // As of Agents::Ports.
+    // See Agents::Ports.
     std::function<std::string(JobId, std::uint32_t attempt)> gang_key;
     std::function<void(RemoteNode& node, std::uint64_t number, std::string_view purpose)> on_channel;
     std::function<void(RemoteNode& node, JobId job)> before_foreground;
     std::function<void(const std::vector<samples::Snapshot>& seen)> on_samples;
     std::function<std::string(const User& user)> right_of;
   };
-  /// `callers`, `core` and `fleet`, who decides for these nodes, outlive this. Null: nobody does, and nothing is placed
-  /// there.
+  /// `callers`, `core` and `fleet`, which decides for these nodes, must outlive this object. With a null `fleet`,
+  /// nothing is placed on them.
   void Open(Core& core, RemoteCallers& callers, Agents::Terms terms, FleetPort* fleet, Ports ports);
 
-  /// Requests for wire::kAgentPath; refused before Open.
+  /// Handles requests for wire::kAgentPath; refuses them before Open.
   void OnRequest(const Peer& peer, HttpRequest&& request, Reply reply);
 
-  // For administrators; each says what was done. `core`: where it is kept.
+  // For administrators; each returns a message about what was done. `core` stores the change.
   Status Knows(const std::string& name) const;
   Result<std::string> Cordon(Core& core, const std::string& name, const std::string& reason);
   Result<std::string> Drain(Core& core, const std::string& name, Time deadline, const std::string& reason);
   Result<std::string> Resume(Core& core, const std::string& name);
-  /// Refused while something runs there.
-  /// `is_gone`: it is away and will not come back; what ran there counts as lost.
+  /// Refused while jobs run on the node, unless `is_gone`. `is_gone`: the node is disconnected and will not come back;
+  /// its jobs count as lost.
   Result<std::string> Remove(Core& core, const std::string& name, bool is_gone);
   Result<std::string> Label(Core& core, const std::string& name, const std::map<std::string, std::string>& labels);
 
   NodeBook& book() { return book_; }
   const NodeBook& book() const { return book_; }
-  /// "up", "away", "lost", "awaited", "cordoned" or "draining".
+  /// Returns "up", "away", "lost", "awaited", "cordoned" or "draining".
   std::string StateOf(const NodeRow& row) const;
   /// Null before Open.
   Agents* agents() { return agents_.get(); }
   std::uint64_t epoch() const { return epoch_; }
-  /// Before Open: agents follow no controller of an earlier epoch, whatever store it began with.
+  /// Call before Open. Agents follow no controller of an earlier epoch, even if it starts with an older store.
   void ReserveEpochs(std::uint64_t epoch) { epoch_ = std::max(epoch_, epoch); }
 
  private:

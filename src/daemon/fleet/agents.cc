@@ -9,13 +9,13 @@
 namespace divvy {
 namespace {
 
-/// From the connection to the Hello.
+/// The limit from the connection to the Hello.
 constexpr Duration kHelloWithin = std::chrono::seconds(20);
-/// A Hello with 64 GPUs is 20 KiB.
+/// A Hello with 64 GPUs has 20 KiB.
 constexpr std::size_t kHelloBytes = std::size_t{1} << 20;
 constexpr std::size_t kMostNewcomers = 4096;
 constexpr Duration kLookEvery = std::chrono::milliseconds(500);
-/// Lines about strangers in an hour.
+/// The limit on log lines about unknown clients per hour.
 constexpr std::uint64_t kTurnedAwayLogged = 1000;
 
 }  // namespace
@@ -25,7 +25,7 @@ struct Agents::Newcomer {
   FrameReader reader{kHelloBytes};
   std::string address;
   std::string fingerprint;
-  std::string token;  // Its id; empty: its certificate was known.
+  std::string token;  // The token's id; empty if the certificate was known.
   bool has_said_hello = false;
 };
 
@@ -42,7 +42,7 @@ Agents::Agents(NodeBook& book, std::uint64_t epoch, Terms terms, FleetPort& flee
 
 Agents::~Agents() { *is_alive_ = false; }
 
-// ---- Who comes ------------------------------------------------------------------------------------------------------
+// ---- New connections ------------------------------------------------------------------------------------------------
 
 void Agents::TurnAway(const Peer& peer, const Reply& reply, int status, const Error& error) {
   const Time now = ports_.now();
@@ -61,7 +61,7 @@ void Agents::TurnAway(const Peer& peer, const Reply& reply, int status, const Er
   Reply(reply).Answer(response);
 }
 
-// Empty: it is known. Else the id of a token.
+// Returns an empty string for a known certificate, otherwise the id of a token.
 Result<std::string> Agents::Admit(const std::string& fingerprint, std::string_view authorization) {
   if (fingerprint.empty()) return PermissionDenied("an agent shows a certificate of its own");
   if (book_.Knows(fingerprint)) return std::string();
@@ -125,7 +125,7 @@ void Agents::OnHelloBytes(std::uint64_t id, std::string_view bytes) {
   const auto found = newcomers_.find(id);
   if (found == newcomers_.end()) return;
   Newcomer& newcomer = *found->second;
-  if (newcomer.has_said_hello) return Drop(id);  // It speaks before it is welcome.
+  if (newcomer.has_said_hello) return Drop(id);  // It sends data before it is admitted.
   newcomer.reader.Feed(bytes);
   auto frame = newcomer.reader.Next();
   if (!frame) return Refuse(id, frame.error());
@@ -158,7 +158,7 @@ void Agents::OnHello(std::uint64_t id, std::string_view payload) {
       book_.Join(hello->name, newcomer.fingerprint, hello->facts, lease_, !newcomer.token.empty(), ports_.now());
   if (!joined) return Refuse(id, joined.error());
   if (joined->is_new) {
-    // It may have been used up since the connection was let in.
+    // The token may have been used up since the connection was accepted.
     auto spent = ports_.spend(newcomer.token);
     if (!spent) {
       static_cast<void>(book_.Remove(hello->name));
@@ -192,11 +192,11 @@ void Agents::LetIn(std::uint64_t id, wire::AgentHello hello, int version) {
   node.Connect(std::move(newcomer->stream), std::move(newcomer->reader), version, hello, lease_, was_rebooted);
   fleet_.OnRow(*row);
   fleet_.OnJoined(hello.name, hello.facts, node);
-  // A new session is back when its runs are accounted for.
+  // A new session counts as back when its runs are accounted for.
   if (may_go_on && node.channels() == streams) fleet_.OnBack(hello.name);
 }
 
-// ---- Those there are ------------------------------------------------------------------------------------------------
+// ---- Known nodes ----------------------------------------------------------------------------------------------------
 
 RemoteNode::Ports Agents::NodePorts() {
   RemoteNode::Ports ports;
@@ -260,7 +260,7 @@ void Agents::Forget(const std::string& name) {
   if (found == nodes_.end()) return;
   RemoteNode& node = *found->second.node;
   node.Refuse("node " + name + " was removed by an administrator", true);
-  // It lives on until what it was told has left; the object goes later, for we may be inside one of its calls.
+  // Destroyed later: its last message must still be sent, and this may run inside one of its own calls.
   ports_.after(std::chrono::seconds(1), [this, alive = is_alive_, name] {
     if (*alive && book_.Find(name) == nullptr) nodes_.erase(name);
   });
@@ -279,7 +279,7 @@ void Agents::Look(const std::string& name, Known& known) {
   const NodeRow* row = book_.Find(name);
   if (row == nullptr) return;
   RemoteNode& node = *known.node;
-  // Who was heard before this process began was so before it began.
+  // Silence counts from this process's start if the node was never heard in this process.
   const Duration silent = ports_.now() - (node.heard() == kNoTime ? since_ : node.heard());
   if (silent <= terms_.lost_after) return;
   node.Cut("no sign of life for " + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(silent).count()) +
@@ -291,11 +291,11 @@ void Agents::Look(const std::string& name, Known& known) {
   if (is_to_be_fenced) {
     known.is_fenced = true;
     ports_.log("node=" + name + " event=node_fenced");
-    // First the jobs: whoever hears that the session is over, and its streams with it, knows what became of them.
+    // Jobs first: whoever is told that the session and its streams are over can already look up the jobs' states.
     fleet_.OnFenced(name);
     node.EndSession();
   }
-  // Last: where both come at once no job may go on there.
+  // Last: if both happen at once, no job may continue there.
   if (is_lost_now) fleet_.OnLost(name);
 }
 

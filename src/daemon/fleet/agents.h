@@ -1,6 +1,6 @@
-// The controller's door to agents: takes their connections from the HTTP server, finds out who they are, and keeps a
-// RemoteNode for each. Who may come in is said by the book of nodes (control/books/node_book.h): a certificate that it
-// knows, or a token that lets a new one join.
+// The controller's endpoint for agents: takes their connections from the HTTP server, authenticates them, and keeps a
+// RemoteNode for each. The registry of nodes (control/books/node_book.h) decides who is admitted: a known certificate,
+// or a token that lets a new node join.
 //
 //   agent                                controller
 //   TLS, with its certificate     --->
@@ -8,9 +8,9 @@
 //   Upgrade: divvy-agent/1        <---   101
 //   Hello                         --->   Refused, or: the node's row is made durable, then
 //                                 <---   Welcome
-//   reports, beats                <-->   orders, answers to beats
+//   reports, heartbeats           <-->   commands, heartbeat answers
 //
-// Belongs to the loop's thread.
+// Used on the loop's thread only.
 #pragma once
 
 #include <cstdint>
@@ -31,59 +31,61 @@ class Agents {
  public:
   struct Terms {
     Duration lost_after = std::chrono::seconds(30);
-    Duration requeue_lost_after{0};  // 0: jobs of a lost node stay.
+    Duration requeue_lost_after{0};  // 0: jobs of a lost node are kept.
   };
   struct Ports {
     std::function<Time()> now;
-    /// To be durable with the next commit.
+    /// Stores a row with the next commit.
     std::function<void(NodeBook::Setting)> keep;
-    /// Once all that was kept so far is.
+    /// Calls back once everything stored so far is durable.
     std::function<void(std::function<void()>)> after_commit;
     std::function<void(Duration, std::function<void()>)> after;
     std::function<void(const std::string& line)> log;
-    /// The key of a gang's parts: 64 hexadecimal digits.
+    /// The key that the nodes of a gang share: 64 hexadecimal digits.
     std::function<std::string(JobId, std::uint32_t attempt)> gang_key;
-    /// A header's token that lets a node join: its id.
+    /// Checks the token in an Authorization header that lets a node join; returns its id.
     std::function<Result<std::string>(std::string_view authorization)> admit;
-    /// Streams, as of RemoteNode::Ports. Null: there are none.
+    /// Streams, see RemoteNode::Ports. Null: streams are not accepted.
     std::function<void(RemoteNode& node, std::uint64_t number, std::string_view purpose)> on_channel;
     std::function<void(RemoteNode& node, JobId job)> before_foreground;
-    /// What machines use. Null: nobody wants to know.
+    /// Usage samples of nodes. Null: samples are not wanted.
     std::function<void(const std::vector<samples::Snapshot>& seen)> on_samples;
-    /// As of RemoteNode::Ports.
+    /// See RemoteNode::Ports.
     std::function<std::string(const User& user)> right_of;
-    /// That token is used once: what is to be kept of it.
+    /// Uses that token once; returns the row to store.
     std::function<Result<NodeBook::Setting>(std::string_view token)> spend;
   };
   enum class Presence {
-    kAwaited,  // Not heard from since the controller began.
+    kAwaited,  // Not heard from since the controller started.
     kConnected,
-    kAway,  // Cut off a moment ago.
-    kLost,  // For longer than lost_after.
+    kAway,  // Disconnected a moment ago.
+    kLost,  // Disconnected for longer than lost_after.
   };
 
-  /// `epoch`: counts the controller's starts, and is durable before the first agent is let in.
+  /// `epoch` counts the controller's starts. It must be durable before the first agent is admitted.
   Agents(NodeBook& book, std::uint64_t epoch, Terms terms, FleetPort& fleet, Ports ports);
   ~Agents();
 
-  /// A request for wire::kAgentPath.
+  /// Handles a request for wire::kAgentPath.
   void OnRequest(const Peer& peer, HttpRequest&& request, Reply reply);
-  /// The same without HTTP around it: who may come in is listened to on `stream`. `authorization`: as in the header.
+  /// The same without HTTP: if the agent may come in, starts to listen on `stream`. `authorization` is the header's
+  /// value.
   Status LetKnock(const std::string& address, const std::string& fingerprint, std::string_view authorization,
                   std::unique_ptr<ByteStream> stream);
-  /// Looks for silent nodes from now on.
+  /// Starts checking for silent nodes.
   void Start();
-  /// For what was active when the controller began: made where there is none yet. Before Start.
+  /// Returns the node, creating it if needed. For nodes that had active runs when the controller started. Call before
+  /// Start.
   RemoteNode& Of(const std::string& name);
   RemoteNode* Find(std::string_view name);
-  /// It was removed from the book: told so and cut off. Orders for it lead nowhere from here on.
+  /// The node was removed from the registry: tells it and disconnects it. Later commands for it are dropped.
   void Forget(const std::string& name);
 
-  /// Somebody looks at samples just now.
+  /// Tells all nodes whether samples are being viewed now.
   void SetWatched(bool is_watched);
 
   Presence PresenceOf(std::string_view name) const;
-  /// kNoTime: never since the controller began.
+  /// kNoTime: never since the controller started.
   Time HeardFrom(std::string_view name) const;
   std::string AddressOf(std::string_view name) const;
 
@@ -93,7 +95,7 @@ class Agents {
     bool is_lost = false;
     bool is_fenced = false;
   };
-  /// One who has not said Hello, or whose row is not durable yet.
+  /// An agent that has not sent Hello yet, or whose row is not durable yet.
   struct Newcomer;
 
   Result<std::string> Admit(const std::string& fingerprint, std::string_view authorization);
@@ -121,7 +123,7 @@ class Agents {
   std::uint64_t next_newcomer_ = 1;
   Time turned_away_since_ = kNoTime;
   std::uint64_t turned_away_ = 0;
-  /// Timers and commits may outlive this.
+  /// Timers and commits may outlive this object.
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
 };
 

@@ -1,4 +1,4 @@
-// Questions to an agent and their answers: over cuts, too many, too large, and with real files.
+// Questions to an agent and their answers: across disconnects, too many, too large, and with real files.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ class AskWorld : public AgentsWorld {
     StartAgent();
     Settle();
   }
-  /// What comes of it is in told_, as "NUMBER: ..." with our own number.
+  /// Asks the agent; the result appears in told_ as "NUMBER: ..." with the test's own number.
   void Ask(int number, int job = 5) {
     wire::AgentQuestion question;
     question.record.id = Job(job);
@@ -33,7 +33,7 @@ class AskWorld : public AgentsWorld {
           (answered ? answered->bytes + (answered->answer.is_running ? ", runs" : "") : answered.error().message));
     });
   }
-  /// The agent answers the question with our `number`.
+  /// The agent answers the question with the test's `number`.
   void Tell(int number, const std::string& bytes) {
     for (const auto& asked : agent_->questions) {
       if (asked.question.at == number) return asked.told({}, bytes);
@@ -84,7 +84,7 @@ TEST_F(AskWorld, WhoIsAwayIsNotWaitedFor) {
   EXPECT_EQ(Take(), Words{"1: node n1 went away"});
   Ask(2);
   EXPECT_EQ(Take(), Words{"2: node n1 is away"});
-  // The answer to what was asked over the connection before goes nowhere; the session is the same.
+  // The answer to a question of the previous connection is dropped; the session is the same.
   Pass(2s);
   ASSERT_EQ(agents_->PresenceOf("n1"), Agents::Presence::kConnected);
   Tell(1, "late");
@@ -210,7 +210,7 @@ TEST_F(AnswerOfFiles, ThatAreNotThereOrNotForTheJobsUser) {
   const AnsweredPiece refused = AnswerOf(*node_, question_);
   EXPECT_EQ(refused.answer.error, EACCES);
   EXPECT_EQ(refused.bytes, "");
-  // A foreground job's output was its caller's terminal.
+  // The output of a foreground job went to its caller's terminal.
   question_.output.clear();
   question_.is_foreground = true;
   EXPECT_EQ(AnswerOf(*node_, question_).answer.error, ENOENT);

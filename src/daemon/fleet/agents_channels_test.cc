@@ -1,5 +1,5 @@
-// Streams between an agent and its controller: over cuts, restarts of either side, and from an agent that lies about
-// who speaks.
+// Streams between an agent and its controller: across disconnects, restarts of either side, and from an agent that lies
+// about its users.
 #include <sys/socket.h>
 
 #include <optional>
@@ -18,7 +18,7 @@ class ChannelsWorld : public AgentsWorld {
     Take();
     Settle();
   }
-  /// Whatever the controller opens is taken by the agent, which notes all of it.
+  /// The agent accepts every stream that the controller opens, and records all of its bytes.
   void Take() {
     agent_->on_channel = [this](std::uint64_t number, std::string_view purpose) {
       came_ += "[" + std::string(purpose) + "]";
@@ -50,7 +50,7 @@ TEST_F(ChannelsWorld, ACutLosesAndDoublesNothing) {
 }
 
 TEST_F(ChannelsWorld, MorePiecesThanTheLinkKeepsWaitUntilTheConnectionIsBack) {
-  constexpr int kPieces = 35'000;  // Of each of two: together more than a link takes.
+  constexpr int kPieces = 35'000;  // For each of two streams: together more than a link takes.
   int sent[2] = {0, 0};
   std::uint64_t numbers[2] = {0, 0};
   const auto send = [&](int which) {
@@ -64,7 +64,7 @@ TEST_F(ChannelsWorld, MorePiecesThanTheLinkKeepsWaitUntilTheConnectionIsBack) {
   for (int i : {0, 1}) send(i);
   EXPECT_LT(sent[0] + sent[1], 2 * kPieces);
   ASSERT_NE(agents_->Of("n1").channels(), nullptr) << "the session is over";
-  // Orders have room still.
+  // There is still room for commands.
   Launch(7);
   is_partitioned_ = false;
   Pass(10s);
@@ -132,7 +132,7 @@ TEST_F(CallersWorld, ACallerMayBeBackBeforeTheAgentIs) {
 
 TEST_F(CallersWorld, WhatAwaitsItsCallerThereGetsTheStreamsWithTheSession) {
   Launch(7, 1, true);
-  wire_.CutAll();  // The agent has not heard of it, or waits for who does not come.
+  wire_.CutAll();  // The agent may have missed the streams, or waits for a caller that does not come.
   KillController();
   StartController();
   ASSERT_TRUE(far_.Keep(Job(7), MakeRelays()));
@@ -147,7 +147,7 @@ TEST_F(CallersWorld, ACallerWhoseJobIsOverWithTheSessionHearsOfNoRestart) {
   far_.Rejoin(agents_->Of("n1"), Job(7));
   Settle();
   ASSERT_TRUE(IsAskedToPump());
-  // Its machine is cut off for good, and the controller has no such job any more.
+  // The node is disconnected for good, and the controller no longer has the job.
   agents_->Of("n1").EndSession();
   Pass(2s);
   char word = 0;
@@ -183,7 +183,7 @@ TEST_F(CallersWorld, AUserJoinsSoManyTerminalsOnANodeAndNoMore) {
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("32 terminals on node n1"), std::string::npos) << refused.error().message;
   EXPECT_TRUE(join(1001));
-  // Those that are over count no more.
+  // Streams that are over no longer count.
   agents_->Of("n1").EndSession();
   Pass(2s);
   EXPECT_TRUE(join(1000));
@@ -196,7 +196,7 @@ TEST_F(ChannelsWorld, WhoHasNoJobThereIsSpokenForByNobody) {
   on_channel_ = [&far](RemoteNode& node, std::uint64_t number, std::string_view purpose) {
     far.OnChannel(node, number, purpose);
   };
-  // Has one, but not on that machine.
+  // The user has a job, but not on that node.
   world.Submit("elsewhere");
   world.Settle();
   wire::ChannelPurpose purpose;

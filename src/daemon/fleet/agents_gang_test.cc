@@ -1,4 +1,4 @@
-// Parts of gangs between controller and agent: launch, prepared and go, over cuts and restarts.
+// A gang's node allocations between controller and agent: launch, prepared and go, across disconnects and restarts.
 #include "daemon/fleet/agents_test_pair.h"
 
 namespace divvy {
@@ -37,7 +37,7 @@ TEST_F(AgentsOfAGang, APartThatWaitsSaysSoAgainToWhoeverHasBegunAnew) {
   StartController();
   Pass(20s);
   EXPECT_EQ(fleet_.Take(), (Words{"joined n1 gpus=2", "prepared n1 5.1", "accounted n1"}));
-  // Nobody takes its word for a job that it does not have.
+  // Reports about a job that the agent does not have are ignored.
   agent_->session->OnPrepared(Job(6), 1, 5);
   agent_->session->OnPrepared(Job(5), 2, 5);
   Settle();

@@ -1,4 +1,4 @@
-// What an agent's machine uses, on its way to the controller.
+// Samples of an agent's node on their way to the controller.
 #include "daemon/agent/agent_samples.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class SamplesWorld : public AgentsWorld {
     StartAgent();
     Settle();
   }
-  /// A second passes, and the machine has used something in it.
+  /// Lets a second pass in which the node has used something.
   void PassSecond() {
     Pass(1s);
     samples::Snapshot snapshot;
@@ -66,7 +66,7 @@ TEST_F(SamplesWorld, AreOfThatMachineAndItsOwnJobsAlone) {
   EXPECT_EQ(last[1].subject, (samples::Subject{Of::kJob, "n1", -1, -1, 5}));
 }
 
-// Batches come every ten seconds, and a run may be shorter than that.
+// Batches arrive every ten seconds, and a run may be shorter than that.
 TEST_F(SamplesWorld, OfARunThatIsOverWhenTheyComeAreItsOwn) {
   Launch(5);
   Settle();

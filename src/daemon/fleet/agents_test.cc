@@ -1,4 +1,4 @@
-// Controller and agent, both real, with nothing between them but lines that the test cuts.
+// A real controller and a real agent, connected by streams that the test cuts.
 #include <random>
 
 #include "daemon/fleet/agents_test_pair.h"
@@ -25,7 +25,7 @@ TEST_F(AgentsWorld, AnAgentJoinsByATokenAndRunsWhatItIsOrdered) {
   agent_->End(Job(5), 3);
   Settle();
   EXPECT_EQ(fleet_.Take(), Words{"exited n1 5.1 code=3"});
-  EXPECT_TRUE(machine_.runs.empty());  // Forgotten, since it is durable.
+  EXPECT_TRUE(machine_.runs.empty());  // The run was forgotten, because its end is durable.
 }
 
 TEST_F(AgentsWorld, WhichGpusAreNotForSharesIsToldWhereThereIsASession) {
@@ -48,7 +48,7 @@ TEST_F(AgentsWorld, ATokenLetsInAsManyAsItHasUses) {
   Settle();
   EXPECT_EQ(agent_->refused, "no good token");
   EXPECT_EQ(book_->Find("n2"), nullptr);
-  // Its own certificate needs none.
+  // With its own certificate the agent needs no token.
   KillAgent();
   machine_.fingerprint = "aa";
   machine_.gpus = {"GPU-1"};
@@ -59,8 +59,8 @@ TEST_F(AgentsWorld, ATokenLetsInAsManyAsItHasUses) {
 
 TEST_F(AgentsWorld, TwoThatComeAtOnceByATokenOfOneUseAreOneNode) {
   StartAgent();
-  agent_->Tick();  // Dialled, its Hello on its way.
-  uses_ = 0;       // The other one was faster.
+  agent_->Tick();  // The agent has connected, and its Hello is on its way.
+  uses_ = 0;       // Another agent has used the token first.
   Settle();
   EXPECT_EQ(agent_->refused, "used up");
   EXPECT_EQ(book_->Find("n1"), nullptr);
@@ -134,8 +134,8 @@ TEST_F(AgentsWorld, ALaunchThatDiedOnItsWayIsKnownAsNeverStarted) {
   EXPECT_EQ(fleet_.Take(), (Words{"joined n1 gpus=2", "vanished n1 5.1 never started", "accounted n1"}));
 }
 
-// What is decided and not durable yet has not been ordered: the agent cannot know of it, and must not say that it never
-// started, for it will.
+// A launch that is decided and not yet durable has not been sent. The agent cannot know it, and must not report that it
+// never started, because it will start.
 TEST_F(AgentsWorld, ALaunchThatIsNotDurableYetIsNoPartOfAWelcome) {
   StartAgent();
   Settle();
@@ -166,7 +166,7 @@ TEST_F(AgentsWorld, AControllerThatWasKilledIsToldAgainWhatItMayNotHaveKept) {
   Settle();
   EXPECT_EQ(fleet_.Take(), Words{"exited n1 5.1 code=7"});
   KillController();
-  // It died before that was durable.
+  // The controller died before that was durable.
   JobRecord record;
   record.id = Job(5);
   record.attempt = 1;
@@ -195,7 +195,7 @@ TEST_F(AgentsWorld, AnEndThatIsDurableIsForgottenThoughTheOrderWasLost) {
   Settle();
   KillController();
   fleet_.forgets = true;
-  StartController();  // The store has it as ended, so nobody knows the run any more.
+  StartController();  // In the store the job has ended, so the run is unknown now.
   Pass(20s);
   EXPECT_TRUE(machine_.runs.empty());
 }
@@ -208,7 +208,7 @@ TEST_F(AgentsWorld, AnOlderControllersWelcomeIsNotFollowed) {
   Pass(20s);
   ASSERT_EQ(machine_.epoch, 2u);
   KillController();
-  epoch_ = 0;  // From a copy of its store as it was before.
+  epoch_ = 0;  // The controller starts from an older copy of its store.
   StartController();
   fleet_.Take();
   Launch(5);
@@ -231,7 +231,7 @@ TEST_F(AgentsWorld, ANodeThatIsSilentIsLostAndItsJobsStay) {
   EXPECT_FALSE(machine_.runs[Job(5)].exit);
   is_partitioned_ = false;
   Pass(1min);
-  EXPECT_EQ(fleet_.Take(), (Words{"joined n1 gpus=2", "back n1"}));  // The same session: nothing to say again.
+  EXPECT_EQ(fleet_.Take(), (Words{"joined n1 gpus=2", "back n1"}));  // The same session: nothing is repeated.
   EXPECT_EQ(agents_->PresenceOf("n1"), Agents::Presence::kConnected);
 }
 
@@ -253,7 +253,7 @@ TEST_F(AgentsWorld, ANodeThatStopsItsJobsHasDoneSoBeforeTheyMayRunElsewhere) {
   }
   EXPECT_TRUE(has_stopped_before);
   EXPECT_EQ(fleet_.Take(), (Words{"lost n1", "fenced n1"}));
-  // The controller has given the job to another node meanwhile; a launch that it had sent must not arrive any more.
+  // The controller has given the job to another node meanwhile; an earlier launch must no longer arrive.
   fleet_.active["n1"].clear();
   is_partitioned_ = false;
   Pass(1min);
@@ -288,14 +288,14 @@ TEST_F(AgentsWorld, AnAgentThatIsRestartedWhileCutOffStopsItsJobsAllTheSame) {
   Pass(30s);
   StartAgent("n1", "");
   Settle();
-  EXPECT_FALSE(machine_.runs[Job(5)].exit);  // Its lease goes on as it was.
+  EXPECT_FALSE(machine_.runs[Job(5)].exit);  // Its lease continues under the old terms.
   Pass(70s);
   EXPECT_TRUE(machine_.runs[Job(5)].exit);
 }
 
-// Terms that say "jobs are stopped" count only once the node has confirmed them.
+// The term "jobs are stopped" counts only once the node has confirmed it.
 TEST_F(AgentsWorld, WhoWasToldOtherTermsIsNotTakenForFenced) {
-  StartAgent();  // Told that its jobs stay.
+  StartAgent();  // The Welcome says that its jobs are kept.
   Pass(10s);
   Launch(5);
   Settle();
@@ -391,8 +391,8 @@ TEST_F(AgentsWorld, GarbageAndSilenceAreCutOff) {
   EXPECT_FALSE(agents_->LetKnock("10.0.0.9", "ff", "", nullptr));
 }
 
-// Launches, ends, cuts, and kills of either side in any order: no job runs twice, none is forgotten, and every exit
-// code arrives. What is on its way at a kill or cut is lost.
+// Launches, ends, disconnects, and crashes of either side in any order: no job runs twice, none is forgotten, and every
+// exit code arrives. Data in transit at a crash or disconnect is lost.
 TEST_F(AgentsWorld, NoHistoryLosesAnEndOrRunsAJobTwice) {
   uses_ = 1'000'000;
   for (std::uint32_t seed = 0; seed < 60; ++seed) {

@@ -1,4 +1,4 @@
-// A controller's door and an agent's process, which a test starts, kills and parts as it likes.
+// A controller's endpoint and an agent process, which a test starts, kills and disconnects at will.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace divvy {
 
-/// An agent's process on a machine. Runs as Node has them, in a few lines.
+/// An agent process on a machine. Imitates the runs of Node in a few lines.
 class AgentProcess final : public OrderPort {
  public:
   AgentProcess(Machine& machine, std::string name, Duration& now, Duration skew, std::function<void()> dial)
@@ -101,7 +101,7 @@ class AgentProcess final : public OrderPort {
     run->second.exit->code = code;
     session->OnExited(job, run->second.attempt, *run->second.exit, session->Now());
   }
-  /// How far it is.
+  /// Reports the run's progress.
   void Say(JobId job) {
     const Machine::Run& run = machine_.runs.at(job);
     if (run.awaits_go) session->OnPrepared(job, run.attempt, 40001);
@@ -118,11 +118,11 @@ class AgentProcess final : public OrderPort {
   };
   Channels::OnOpen on_channel;
   std::vector<wire::WithheldGpu> withheld;
-  std::vector<Asked> questions;  // In the order in which they came.
+  std::vector<Asked> questions;  // In order of arrival.
   std::unique_ptr<AgentSession> session;
   std::string refused;
   std::vector<std::string> log;
-  std::vector<std::string> rights;  // As they came.
+  std::vector<std::string> rights;  // In order of arrival.
 
  private:
   void Account(RunVanished how) {
@@ -139,7 +139,7 @@ class AgentProcess final : public OrderPort {
       else if (std::ranges::find(active, job) == active.end()) End(job, 137);
     }
   }
-  /// " 1 of n1,ctl by KEY": which part, of which machines.
+  /// " 1 of n1,ctl by KEY": the node allocation's number, the gang's nodes, the key.
   std::string SeatText(const LaunchOrder& launch) const {
     std::string names;
     for (const Seat& seat : launch.record.gang) names += (names.empty() ? "" : ",") + seat.node;
@@ -210,7 +210,7 @@ class AgentsWorld : public testing::Test {
     agent_.reset();
     wire_.CutAll();
   }
-  /// As the HTTP server and TLS would have it.
+  /// Connects as the HTTP server and TLS would.
   void Dial(const std::string& token) {
     if (!agents_ || is_partitioned_) return agent_->session->OnDialFailed(Unreachable("nobody there"), false);
     auto [theirs, ours] = wire_.MakePair();
@@ -247,7 +247,7 @@ class AgentsWorld : public testing::Test {
     spec->command = {"true"};
     fleet_.ports["n1"]->Execute(LaunchOrder{record}, spec);
   }
-  /// Part 1 of a job that is here and on the controller's own machine.
+  /// Launches node allocation 1 of a gang on this node and the controller's own node.
   void LaunchPart(int id) {
     JobRecord record;
     record.id = JobId(static_cast<std::uint64_t>(id));
@@ -264,7 +264,7 @@ class AgentsWorld : public testing::Test {
 
   std::function<void(RemoteNode&, std::uint64_t, std::string_view)> on_channel_;
   std::function<void(RemoteNode&, JobId)> before_foreground_;
-  std::int64_t user_ = -1;  // Whose the next jobs are.
+  std::int64_t user_ = -1;  // The user of the next jobs.
   Duration now_ = 100s;
   Duration skew_{0};
   Agents::Terms terms_;
@@ -280,7 +280,7 @@ class AgentsWorld : public testing::Test {
   Machine machine_;
   std::unique_ptr<AgentProcess> agent_;
   std::vector<std::string> log_;
-  std::vector<samples::Snapshot> samples_;  // That came from machines.
+  std::vector<samples::Snapshot> samples_;  // Samples received from nodes.
 };
 
 }  // namespace divvy

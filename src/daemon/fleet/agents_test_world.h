@@ -1,5 +1,5 @@
-// Both ends of the conversation in one process, over streams that a test cuts: Agents on one side, AgentSession on the
-// other, with a fleet that remembers and a node that does what it is told.
+// Both ends of the protocol in one process, over streams that a test can cut: Agents on one side, AgentSession on the
+// other, with a fleet that records events and a node that executes commands.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -44,14 +44,14 @@ class Wire {
     std::erase_if(lines_, [](const auto& line) { return line->is_cut; });
     return has_moved;
   }
-  /// What is on its way is lost.
+  /// Bytes in transit are lost.
   void CutAll() {
     for (const auto& line : std::vector(lines_)) Cut(*line);
   }
 
  private:
   struct Line {
-    std::string bytes[2];  // Sent by end i.
+    std::string bytes[2];  // bytes[i] was sent by end i.
     std::shared_ptr<const ByteStream::Listener> listeners[2];
     bool is_cut = false;
     bool is_finished = false;
@@ -84,7 +84,7 @@ class Wire {
   std::vector<std::shared_ptr<Line>> lines_;
 };
 
-/// Timers in the order of their times.
+/// Timers, ordered by time.
 class Timers {
  public:
   explicit Timers(Duration& now) : now_(now) {}
@@ -105,7 +105,7 @@ class Timers {
   std::multimap<Duration, std::function<void()>> tasks_;
 };
 
-/// Remembers what it is told, and orders what is durable to be forgotten, as a controller does.
+/// Records events, and answers durable ends with a ForgetOrder, as a controller does.
 class RecordingFleet final : public FleetPort {
  public:
   std::vector<wire::AgentRun> RunsOn(const std::string& node) override {
@@ -150,7 +150,7 @@ class RecordingFleet final : public FleetPort {
     active[node].erase(job);
     ports[node]->Execute(ForgetOrder{job, attempt}, nullptr);
   }
-  /// As a controller whose store knows that the run is over.
+  /// Behaves like a controller whose store knows that the run is over.
   bool OnFound(RunDescription run) override {
     const JobRecord& record = run.record;
     said.push_back("found " + record.node + " " + ToString(record.id) + "." + std::to_string(record.attempt) +
@@ -181,10 +181,10 @@ class RecordingFleet final : public FleetPort {
   std::map<JobId, std::uint16_t> prepared_at;
   std::vector<std::string> said;
   bool forgets = true;
-  bool keeps_vanished = false;  // As if the agent had not said it.
+  bool keeps_vanished = false;  // Behaves as if the agent had not reported it.
 };
 
-/// What outlives an agent's process: its runs and its files. Each run is "started" at once and ends when told.
+/// State that outlives an agent process: its runs and files. Each run is "started" at once and ends when told.
 struct Machine {
   struct Run {
     std::uint32_t attempt = 0;

@@ -15,7 +15,7 @@
 namespace divvy {
 namespace {
 
-// Routes has seen to it that nobody else is at the other end (CheckPassedStream).
+// The routes have checked that no other process holds the other end (CheckPassedStream).
 bool IsSocket(const ForeignDescriptor& descriptor) {
   int type = 0;
   socklen_t size = sizeof type;
@@ -51,7 +51,7 @@ wire::ChannelPurpose StreamPurpose(JobId job, int stream, const FarStreams::Had&
   return purpose;
 }
 
-/// Standard input and a terminal's: the relay is read. Else it is written.
+/// For standard input and a terminal's input the relay is read, otherwise it is written.
 std::shared_ptr<ChannelJoint> JointOf(boost::asio::io_context& loop, ForeignDescriptor relay, bool is_input) {
   return is_input ? ChannelJoint::Make(loop, std::move(relay), ForeignDescriptor())
                   : ChannelJoint::Make(loop, ForeignDescriptor(), std::move(relay));
@@ -84,7 +84,7 @@ void FarStreams::Drop(JobId job) {
 }
 
 void FarStreams::OpenAll(RemoteNode& node, JobId job) {
-  // Without a session they stay: its caller may be back after a restart before the agent is.
+  // Without a session the relays are kept: after a restart, the caller may reconnect before the agent does.
   Channels* channels = node.channels();
   if (channels == nullptr) return;
   auto kept = relays_.extract(job);
@@ -104,14 +104,14 @@ void FarStreams::OpenAll(RemoteNode& node, JobId job) {
     joint->OnOver([this, job, stream, caller, name = node.name(),
                    over = RemoteNode::SessionOver(node.name())](const std::string& why) {
       if (stream == 0 && why == wire::kDetached && terminal_left_) terminal_left_(job);
-      // What was cut off for good and has stopped its jobs: the job's end says that.
+      // If the node was fenced and has stopped its jobs, the job's end reports that.
       const bool is_lost = (why == over && GoesOnAt(core_.controller(), job, name)) || why == wire::kStreamsGone;
       if (stream != 0 && is_lost && caller->is_open()) Say(*caller, kLostWord);
     });
-    // The session may have ended over one.
+    // The session may have ended while opening one.
     channels = node.channels();
     if (channels == nullptr || !joint->Open(*channels, wire::EncodeAgent(StreamPurpose(job, stream, had)))) {
-      // The agent does without all three then, and says so about the job.
+      // The agent then does without all three, and reports that for the job.
       for (const auto& one : opened) one->Reset("not all streams could be opened");
       return;
     }
@@ -156,11 +156,11 @@ Status FarStreams::Attach(RemoteNode& node, JobId job, std::int64_t uid, Foreign
   purpose.rows = size.rows;
   purpose.columns = size.columns;
   Status opened = typed->Open(*node.channels(), wire::EncodeAgent(purpose));
-  // The session may have ended over it.
+  // The session may have ended meanwhile.
   if (opened && node.channels() == nullptr) opened = NoStreams(node);
   if (opened) opened = shown->Open(*node.channels(), wire::EncodeAgent(PurposeOf("attach", job, 1)));
   if (opened) return {};
-  shown->OnOver({});  // Our answer says it.
+  shown->OnOver({});  // The error is in our answer.
   for (const auto& joint : {typed, shown}) joint->Reset("not all streams could be opened");
   return opened;
 }
@@ -184,7 +184,7 @@ Status FarStreams::CallStep(RemoteNode& node, JobId job, Descriptor socket, bool
   wire::ChannelPurpose purpose = PurposeOf("step", job, 0);
   purpose.stops_only = stops_only;
   const Status opened = joint->Open(*node.channels(), wire::EncodeAgent(purpose));
-  if (!opened) joint->OnOver({});  // Our answer says it.
+  if (!opened) joint->OnOver({});  // The error is in our answer.
   return opened;
 }
 
@@ -201,7 +201,7 @@ void FarStreams::OnChannel(RemoteNode& node, std::uint64_t number, std::string_v
   Channels& channels = *node.channels();
   const auto purpose = wire::DecodeAgent<wire::ChannelPurpose>(text);
   if (!purpose || purpose->kind != "door") return channels.Reset(number, "this controller takes no such stream");
-  // An agent speaks for those alone whom the controller has sent there.
+  // An agent may act only for users whose jobs the controller has placed there.
   const User* user =
       UserOn(core_.controller(), node.name(), [&](const User& known) { return known.name == purpose->user; });
   if (user == nullptr) return channels.Reset(number, "no job of this user runs on node " + node.name());

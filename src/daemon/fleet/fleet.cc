@@ -16,7 +16,7 @@ namespace {
 bool IsLoopback(const std::string& host) { return host.starts_with("127.") || host == "::1"; }
 
 std::string HostOf(const std::string& address) {
-  const auto parsed = ParseHostPort(address, 1);  // It may have no port.
+  const auto parsed = ParseHostPort(address, 1);  // The address may have no port.
   return parsed ? parsed->host : std::string();
 }
 
@@ -30,7 +30,7 @@ void Fleet::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
   const std::string& node = NodeOf(order);
   OrderPort* port = &own_;
   if (!node.empty()) port = ports_.find ? ports_.find(node) : nullptr;
-  if (port == nullptr) return;  // Removed meanwhile: nothing of ours is there.
+  if (port == nullptr) return;  // The node was removed meanwhile, and none of our runs is there.
   const auto* launch = std::get_if<LaunchOrder>(&order);
   if (launch != nullptr && node.empty() && launch->seat == 0 && ports_.before_own) ports_.before_own(launch->record.id);
   if (launch != nullptr && node.empty() && !launch->record.gang.empty()) return LaunchOwn(*launch, std::move(spec));
@@ -43,7 +43,7 @@ void Fleet::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
   port->Execute(sent, nullptr);
 }
 
-// What an agent's launch gets from its RemoteNode: the key, and the name of this machine.
+// Adds what RemoteNode adds to an agent's launch: the key, and the name of this node.
 void Fleet::LaunchOwn(LaunchOrder launch, std::shared_ptr<const JobSpec> spec) {
   for (Seat& seat : launch.record.gang) {
     if (seat.node.empty()) seat.node = ports_.own_name;
@@ -53,8 +53,8 @@ void Fleet::LaunchOwn(LaunchOrder launch, std::shared_ptr<const JobSpec> spec) {
   own_.Execute(launch, std::move(spec));
 }
 
-// An agent is reached where it came from. Whoever came over the loopback is on the controller's machine, which others
-// reach by the address that it has towards them.
+// An agent is reached at the address that it connected from. An agent that connected over the loopback interface is on
+// the controller's machine. Other nodes reach it at the address that this machine has towards them.
 std::vector<SeatAddress> Fleet::WithHosts(const JobRecord& record, std::vector<SeatAddress> addresses) const {
   std::string other;
   for (std::size_t i = 0; i < addresses.size() && i < record.gang.size(); ++i) {
@@ -96,7 +96,7 @@ std::vector<wire::WithheldGpu> Fleet::WithheldOn(NodeIndex node) const {
   const std::vector<GpuAvailability>& gpus = core_->controller().cluster().node(node).availability;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     std::string why;
-    // The keeper knows the runs that the store does not, from the node itself: their tenants stay where they are.
+    // The keeper knows runs that the store does not, from the node itself; their tenants stay where they are.
     if (!gpus[i].unmanaged.empty() && !gpus[i].is_kept_by_found_runs)
       why = "is used by others (" + gpus[i].unmanaged + ")";
     else if (gpus[i].is_restricted) why = "is restricted (divvy gpus restrict)";
@@ -118,7 +118,7 @@ void Fleet::TellWithheld() {
 
 void Fleet::OnAccounted(const std::string& node) {
   core_->controller().OnNodeAccounted(node);
-  // It may have begun anew, and then knows of nothing that is withheld.
+  // The node may have restarted, and then does not know which GPUs are withheld.
   if (const auto index = core_->controller().IndexOf(node); index && ports_.withhold) {
     told_withheld_[node] = WithheldOn(*index);
     ports_.withhold(node, told_withheld_[node]);

@@ -1,5 +1,5 @@
-// Who decides for the machines of agents: gives what they report to the controller, and the controller's orders to the
-// machine that each is for.
+// Decides for the nodes of agents: passes their reports to the controller, and the controller's commands to the node
+// that each one is for.
 #pragma once
 
 #include <functional>
@@ -18,36 +18,36 @@ namespace divvy {
 
 class Fleet final : public FleetPort, public OrderPort {
  public:
-  /// `own`: the controller's own machine. `key_seed`: nobody can guess it; the keys of gangs come from it, so those of
-  /// another process differ.
+  /// `own` is the controller's own node. `key_seed` is secret and differs between processes; the keys of gangs are
+  /// derived from it.
   Fleet(OrderPort& own, std::string key_seed) : own_(own), key_seed_(std::move(key_seed)) {}
 
-  /// Before anything else but orders.
+  /// Must be called before anything else except Execute.
   void Join(Core& core);
   struct Ports {
-    /// Null: there is no such machine.
+    /// Returns null if there is no such node.
     std::function<OrderPort*(const std::string& node)> find;
-    /// Of an agent, as "10.0.0.7:4711"; empty: not known.
+    /// The address of an agent, such as "10.0.0.7:4711"; empty: unknown.
     std::function<std::string(const std::string& node)> address;
-    /// Tells the controller's own machine the key of a gang's part that is about to be launched there.
+    /// Tells the controller's own node the key of a gang's node allocation that is launched there next.
     std::function<void(JobId, std::uint32_t attempt, std::string key)> set_own_key;
-    std::string own_name;  // Of the controller's own machine.
-    /// An agent's connection is gone (false), or its session goes on by another. May be null.
+    std::string own_name;  // The name of the controller's own node.
+    /// Optional. An agent's connection is gone (false), or its session continues on another connection (true).
     std::function<void(const std::string& node, bool is_there)> on_presence;
-    /// A job is launched on the controller's own machine next. May be null.
+    /// Optional. Called before a job is launched on the controller's own node.
     std::function<void(JobId)> before_own;
-    /// Where it is kept who shares GPUs. Null: nowhere.
+    /// Optional. Stores the tenants of shared GPUs.
     std::shared_ptr<ShareBoard> shares;
-    /// Tells a machine (empty: the controller's own) which of its GPUs are not for shares of them now. False: it is
-    /// away, and is told when it is back. May be null.
+    /// Optional. Tells a node (empty: the controller's own) which of its GPUs tenants must not use now. Returns false
+    /// if the node is disconnected; it is told when it is back.
     std::function<bool(const std::string& node, const std::vector<wire::WithheldGpu>&)> withhold;
   };
   void SetPorts(Ports ports) { ports_ = std::move(ports); }
 
-  /// 64 hexadecimal digits, the same for all parts of one attempt.
+  /// 64 hexadecimal digits, the same for all node allocations of one attempt.
   std::string GangKey(JobId job, std::uint32_t attempt) const;
 
-  // OrderPort: to the machine that the order names.
+  // OrderPort: passes each command to the node that it names.
   void Execute(const Order& order, std::shared_ptr<const JobSpec> spec) override;
 
   // FleetPort
@@ -82,7 +82,7 @@ class Fleet final : public FleetPort, public OrderPort {
   OrderPort& own_;
   std::string key_seed_;
   Core* core_ = nullptr;
-  std::map<std::string, std::vector<wire::WithheldGpu>> told_withheld_;  // By machine; none: nothing is withheld.
+  std::map<std::string, std::vector<wire::WithheldGpu>> told_withheld_;  // By node; no entry: nothing is withheld.
   Ports ports_;
 };
 

@@ -7,7 +7,7 @@
 namespace divvy {
 namespace {
 
-// Where they are, and whether they can leave.
+// The present GPUs of the tenants, and whether they can be migrated.
 std::vector<Controller::Tenant> TenantsOf(const wire::KeeperState& state) {
   std::vector<Controller::Tenant> tenants;
   for (const wire::KeptTenant& kept : state.tenants) {
@@ -100,7 +100,7 @@ std::vector<JobId> LocalController::ActiveRuns() const {
   std::vector<JobId> active;
   for (const auto& [id, record] : core_.controller().live()) {
     if (!IsActive(record.state) || record.array_count != 0 || !IsOn(record, "")) continue;
-    // Its part here may have ended before the others'.
+    // The gang's node allocation on this node may have ended before the others.
     const bool has_ended =
         std::ranges::any_of(record.gang, [](const Seat& seat) { return seat.node.empty() && seat.exit; });
     if (!has_ended) active.push_back(id);

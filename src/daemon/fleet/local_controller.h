@@ -1,4 +1,4 @@
-// The controller in this process, as its own node sees it.
+// The controller of this process, as seen by its own node.
 #pragma once
 
 #include "daemon/driver/core.h"
@@ -7,14 +7,14 @@
 
 namespace divvy {
 
-/// In the controller's words.
+/// Converts to the controller's type.
 Controller::Vanished VanishedOf(RunVanished how);
-/// What the keeper of a machine says of its tenants: for the plan, for those who look, and for the tenants' histories.
+/// Passes a keeper's report on its tenants to the plan, to the share board, and to the tenants' histories.
 void TakeShares(Core& core, ShareBoard* board, const std::string& node, const wire::KeeperState& state);
 
 class LocalController final : public ControllerPort {
  public:
-  /// `shares`: where it is kept who shares GPUs; null: nowhere.
+  /// `shares` stores the tenants of shared GPUs; null: they are not stored.
   explicit LocalController(Core& core, std::shared_ptr<ShareBoard> shares = nullptr)
       : core_(core), shares_(std::move(shares)) {}
 
@@ -35,7 +35,7 @@ class LocalController final : public ControllerPort {
  private:
   Core& core_;
   std::shared_ptr<ShareBoard> shares_;
-  mutable JobRecord part_;  // What Find said of a gang.
+  mutable JobRecord part_;  // The record that Find returned for a gang.
 };
 
 }  // namespace divvy

@@ -7,7 +7,7 @@ namespace {
 
 using Machine = MachineEvents::Machine;
 
-/// Of one GPU. How long somebody has used it is no news.
+/// Compares one GPU. A longer use by a foreign process is no event.
 void AddGpu(const std::string& gpu, const GpuAvailability& before, const GpuAvailability& now,
             std::vector<std::string>& news) {
   if (now.fault != before.fault)

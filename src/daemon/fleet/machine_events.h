@@ -1,5 +1,5 @@
-// What happens to machines and to their GPUs, in words: what one look finds otherwise than the look before. It is kept
-// with the history of jobs and told to whoever watches.
+// Describes events of nodes and their GPUs as text: the differences between two looks. The texts are stored with the
+// history of jobs and sent to watching clients.
 #pragma once
 
 #include <map>
@@ -14,15 +14,16 @@ namespace divvy {
 class MachineEvents {
  public:
   struct Machine {
-    std::string state;  // As `divvy nodes` has it: "up", "lost", ...
+    std::string state;  // As `divvy nodes` prints it: "up", "lost", ...
     std::string reason;
     std::vector<GpuAvailability> gpus;  // By index.
   };
 
-  /// At machines and GPUs as they are now. What the first look finds is nothing new.
+  /// Compares the present state of nodes and GPUs with the previous look. The first look reports nothing.
   void Look(Core& core, const AgentDoor& door, const std::string& own_name);
 
-  /// What of `now` is news, by machine, in sentences without a full stop. Of the only machine the name is left out.
+  /// Returns the differences, ordered by node, as sentences without a full stop. Omits the node's name if there is only
+  /// one.
   static std::vector<std::string> News(const std::map<std::string, Machine>& before,
                                        const std::map<std::string, Machine>& now);
 

@@ -14,18 +14,18 @@
 namespace divvy {
 namespace {
 
-/// The controller's own machine has no name but among others.
+/// The controller's own node has no name in records; sets it for other nodes.
 void NameSeats(JobRecord& record, const std::string& own_name) {
   for (Seat& seat : record.gang) {
     if (seat.node.empty()) seat.node = own_name;
   }
 }
 
-/// So long agents keep samples of each second that they could not send.
+/// How long agents keep samples that they could not send.
 constexpr Duration kSamplesKept = std::chrono::seconds(AgentSamples::kMostKept);
-/// Handed to the connection at once; the rest waits here, where it is counted.
+/// The limit on bytes handed to the connection at once; the rest waits here, where it is counted.
 constexpr std::size_t kInFlight = std::size_t{256} << 10;
-/// Questions that are with the agent: a slow line carries so many answers at once, and orders between them.
+/// The limit on questions at the agent: on a slow connection, commands must fit between the answers.
 constexpr std::size_t kQuestionsAtOnce = 8;
 
 }  // namespace
@@ -38,7 +38,7 @@ RemoteNode::~RemoteNode() {
   *is_alive_ = false;
 }
 
-// ---- Orders ---------------------------------------------------------------------------------------------------------
+// ---- Commands -------------------------------------------------------------------------------------------------------
 
 void RemoteNode::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
   if (const auto* launch = std::get_if<LaunchOrder>(&order)) {
@@ -106,7 +106,7 @@ void RemoteNode::Send(wire::AgentOrder order) {
 void RemoteNode::SendMessage(std::string message) {
   if (!session_) return;
   if (const Status kept = session_->link.Send(std::move(message)); !kept) {
-    // Orders are not dropped one by one: it begins anew, with all that should be.
+    // Commands are not dropped one by one: the agent starts a new session with the full state.
     ports_.log("node=" + name_ + " event=session_ended reason=" + LogQuoted(kept.error().message));
     return EndSession();
   }
@@ -148,7 +148,7 @@ void RemoteNode::SendQuestions() {
 Status RemoteNode::OnAnswer(std::string_view payload) {
   DIVVY_TRY(wire::NumberedAnswer answer, wire::DecodeAnswer(payload));
   const auto asked = questions_.extract(answer.number);
-  if (asked.empty()) return {};  // It came too late.
+  if (asked.empty()) return {};  // The answer came too late.
   if (!asked.mapped().payload.empty()) return InvalidArgument("it answers what it was not asked");
   --questions_sent_;
   asked.mapped().answered(std::move(answer));
@@ -246,7 +246,7 @@ void RemoteNode::EndSession() {
   Cut("its session is over");
 }
 
-// It may be one of its streams' own calls that we are in.
+// This may be called from inside one of the streams' own functions, so they are destroyed later.
 void RemoteNode::DropSession() {
   if (!session_) return;
   const auto channels = std::exchange(session_->channels, nullptr);
@@ -290,7 +290,7 @@ void RemoteNode::OnBytes(std::string_view bytes) {
   Flush();
 }
 
-// What was acknowledged has made room. The session may end over what is sent then.
+// Acknowledgements have made room. The session may end because of the frames that are sent now.
 void RemoteNode::WakeChannels() {
   if (const auto channels = session_ ? session_->channels : nullptr) channels->Wake();
 }
@@ -316,7 +316,7 @@ Status RemoteNode::OnFrame(Frame frame) {
     case FrameKind::kSamples:
       return OnSamples(frame.payload);
     default:
-      return {};  // Of a later version.
+      return {};  // A frame of a later version.
   }
 }
 
@@ -325,7 +325,7 @@ Time RemoteNode::OursOf(Time theirs) const {
   return std::min(AddSaturating(theirs, ahead_), ports_.now());
 }
 
-// As of our clock. A node may speak for itself and its own runs only, whatever it says.
+// Converts samples to the controller's time. A node may report only about itself and its own runs.
 Status RemoteNode::OnSamples(std::string_view bytes) {
   if (!ports_.on_samples || !session_) return {};
   DIVVY_TRY(std::vector<samples::Snapshot> seen, samples::DecodeSnapshots(bytes));
@@ -348,14 +348,14 @@ Status RemoteNode::OnSamples(std::string_view bytes) {
   return {};
 }
 
-// What was seen of a run comes up to ten seconds later, after a cut as much later as agents keep it.
+// Samples of a run may arrive up to ten seconds late, and after a disconnect as late as agents keep them.
 bool RemoteNode::HadRun(JobId job, samples::Second at) const {
   if (known_.contains(job)) return true;
   const auto ended = ended_.find(job);
   return ended != ended_.end() && at <= static_cast<samples::Second>(std::ceil(ToSeconds(ended->second)));
 }
 
-// A node may speak for its own runs only, whatever it says.
+// A node may report only about its own runs.
 bool RemoteNode::IsKnown(JobId job, std::uint32_t attempt) const {
   const auto known = known_.find(job);
   return known != known_.end() && known->second == attempt;
@@ -365,8 +365,9 @@ void RemoteNode::OnAdopted(const std::string& boot_id) {
   const auto foreground = session_ ? std::exchange(session_->foreground, {}) : std::map<JobId, std::uint32_t>();
   ports_.on_accounted(name_, boot_id);
   fleet_.OnAccounted(name_);
-  // By now it has said what runs there, with the streams that it began with, what has ended there, of whose output
-  // something may be left, and what never started there. The first part of a gang has the streams.
+  // By now the node has reported which jobs run there, which have ended, and which never started. Running jobs have the
+  // streams that they started with, and output of ended ones may be left. The streams belong to a gang's first node
+  // allocation.
   for (const auto& [job, attempt] : foreground) {
     const JobRecord* record = fleet_.Find(job);
     const bool is_there =
@@ -386,11 +387,11 @@ Status RemoteNode::OnReport(std::string_view text) {
   if (const auto& exited = report.exited) {
     if (IsKnown(exited->job, exited->attempt)) {
       Exit exit = exited->exit;
-      // An agent may say what it likes: no more is kept than of our own.
+      // An agent's data is not trusted: no more is kept than for our own runs.
       exit.steps = KeptSteps(ReadStepList(exit.steps));
       fleet_.OnExited(name_, exited->job, exited->attempt, exit, OursOf(exited->at));
     } else {
-      // Its end is durable already (and the order to forget it got lost with a session), or it is none of ours.
+      // The end is already durable (and the ForgetOrder was lost with a session), or the run is not ours.
       Send(MessageOf(ForgetOrder{exited->job, exited->attempt}, nullptr, nullptr));
     }
   }
@@ -399,7 +400,7 @@ Status RemoteNode::OnReport(std::string_view text) {
     if (IsKnown(vanished->job, vanished->attempt)) {
       fleet_.OnVanished(name_, vanished->job, vanished->attempt, how);
     } else {
-      Send(MessageOf(ForgetOrder{vanished->job, vanished->attempt}, nullptr, nullptr));  // As for an end.
+      Send(MessageOf(ForgetOrder{vanished->job, vanished->attempt}, nullptr, nullptr));  // As for an exit.
     }
   }
   if (report.found) {

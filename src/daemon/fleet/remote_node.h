@@ -1,10 +1,10 @@
-// One node behind an agent, as the controller has it: takes orders for it, whether or not it is connected just now, and
-// gives what it reports to whoever decides. Knows no sockets; daemon/fleet/agents.h gives it connections.
+// The controller's view of one node behind an agent. It takes commands for the node, whether or not it is connected,
+// and passes the node's reports to the fleet. It knows no sockets; daemon/fleet/agents.h gives it connections.
 //
-// A session lasts as long as both processes do: over cuts of the connection nothing is lost or doubled
-// (wire/http/link.h). A new one begins with what is believed to run there, and drops all orders of the one before:
-// whoever has the runs of that list, and only those, is where both begin. So a job whose launch has not been handed to
-// us yet is not on it.
+// A session lasts as long as both processes do: when the connection is cut, nothing is lost or duplicated
+// (wire/http/link.h). A new session begins with a Welcome that lists the runs that should be active on the node, and
+// drops all commands of the session before. Both sides start from that list. So a job whose launch has not been passed
+// to this object yet is not on it.
 #pragma once
 
 #include <functional>
@@ -29,33 +29,33 @@ class RemoteNode final : public OrderPort {
  public:
   struct Ports {
     std::function<Time()> now;
-    /// Something to be told to people: "event=node_... ".
+    /// Writes a log line: "event=node_... ".
     std::function<void(const std::string& line)> log;
-    /// All its runs are accounted for as of this boot: to be kept with what the fleet makes of it.
+    /// All runs of the node are accounted for, as of this boot. Stored together with the resulting changes.
     std::function<void(const std::string& node, const std::string& boot_id)> on_accounted;
-    /// It will come with another certificate; `when_durable`, unless that cannot be.
+    /// The agent will use another certificate. Calls `when_durable`, unless the certificate cannot be accepted.
     std::function<void(const std::string& node, const std::string& fingerprint, std::function<void()> when_durable)>
         on_renew;
-    /// The key by which the parts of a gang know each other: 64 hexadecimal digits, the same for all of one attempt.
-    /// Null where there are no gangs.
+    /// The key that the nodes of a gang share: 64 hexadecimal digits, the same for all of one attempt. Null if there
+    /// are no gangs.
     std::function<std::string(JobId job, std::uint32_t attempt)> gang_key;
-    /// The right by name of a user, which goes with all that the agent does as that user; empty: there is none. May be
-    /// null.
+    /// Optional. The right by name of a user, which is sent along with every action as that user; empty if there is
+    /// none.
     std::function<std::string(const User& user)> right_of;
-    /// What the other machines call the controller's own.
+    /// The controller's own node's name, as the other nodes call it.
     std::string own_name;
-    /// For questions that nobody answers. Null: they wait until the connection ends.
+    /// The timer for questions that stay unanswered. Null: they wait until the connection ends.
     std::function<void(Duration, std::function<void()>)> after;
-    /// The agent has opened a stream: to be accepted or reset. Null: none is taken.
+    /// The agent has opened a stream, which must be accepted or reset. Null: streams are not accepted.
     std::function<void(RemoteNode& node, std::uint64_t number, std::string_view purpose)> on_channel;
-    /// A foreground job is launched there next: its streams go first. Also where it was launched before this session
-    /// and the agent may wait for its caller. May be null.
+    /// Optional. Called before a foreground job is launched on the node, since its streams must be opened first. Also
+    /// called if it was launched before this session and the agent may wait for its caller.
     std::function<void(RemoteNode& node, JobId job)> before_foreground;
-    /// Its connection was cut. May be null.
+    /// Optional. The connection was cut.
     std::function<void(const std::string& node)> on_cut;
-    /// What it used in the last seconds, by our clock, in order. Null: its samples are not wanted.
+    /// The node's samples of the last seconds, in the controller's time, in order. Null: samples are not wanted.
     std::function<void(const std::vector<samples::Snapshot>& seen)> on_samples;
-    /// It has given a sign of life, so it keeps to what the welcome said.
+    /// The node has sent a heartbeat, so it follows the terms of the Welcome.
     std::function<void(const std::string& node)> on_beat;
   };
 
@@ -65,50 +65,51 @@ class RemoteNode final : public OrderPort {
   ~RemoteNode() override;
 
   const std::string& name() const { return name_; }
-  /// Why streams to it end with its session.
+  /// The reason with which streams to the node end together with its session.
   static std::string SessionOver(const std::string& name) { return "the session with node " + name + " is over"; }
-  /// This run was active when the controller's process began (its launch is durable, and may have been sent). Launches
-  /// that are handed over since are known by themselves. What the agent says of a run that is not known is not passed
-  /// on.
+  /// Records a run that was active when the controller's process started: its launch is durable and may have been sent.
+  /// Launches that are passed to Execute are recorded automatically. Reports about unknown runs are not passed on.
   void Knows(JobId job, std::uint32_t attempt) { known_[job] = attempt; }
 
-  /// Kept and sent in order where there is a session; else dropped, for the next one begins with the truth.
+  /// Keeps commands and sends them in order if there is a session. Otherwise drops them, because the next session
+  /// begins with the full state.
   void Execute(const Order& order, std::shared_ptr<const JobSpec> spec) override;
-  /// Asks it to look at these GPUs now; what it sees comes as OnGpusObserved.
+  /// Asks the node to probe these GPUs now; the result arrives as OnGpusObserved.
   void Look(GpuSet gpus);
 
-  /// Tells it which of its GPUs are not for shares of them now. False: there is no session.
+  /// Tells the node which of its GPUs tenants must not use now. Returns false if there is no session.
   bool Withhold(const std::vector<wire::WithheldGpu>& gpus);
 
-  /// Somebody looks at samples: they are to come each second. Said again to every connection.
+  /// While samples are being viewed, the node sends them each second. Repeated on every new connection.
   void SetWatched(bool is_watched);
 
-  /// Asks it something that changes nothing; `answered` is called once, at once where it is not connected. kUnreachable
-  /// where no answer comes: it is away, goes away meanwhile, or says nothing for kAnswerWithin. kLimitExceeded: too
-  /// many questions wait.
+  /// Asks the node a question that changes nothing. `answered` is called once; at once if the node is not connected.
+  /// Fails with kUnreachable if no answer arrives: the node is disconnected, or does not answer within kAnswerWithin.
+  /// Fails with kLimitExceeded if too many questions wait.
   using Answered = std::function<void(Result<wire::NumberedAnswer>)>;
   void Ask(wire::AgentQuestion question, Answered answered);
   static constexpr Duration kAnswerWithin = std::chrono::seconds(10);
-  /// Of what is done with a tenant there: its keeper answers within a minute, and one that is gone has 10 s to return.
+  /// The limit for actions on a tenant there: its keeper answers within a minute, and a keeper that is gone has 10 s to
+  /// return.
   static constexpr Duration kActsWithin = std::chrono::seconds(90);
   static constexpr std::size_t kMostQuestions = 512;
 
-  /// The agent is there, over `stream`, and has said who it is. An earlier connection is cut.
+  /// The agent is connected through `stream` and was authenticated. An earlier connection is cut.
   void Connect(std::unique_ptr<ByteStream> stream, FrameReader reader, int version, const wire::AgentHello& hello,
                const LeaseTerms& terms, bool was_rebooted);
-  /// Closes the connection, if there is one; the session stays.
+  /// Closes the connection, if there is one; the session is kept.
   void Cut(const std::string& why);
-  /// What was not sent never will be, and the agent begins anew when it comes back.
+  /// Drops everything that was not sent; the agent starts a new session when it reconnects.
   void EndSession();
-  /// Tells the agent that it is wanted no more, and closes.
+  /// Tells the agent that it is rejected, and closes the connection.
   void Refuse(const std::string& reason, bool is_final);
 
-  /// Streams of the session; null where there is none, or the agent takes none.
+  /// The streams of the session; null if there is no session or the agent accepts no streams.
   Channels* channels() { return session_ ? session_->channels.get() : nullptr; }
 
   bool is_connected() const { return stream_ != nullptr; }
   bool has_session() const { return session_.has_value(); }
-  /// A frame came last; kNoTime: never in this process.
+  /// The time of the last frame; kNoTime: none in this process.
   Time heard() const { return heard_; }
   const std::string& connected_from() const { return address_; }
   void SetAddress(std::string address) { address_ = std::move(address); }
@@ -119,7 +120,7 @@ class RemoteNode final : public OrderPort {
     Link link;
     std::shared_ptr<Channels> channels;
     std::map<JobId, std::uint32_t>
-        foreground;  // Attempt of those in its welcome, until the agent has adopted its runs.
+        foreground;  // The attempts of foreground jobs in the Welcome, until the agent has adopted its runs.
   };
   std::string RightOf(const JobRecord& record) const { return ports_.right_of ? ports_.right_of(record.user) : ""; }
   void BeginSession(const wire::AgentHello& hello);
@@ -138,33 +139,35 @@ class RemoteNode final : public OrderPort {
   Status OnAnswer(std::string_view payload);
   void FailQuestion(std::uint64_t number, const std::string& why);
   wire::AgentWelcome MakeWelcome(const wire::AgentHello& hello, const LeaseTerms& terms);
-  /// What the node's clock shows as ours.
+  /// Converts a time of the node's clock to the controller's.
   Time OursOf(Time theirs) const;
   bool IsKnown(JobId job, std::uint32_t attempt) const;
-  /// Whether a job had a run there at that moment of our clock, which may be over by now.
+  /// Returns true if the job had a run on the node at that time of the controller's clock; the run may be over now.
   bool HadRun(JobId job, samples::Second at) const;
 
   std::string name_;
   std::uint64_t epoch_;
   FleetPort& fleet_;
   Ports ports_;
-  std::map<JobId, std::uint32_t> known_;  // Attempt of the runs that the agent has, or was ordered, for all we know.
-  std::map<JobId, Time> ended_;           // Runs that were over there lately, and when we said so.
+  // The attempts of the runs that the agent has, or was told to launch, as far as known.
+  std::map<JobId, std::uint32_t> known_;
+  // Runs that were over on the node recently, and the controller's time when that was reported.
+  std::map<JobId, Time> ended_;
   std::optional<Session> session_;
   std::unique_ptr<ByteStream> stream_;
   FrameReader reader_;
-  bool was_told_watched_ = false;  // Over this connection.
+  bool was_told_watched_ = false;  // On the present connection.
   std::string address_;
   std::string boot_id_;
   Time heard_ = kNoTime;
-  Duration ahead_{0};  // Of our clock before theirs.
+  Duration ahead_{0};  // How far the controller's clock is ahead of the node's.
   struct Question {
-    std::string payload;  // Empty: it was sent.
+    std::string payload;  // Empty once it was sent.
     Answered answered;
   };
-  std::map<std::uint64_t, Question> questions_;  // By number, in the order in which they were asked.
+  std::map<std::uint64_t, Question> questions_;  // By number, in the order of the questions.
   std::uint64_t next_question_ = 1;
-  std::size_t questions_sent_ = 0;  // Of questions_.
+  std::size_t questions_sent_ = 0;  // How many of questions_ were sent.
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
 };
 

@@ -42,7 +42,7 @@ class StepCallers::Ticket {
   std::int64_t uid_;
 };
 
-/// Holds on to itself by its stream's listener, until either end is over.
+/// Kept alive by its stream's listener, until either end is closed.
 class StepCallers::Caller : public std::enable_shared_from_this<Caller> {
  public:
   Caller(asio::io_context& loop, std::shared_ptr<Ticket> ticket, std::unique_ptr<ByteStream> stream, Descriptor socket)
@@ -65,7 +65,7 @@ class StepCallers::Caller : public std::enable_shared_from_this<Caller> {
         EncodeStepFrame(StepWord::kSay, 0, "divvy: error: " + why + "\n") + EncodeStepFrame(StepWord::kExit, 1, "");
   }
   void End() {
-    // The listener that holds us goes with the stream.
+    // The stream's listener owns this object and goes with the stream.
     const auto self = shared_from_this();
     const auto stream = std::exchange(stream_, nullptr);
     Close();
@@ -74,7 +74,7 @@ class StepCallers::Caller : public std::enable_shared_from_this<Caller> {
   }
 
  private:
-  // The other end may be with a process of the job's.
+  // A process of the job may hold the other end.
   void Close() {
     if (socket_.is_open()) CloseAccepted(socket_.release());
   }
@@ -99,7 +99,7 @@ class StepCallers::Caller : public std::enable_shared_from_this<Caller> {
                            });
         return;
       } else {
-        unwritten_.clear();  // Nobody reads it; that they have gone is for Read to see.
+        unwritten_.clear();  // The job's end is gone; Read will find that.
       }
     }
   }

@@ -1,9 +1,9 @@
-// Connections of people who start steps in jobs from outside, or signal them: once they speak step frames
-// (platform/records/step_wire.h) each is joined with a socket, whose other end goes to the job: to its supervisor here,
-// or through its agent's session (far_streams.h). Belongs to the loop's thread.
+// Connections of clients that start steps in jobs from outside, or signal them. Once a client has switched to step
+// frames (platform/records/step_wire.h), its connection is joined with a socket whose other end goes to the job: to its
+// supervisor on this node, or through its agent's session (far_streams.h). Used on the loop's thread only.
 //
-// Both directions are carried at the pace of whoever reads. What a caller sends is bounded by what the job's end asks
-// for; one that sends more than that is cut off.
+// Both directions run at the pace of the reader. The job's end decides how much a caller may send; a caller that sends
+// more is disconnected.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ class io_context;
 
 namespace divvy {
 
-/// What such a connection speaks after "101 Switching Protocols".
+/// The protocol of such a connection after "101 Switching Protocols".
 inline constexpr std::string_view kStepProtocol = "divvy-step/1";
 
 class StepCallers {
  public:
   static constexpr std::size_t kMostOfOne = 128;
   static constexpr std::size_t kMost = 1024;
-  /// Of what a caller has sent, so much may wait for the job.
+  /// The limit on bytes from a caller that wait for the job.
   static constexpr std::size_t kMostWaiting = std::size_t{16} << 20;
 
   explicit StepCallers(boost::asio::io_context& loop) : loop_(loop) {}
@@ -36,24 +36,25 @@ class StepCallers {
   StepCallers(const StepCallers&) = delete;
   StepCallers& operator=(const StepCallers&) = delete;
 
-  /// One caller's place among all.
+  /// One caller's entry in the count of all callers.
   class Ticket;
   struct Admitted {
     std::shared_ptr<Ticket> ticket;
-    Descriptor near, far;  // Of one socket.
+    Descriptor near, far;  // The two ends of one socket pair.
   };
-  /// kLimitExceeded: this user, or all together, have too many.
+  /// Fails with kLimitExceeded if this user, or all users together, have too many.
   Result<Admitted> Admit(std::int64_t uid);
 
   class Caller;
   /// Carries bytes between the caller and `near` until either end closes.
   std::shared_ptr<Caller> Join(std::shared_ptr<Ticket> ticket, std::unique_ptr<ByteStream> stream, Descriptor near);
-  /// What has come is carried first; then, where `why` is not empty, the caller hears it and ends with 1.
+  /// Delivers pending output first. If `why` is not empty, the caller then gets it as an error and ends with exit code
+  /// 1.
   static void Tell(const std::shared_ptr<Caller>& caller, const std::string& why);
 
  private:
   boost::asio::io_context& loop_;
-  /// How many each user has. Tickets may outlive this.
+  /// The number of callers of each user. Tickets may outlive this object.
   std::shared_ptr<std::map<std::int64_t, std::size_t>> counts_ =
       std::make_shared<std::map<std::int64_t, std::size_t>>();
   std::map<Caller*, std::weak_ptr<Caller>> callers_;

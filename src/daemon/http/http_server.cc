@@ -1,5 +1,5 @@
-// The sockets are watched by an epoll of our own, which is one descriptor to Asio: all connections that are ready are
-// served in one turn, and everything that was answered in it is written at its end.
+// The sockets are watched by a separate epoll instance, which is one descriptor to Asio. All ready connections are
+// served in one loop iteration, and all their answers are written at its end.
 #include "daemon/http/http_server.h"
 
 #include <fcntl.h>
@@ -37,9 +37,10 @@ namespace asio = boost::asio;
 constexpr int kEventsPerTurn = 256;
 constexpr int kAcceptsPerTurn = 64;
 constexpr std::size_t kScratch = 64u << 10;
-/// How often those from other machines are looked at for one who does not say what they want.
+/// How often TCP connections are checked for clients that are too slow.
 constexpr auto kSweepPause = std::chrono::seconds(2);
-/// How long nobody is let in after the process ran out of descriptors; a connection that ends opens the door earlier.
+/// How long no connection is accepted after the process ran out of descriptors; a connection that ends makes this
+/// shorter.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
 class UniqueFd {
@@ -71,20 +72,20 @@ Peer PeerOf(int fd) {
   return peer;
 }
 
-/// A bound on connections: those with the same key are counted together, and there may be `most` of them.
+/// A limit on connections: at most `most` connections with the same key.
 struct Share {
   std::string key;
   std::size_t most = 0;
-  std::string owners = {};  // Begins the message to a client that is refused: "you have".
+  std::string owners = {};  // Starts the message to a client that is refused: "you have".
 };
 
-/// Root and the daemon's own user, on this machine.
+/// Returns true for root and the daemon's own user on this machine.
 bool IsPrivileged(const Peer& peer) {
   return !peer.is_remote() && peer.node.empty() && (peer.uid == 0 || peer.uid == ::geteuid());
 }
 
-/// The bounds that a connection of this client counts for: its user's, node's or address's, and last that of all
-/// clients that come by the same listener.
+/// The limits that apply to a connection of this client: of its user, node or address, and last of all clients on the
+/// same listener.
 std::vector<Share> SharesOf(const Peer& peer, const HttpServerOptions& options) {
   const std::string user = std::to_string(peer.uid);
   if (!peer.node.empty()) {
@@ -109,7 +110,7 @@ std::vector<Share> SharesOf(const Peer& peer, const HttpServerOptions& options) 
           {std::string(kLocal), most, "the users of this machine have"}};
 }
 
-/// To one who is closed at once. Fits into a fresh socket's buffer; nobody would act on a failure.
+/// Sends an error to a client that is closed at once. It fits into a fresh socket's buffer; a failure is ignored.
 void TellFull(int fd, const std::string& why) {
   std::string text;
   Serialise(ErrorResponse(503, "limit_exceeded", why + "; try again later"), {.keeps_alive = false}, text);
@@ -161,7 +162,7 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   void FlushLater(HttpConnection& connection) override;
   void Watch(HttpConnection& connection, bool reads, bool writes) override;
   void Remove(HttpConnection& connection) override;
-  // A connection of the local socket is still counted: its user may take over many.
+  // A connection of the Unix socket is still counted, since its user could take over many.
   void OnTakenOver(HttpConnection& connection) override {
     if (connection.is_remote()) Uncount(connection);
     ++taken_connections_;
@@ -178,7 +179,7 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   bool AcceptTcp(int listener, bool is_plain);
   void Add(Descriptor fd, Peer peer, std::optional<TlsChannel> tls = std::nullopt);
   void Uncount(const HttpConnection& connection);
-  using Connections = std::map<std::uint64_t, HttpConnection*>;  // By their numbers: the oldest first.
+  using Connections = std::map<std::uint64_t, HttpConnection*>;  // By connection number, oldest first.
   static HttpConnection* IdleOf(const Connections& connections);
   std::string MakeRoom(const Peer& peer);
   HeldBytes HeldBy(const Peer& peer);
@@ -208,9 +209,9 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   UniqueFd tls_listener_;
   UniqueFd plain_listener_;
   std::optional<TlsContext> tls_;
-  std::size_t taken_connections_ = 0;                      // Which speak something else by now.
+  std::size_t taken_connections_ = 0;                      // Connections that have switched to another protocol.
   std::unordered_map<std::string, Connections> by_share_;  // By the key of a Share.
-  /// Bytes of requests, by the key of the first Share of their client; kept by what they count.
+  /// Bytes of requests, by the key of the client's first Share. Owned by the counted requests.
   std::unordered_map<std::string, std::weak_ptr<std::size_t>> held_by_;
   HeldBytes::Sum held_by_all_ = std::make_shared<std::size_t>(0);
   std::string scratch_;
@@ -218,8 +219,8 @@ class HttpServer::Loop final : public HttpConnectionOwner, public std::enable_sh
   ino_t socket_inode_ = 0;
 
   std::unordered_map<HttpConnection*, std::unique_ptr<HttpConnection>> connections_;
-  std::vector<HttpConnection*> due_;                        // To be flushed at the end of the turn.
-  std::vector<std::unique_ptr<HttpConnection>> graveyard_;  // Over, but perhaps still named in due_.
+  std::vector<HttpConnection*> due_;                        // To be flushed at the end of the loop iteration.
+  std::vector<std::unique_ptr<HttpConnection>> graveyard_;  // Connections that are over, but may still be in due_.
   std::uint64_t last_connection_ = 0;
   std::uint64_t times_out_of_fds_ = 0;
   bool is_in_turn_ = false;
@@ -260,7 +261,7 @@ void HttpServer::Loop::Turn() {
 
 void HttpServer::Loop::EndTurn() {
   is_in_turn_ = true;
-  // A flush may find room for further requests, whose answers make the same connection due once more.
+  // A flush may make room for further requests, whose answers make the same connection due again.
   for (std::size_t i = 0; i < due_.size(); ++i) {
     due_[i]->is_flush_due = false;
     due_[i]->Flush();
@@ -290,7 +291,7 @@ void HttpServer::Loop::Watch(HttpConnection& connection, bool reads, bool writes
 }
 
 void HttpServer::Loop::Remove(HttpConnection& connection) {
-  // Closing alone would not do: a child between fork and exec may still hold a copy of the descriptor.
+  // Closing alone is not enough: a child between fork and exec may still hold a copy of the descriptor.
   WatchFd(EPOLL_CTL_DEL, connection.fd(), 0, nullptr);
   if (connection.is_taken()) --taken_connections_;
   if (!connection.is_taken() || !connection.is_remote()) Uncount(connection);
@@ -306,7 +307,7 @@ void HttpServer::Loop::Uncount(const HttpConnection& connection) {
   }
 }
 
-// Whoever came, at either door. A connection that could not be taken for want of descriptors closes both for a while.
+// Accepts connections on all listeners. If descriptors run out, all listeners pause for a while.
 void HttpServer::Loop::Accept() {
   for (int i = 0; i < kAcceptsPerTurn && AcceptLocal(); ++i) continue;
   for (int i = 0; i < kAcceptsPerTurn && tls_listener_.get() >= 0 && AcceptTcp(tls_listener_.get(), false); ++i)
@@ -315,7 +316,7 @@ void HttpServer::Loop::Accept() {
     continue;
 }
 
-// True: there may be more.
+// Returns true if there may be more.
 bool HttpServer::Loop::AcceptLocal() {
   UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (fd.get() < 0) {
@@ -338,7 +339,7 @@ void HttpServer::Loop::AddLocal(Descriptor connection, Peer peer) {
   Add(std::move(connection), std::move(peer));
 }
 
-// The oldest connection that waits for no answer; one that has never sent a request goes before one that has.
+// Returns the oldest connection that waits for no answer; prefers one that has never sent a request.
 HttpConnection* HttpServer::Loop::IdleOf(const Connections& connections) {
   HttpConnection* idle = nullptr;
   for (const auto& [number, connection] : connections) {
@@ -349,9 +350,9 @@ HttpConnection* HttpServer::Loop::IdleOf(const Connections& connections) {
   return idle;
 }
 
-// Returns the bound that one more connection would break, or "". Over TCP the oldest connection that waits for no
-// answer is ended instead: a browser connects again by itself, and a client that fills the places with silent
-// connections keeps nobody out.
+// Returns the message for the limit that one more connection would exceed, or "". Over TCP the oldest connection that
+// waits for no answer is closed instead: a browser reconnects by itself, and a client that holds silent connections
+// cannot keep others out.
 std::string HttpServer::Loop::MakeRoom(const Peer& peer) {
   for (const Share& share : SharesOf(peer, options_)) {
     const auto of_share = by_share_.find(share.key);
@@ -387,12 +388,12 @@ bool HttpServer::Loop::AcceptTcp(int listener, bool is_plain) {
       PauseAccepting();
       return false;
     }
-    return true;  // That one is gone again.
+    return true;  // The connection is already gone again.
   }
   Peer peer;
   peer.address = PeerAddressOf(fd.get());
   peer.is_plain = is_plain;
-  // Without a handshake there is nobody to tell; a client waits and tries again.
+  // Before the handshake no error can be sent; the client waits and tries again.
   if (peer.address.empty() || !MakeRoom(peer).empty()) return true;
   std::optional<TlsChannel> channel;
   if (!is_plain) {
@@ -416,7 +417,7 @@ void HttpServer::Loop::Add(Descriptor fd, Peer peer, std::optional<TlsChannel> t
   if (!is_sweeping_) Sweep();
 }
 
-// Again and again while somebody speaks HTTP.
+// Repeated while any connection speaks HTTP.
 void HttpServer::Loop::Sweep() {
   is_sweeping_ = connections_.size() > taken_connections_;
   if (!is_sweeping_) return;
@@ -486,7 +487,7 @@ void HttpServer::Loop::Stop() {
   is_stopped_ = true;
   sweep_timer_.cancel();
   StopAccepting();
-  // What was answered in this turn still leaves, as far as it goes without waiting.
+  // Answers of this loop iteration are still sent, as far as possible without waiting.
   EndTurn();
   is_in_turn_ = true;
   for (auto& [connection, owned] : connections_) connection->Detach();

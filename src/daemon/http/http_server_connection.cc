@@ -13,12 +13,12 @@
 namespace divvy {
 namespace {
 
-/// Read from a TLS connection before others have their turn; each is 16 KiB at most.
+/// The number of reads from a TLS connection before other connections get their turn; each is at most 16 KiB.
 constexpr int kTlsPiecesAtOnce = 16;
-/// An output buffer that grew larger is given back once it is sent.
+/// A larger output buffer is freed once it is sent.
 constexpr std::size_t kKeptOutput = 64u << 10;
 
-/// recv that collects descriptors.
+/// Like recv, and also collects descriptors.
 ssize_t Receive(int fd, std::string& into, PassedFds& fds) {
   ForeignMessage got;
   do {
@@ -63,7 +63,8 @@ HttpConnection::HttpConnection(HttpConnectionOwner& owner, int fd, const Peer& p
 HttpConnection::~HttpConnection() { Detach(); }
 
 void HttpConnection::Detach() {
-  // All of them first: a callback that goes may hold the last copy of another answer of ours.
+  // All slots are cleared before any callback is destroyed: a callback may hold the last copy of another answer of this
+  // connection.
   for (auto& slot : slots_) {
     slot->connection = nullptr;
     slot->ticket = nullptr;
@@ -93,8 +94,8 @@ void HttpConnection::OnReadable() {
   TakeBytes(std::string_view(scratch).substr(0, static_cast<std::size_t>(n)), std::move(fds));
 }
 
-// What there is room for, but not for ever: whoever sends as fast as we read would keep everybody else waiting. What
-// the channel has taken from the socket makes that readable no more, so Flush comes back for it.
+// Reads while there is room, up to a limit: a client that sends as fast as we read would block all others. Data that
+// the TLS channel has already taken from the socket does not make it readable again, so Flush continues.
 void HttpConnection::ReadTls() {
   read_needs_write_ = waits_for_socket_ = false;
   for (int pieces = 0; pieces < kTlsPiecesAtOnce && !is_over() && !is_input_over_ && has_room(); ++pieces) {
@@ -129,7 +130,8 @@ void HttpConnection::TakeBytes(std::string_view bytes, PassedFds fds) {
   if (is_input_over_) return;
   if (taken_) return GiveBytes(bytes);
   reader_.Feed(bytes);
-  // The kernel ends a read behind the bytes that descriptors came with, so they belong to the request of its last byte.
+  // The kernel ends a read after the bytes that descriptors came with. So they belong to the request that contains the
+  // last byte.
   if (!fds.empty()) fds_.push_back({reader_.fed(), std::move(fds)});
   Pump();
   owner_.FlushLater(*this);
@@ -137,19 +139,19 @@ void HttpConnection::TakeBytes(std::string_view bytes, PassedFds fds) {
 
 void HttpConnection::OnEndOfInput() {
   if (taken_ || HasHungUp(fd_)) return End();
-  // Only the client's sending side is closed: it may still wait for its answers.
+  // The client has closed only its sending side; it may still wait for its answers.
   is_input_over_ = true;
   ends_when_flushed_ = true;
   owner_.FlushLater(*this);
 }
 
 void HttpConnection::OnHangUp() {
-  // While it is read from, the read finds the end behind the last request.
+  // While reading is enabled, the read finds the end after the last request.
   if (!watches_reads_) End();
 }
 
 bool HttpConnection::has_room() const {
-  // Who took it over says how much is sent, and must hear the other end to know.
+  // The stream's owner controls how much is sent, and must receive from the peer to do so.
   if (taken_) return true;
   return slots_.size() < owner_.options().requests_in_flight && unsent() < owner_.options().output_bytes;
 }
@@ -183,7 +185,7 @@ void HttpConnection::Pump() {
   if (slots_.empty() && reader_.TakeExpectsContinue()) out_.append("HTTP/1.1 100 Continue\r\n\r\n");
 }
 
-/// Counts what the reader holds; false where that is more than its client, or all of them, may have.
+/// Counts the bytes that the reader holds; returns false if its client, or all clients together, exceed the limit.
 bool HttpConnection::CountHeld() {
   constexpr std::size_t kSmall = 64u << 10;
   const auto held = static_cast<std::size_t>(reader_.fed() - reader_.consumed());
@@ -239,12 +241,12 @@ void HttpConnection::Refuse(const HttpError& error) {
 // ---- Answers out ----------------------------------------------------------------------------------------------------
 
 std::string& HttpConnection::OutputOf(ReplySlot& slot) {
-  // The oldest one need not wait for another: its bytes go where they leave from.
+  // The oldest answer need not wait for others, so its bytes go directly to the output.
   return !slots_.empty() && slots_.front().get() == &slot && slot.text.empty() ? out_ : slot.text;
 }
 
 void HttpConnection::OnProgress(ReplySlot& slot) {
-  // At once, so that the next answer in line can be written to where it leaves from as well.
+  // Collected at once, so that the next answer can also be written directly to the output.
   if (!slots_.empty() && slots_.front().get() == &slot) CollectAnswers();
   owner_.FlushLater(*this);
 }
@@ -273,7 +275,7 @@ void HttpConnection::CollectAnswers() {
   }
 }
 
-// As send(2) says it.
+// Returns and sets errno like send(2).
 ssize_t HttpConnection::Send(std::string_view bytes) {
   if (!tls_) return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   const TlsChannel::Outcome put = tls_->Write(bytes);
@@ -323,9 +325,9 @@ void HttpConnection::Flush() {
   if (is_broken_ || (ends_when_flushed_ && slots_.empty() && unsent() == 0)) return End();
   if (has_unread_ && has_room()) {
     Pump();
-    owner_.FlushLater(*this);  // For what was answered at once.
+    owner_.FlushLater(*this);  // For requests that were answered at once.
   }
-  // A part of a record counts as unread as well; the rest of that has to come first.
+  // A partial TLS record also counts as unread; its rest has to arrive first.
   if (tls_ && !waits_for_socket_ && tls_->has_unread() && has_room() && !is_input_over_) {
     ReadTls();
     if (is_over()) return;
@@ -368,7 +370,7 @@ Reply::Reply(const Reply& other) : slot_(other.slot_) {
 
 Reply::~Reply() {
   if (!slot_ || --slot_->handles > 0 || slot_->connection == nullptr) return;
-  ++slot_->handles;  // The answer below is one more use.
+  ++slot_->handles;  // The answer below uses the slot once more.
   if (slot_->state == ReplySlot::State::kPending) {
     Answer(ErrorResponse(500, "internal", "the daemon gave this request no answer"));
   } else if (slot_->state == ReplySlot::State::kStreaming) {
@@ -387,7 +389,7 @@ void Reply::Answer(const HttpResponse& response) {
   slot_->state = ReplySlot::State::kDone;
   slot_->connection->OnProgress(*slot_);
   slot_->ticket = nullptr;
-  // Last: it may hold a copy of this reply.
+  // Done last, because the callback may hold a copy of this reply.
   std::exchange(slot_->on_closed, nullptr);
 }
 

@@ -1,4 +1,5 @@
-// One client of the HTTP server: bytes in to requests, answers in their order to bytes out. Private to http_server*.cc.
+// One client of the HTTP server: parses received bytes into requests and sends answers in the order of the requests.
+// Private to http_server*.cc.
 #pragma once
 
 #include <chrono>
@@ -17,7 +18,7 @@ namespace divvy {
 class HttpConnection;
 struct TakenConnection;
 
-/// Bytes of requests that the server holds, counted for their client and for all clients until this object is gone.
+/// Counts bytes of requests that the server holds, per client and for all clients, until this object is destroyed.
 class HeldBytes {
  public:
   using Sum = std::shared_ptr<std::size_t>;
@@ -39,7 +40,7 @@ class HeldBytes {
     *of_all_ += bytes - bytes_;
     bytes_ = bytes;
   }
-  /// As many bytes of the same client.
+  /// Returns a counter of `bytes` for the same client.
   HeldBytes Copy(std::size_t bytes) const {
     HeldBytes copy(of_client_, of_all_);
     copy.Set(bytes);
@@ -55,44 +56,45 @@ class HeldBytes {
   std::size_t bytes_ = 0;
 };
 
-/// The place of one answer in the order of its connection. Kept by the connection and by the Reply copies.
+/// The place of one answer in the sequence of its connection. Owned by the connection and by the Reply copies.
 struct ReplySlot {
   enum class State { kPending, kStreaming, kDone };
 
-  HttpConnection* connection = nullptr;  // Null once it is gone.
-  HeldBytes held;                        // Counts the request, which lives as long as the last copy of the reply.
+  HttpConnection* connection = nullptr;  // Null once the connection is gone.
+  // Counts the request's bytes, which stay in memory until the last Reply copy is destroyed.
+  HeldBytes held;
   std::function<void()> on_closed;
-  std::shared_ptr<void> ticket;  // Reply::Keep.
-  std::string text;              // Ready, but an earlier answer is not; or a stream's next bytes.
+  std::shared_ptr<void> ticket;  // Set by Reply::Keep.
+  std::string text;              // The finished answer while an earlier one is pending, or a stream's next bytes.
   State state = State::kPending;
-  int handles = 0;  // Reply copies.
+  int handles = 0;  // The number of Reply copies.
   bool keeps_alive = true;
   bool is_head = false;
   bool is_chunked = true;
 };
 
-/// What a connection needs of its server.
+/// The server's interface for a connection.
 class HttpConnectionOwner {
  public:
   virtual ~HttpConnectionOwner() = default;
   virtual const HttpServerOptions& options() const = 0;
   virtual void OnRequest(const Peer& peer, HttpRequest&& request, Reply reply) = 0;
-  /// Flush() is to be called at the end of this turn. Once per turn is enough.
+  /// Requests a call to Flush() at the end of this loop iteration. One call per iteration is enough.
   virtual void FlushLater(HttpConnection& connection) = 0;
-  /// Read and write readiness are to be reported from now on, or no longer.
+  /// Turns reports of read and write readiness on or off.
   virtual void Watch(HttpConnection& connection, bool reads, bool writes) = 0;
-  /// The connection is over; it lives until the end of this turn.
+  /// The connection is over. It stays alive until the end of this loop iteration.
   virtual void Remove(HttpConnection& connection) = 0;
-  /// It is none of the server's clients any more, and its bytes are somebody else's.
+  /// The connection is no longer one of the server's clients; its bytes belong to another owner.
   virtual void OnTakenOver(HttpConnection& connection) = 0;
-  /// Room to receive into, shared by all connections.
+  /// A receive buffer, shared by all connections.
   virtual std::string& scratch() = 0;
 };
 
 class HttpConnection {
  public:
-  /// Over TLS where `tls` is given, which is a channel over `fd`. `held` counts the bytes of its client's requests;
-  /// without sums they have no bound.
+  /// Uses TLS if `tls` is set, which is a channel over `fd`. `held` counts the bytes of the client's requests; without
+  /// sums they have no limit.
   HttpConnection(HttpConnectionOwner& owner, int fd, const Peer& peer, HeldBytes held,
                  std::optional<TlsChannel> tls = std::nullopt);
   ~HttpConnection();
@@ -101,45 +103,46 @@ class HttpConnection {
 
   int fd() const { return fd_; }
   bool is_over() const { return fd_ < 0; }
-  /// Held to what is asked of other machines: it came over TLS, or from an agent's.
+  /// True if the limits of remote clients apply: the connection came over TCP, or from an agent's node.
   bool is_remote() const { return peer_.is_remote() || is_on_node(); }
   bool is_on_node() const { return !peer_.node.empty(); }
   bool is_taken() const { return was_taken_; }
-  /// It waits for no answer.
+  /// No request is waiting for an answer.
   bool is_idle() const { return slots_.empty() && unsent() == 0 && !is_taken(); }
-  /// It has sent no request yet.
+  /// The client has not sent a request yet.
   bool is_silent() const { return dispatched_ == 0; }
   const Peer& peer() const { return peer_; }
 
-  // From the event loop.
+  // Called by the event loop.
   void OnReadable();
   void OnWritable();
   void OnHangUp();
   void Flush();
-  /// Ends it without telling anyone.
+  /// Closes the connection without calling any callback.
   void Detach();
-  /// Ends it if it has owed us the rest of a request, or taken nothing of its answers, for too long.
+  /// Closes the connection if the client has not completed a request, or has not taken any bytes of its answers, for
+  /// too long.
   void EndIfLate(std::chrono::steady_clock::time_point now);
-  /// Ends it, and tells whoever waits for that.
+  /// Closes the connection and calls the waiting callbacks.
   void End();
 
-  // From Reply.
+  // Called by Reply.
   std::string& OutputOf(ReplySlot& slot);
   void OnProgress(ReplySlot& slot);
   void CheckBacklog(ReplySlot& slot);
 
-  // http_server_takeover.cc: from Reply, and from the stream that it became.
+  // http_server_takeover.cc: called by Reply, and by the stream that the connection has become.
   std::unique_ptr<ByteStream> TakeOver(ReplySlot& slot, std::string_view protocol);
   void SendRaw(std::string_view bytes);
   void FinishRaw();
   void Abandon();
   std::size_t unsent() const { return out_.size() - sent_; }
 
-  bool is_flush_due = false;  // The owner's mark.
+  bool is_flush_due = false;  // Set and cleared by the owner.
 
  private:
   struct FdBatch {
-    std::uint64_t end;  // The byte before this one belongs to their request.
+    std::uint64_t end;  // The descriptors belong to the request that holds the byte before this offset.
     PassedFds fds;
   };
 
@@ -165,31 +168,32 @@ class HttpConnection {
   int fd_;
   Peer peer_;
   std::optional<TlsChannel> tls_;
-  std::optional<std::chrono::steady_clock::time_point> owes_since_;  // Since when a request is incomplete.
+  std::optional<std::chrono::steady_clock::time_point> owes_since_;  // Since when a request has been incomplete.
   HttpReader reader_;
-  HeldBytes held_;                                // Of what the reader holds.
-  std::uint64_t dispatched_ = 0;                  // Bytes of the requests that were.
+  HeldBytes held_;                                // Counts the bytes that the reader holds.
+  std::uint64_t dispatched_ = 0;                  // The number of bytes of all dispatched requests.
   std::deque<std::shared_ptr<ReplySlot>> slots_;  // Oldest request first.
-  std::shared_ptr<TakenConnection> taken_;        // Null while it speaks HTTP.
+  std::shared_ptr<TakenConnection> taken_;        // Null while the connection speaks HTTP.
   bool was_taken_ = false;
   std::vector<FdBatch> fds_;
   std::string out_;
-  std::size_t sent_ = 0;        // Of out_.
+  std::size_t sent_ = 0;        // How much of out_ has been sent.
   bool is_input_over_ = false;  // Nothing more is read or parsed.
-  bool has_unread_ = false;     // Requests may lie in the reader since there was no room for them.
+  bool has_unread_ = false;     // The reader may hold requests that had to wait for room.
   bool ends_when_flushed_ = false;
-  bool is_broken_ = false;  // To be ended at the next flush.
+  bool is_broken_ = false;  // To be closed at the next flush.
   bool is_write_blocked_ = false;
-  bool read_needs_write_ = false;  // TLS: nothing can be read before something was sent.
-  bool waits_for_socket_ = false;  // TLS: nothing can be read before the socket is ready again.
+  bool read_needs_write_ = false;  // TLS cannot read before it has sent something.
+  bool waits_for_socket_ = false;  // TLS cannot read before the socket is ready again.
   std::uint64_t sent_in_all_ = 0;
   std::uint64_t sent_at_last_look_ = 0;
-  std::chrono::steady_clock::time_point takes_nothing_since_{};  // While there are answers to take.
+  // Since when the client has taken nothing, while there are answers to take.
+  std::chrono::steady_clock::time_point takes_nothing_since_{};
   bool watches_reads_ = true;
   bool watches_writes_ = false;
 };
 
-/// {"code": ..., "message": ...}, as every error of the API looks.
+/// Returns {"code": ..., "message": ...}, the form of every API error.
 HttpResponse ErrorResponse(int status, std::string_view code, std::string_view message);
 
 }  // namespace divvy

@@ -1,4 +1,4 @@
-// Connections of jobs on agents' machines: counted by themselves, per machine and per user.
+// Connections of jobs on agents' nodes: counted separately, per node and per user.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@ class NodesDoor : public testing::Test {
     server_.reset();
     std::filesystem::remove_all(folder_);
   }
-  /// The other end of a connection that the server was given.
+  /// Returns the other end of a connection that the server has adopted.
   Descriptor Give(const std::string& node, std::int64_t uid) {
     int ends[2];
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -53,7 +53,7 @@ class NodesDoor : public testing::Test {
     }
     return true;
   }
-  /// What it says when asked, or before.
+  /// Returns the server's answer to a request, or what it sent before.
   std::string Ask(const Descriptor& client) {
     static_cast<void>(!::send(client.get(), "GET /yes HTTP/1.1\r\n\r\n", 21, MSG_NOSIGNAL));
     char piece[4096];
@@ -86,7 +86,7 @@ TEST_F(NodesDoor, AMachineAndAUserHaveSoManyAndOthersGoOn) {
   EXPECT_NE(Ask(Give("n3", 1000)).find("your jobs on other machines have 3 connections"), std::string::npos);
   EXPECT_NE(Ask(Give("n3", 1001)).find("jobs on other machines have 4 connections"), std::string::npos);
   EXPECT_EQ(server_->connections(), 4u);
-  // One that is over makes room.
+  // A closed connection makes room.
   first.Reset();
   ASSERT_TRUE(TurnUntil([&] { return server_->connections() == 3; }));
   EXPECT_TRUE(Ask(Give("n1", 1000)).ends_with("/yes"));
@@ -121,7 +121,7 @@ TEST_F(NodesDoor, RequestsOfOneClientHoldSoManyBytesAndOthersGoOn) {
   loop_.run_for(std::chrono::milliseconds(20));
   EXPECT_NE(send(Give("n1", 1000)).find("503"), std::string::npos);
   EXPECT_TRUE(Ask(Give("n1", 1001)).ends_with("/yes"));
-  // What is given up is to be had again.
+  // The place of a closed connection is available again.
   first.Reset();
   ASSERT_TRUE(TurnUntil([&] { return server_->connections() == 0; }));
   EXPECT_TRUE(Ask(Give("n1", 1000)).ends_with("/yes"));

@@ -1,14 +1,14 @@
-// A connection that is no longer HTTP: after "101 Switching Protocols" its bytes are somebody else's.
+// A connection that has left HTTP: after "101 Switching Protocols" its bytes belong to another owner.
 #include <utility>
 
 #include "daemon/http/http_server_connection.h"
 
 namespace divvy {
 
-/// What stream and connection know of each other; either may go first.
+/// The link between stream and connection; either may be destroyed first.
 struct TakenConnection {
   HttpConnection* connection = nullptr;
-  /// Shared with a call under way, in which it may be replaced.
+  /// Shared with a running call, which may replace it.
   std::shared_ptr<const ByteStream::Listener> listener = std::make_shared<ByteStream::Listener>();
 };
 
@@ -45,7 +45,7 @@ std::unique_ptr<ByteStream> Reply::TakeOver(std::string_view protocol) {
 }
 
 std::unique_ptr<ByteStream> HttpConnection::TakeOver(ReplySlot& slot, std::string_view protocol) {
-  // Behind the request there may be nothing yet: the client waits for the answer before it speaks the other protocol.
+  // No bytes may follow the request: the client waits for the answer before it uses the other protocol.
   const bool is_alone = slots_.size() == 1 && slots_.front().get() == &slot && reader_.fed() == reader_.consumed();
   if (!is_alone || is_input_over_ || taken_) return nullptr;
   out_.append("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ").append(protocol);

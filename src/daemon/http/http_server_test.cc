@@ -23,7 +23,7 @@ namespace http_server_test {
 using std::chrono::steady_clock;
 constexpr auto kPatience = std::chrono::seconds(10);
 
-/// A client that never blocks: everything in these tests runs on one thread, so nothing depends on scheduling.
+/// A client that never blocks: everything in these tests runs on one thread, so nothing depends on thread scheduling.
 class Client {
  public:
   explicit Client(const std::string& path) {
@@ -43,7 +43,7 @@ class Client {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }
   void EndSending() { ::shutdown(fd_, SHUT_WR); }
-  /// As much as fits; what was taken.
+  /// Sends as much as fits; returns the number of bytes.
   std::size_t Send(std::string_view text, std::vector<int> fds = {}) {
     iovec piece{const_cast<char*>(text.data()), text.size()};
     msghdr message{};
@@ -102,7 +102,7 @@ class HttpServerTest : public testing::Test {
     ASSERT_TRUE(server) << server.error().message;
     server_ = *std::move(server);
   }
-  /// Every request is kept, with its reply, for the test to answer.
+  /// Keeps every request with its reply, so that the test can answer it.
   void ServeByHand() {
     Serve([this](const Peer& peer, HttpRequest&& request, Reply reply) {
       peers_.push_back(peer);
@@ -219,7 +219,7 @@ TEST_F(HttpServerTest, StopsReadingFromWhoDoesNotReadItsAnswers) {
   ASSERT_EQ(client.Send(text), text.size());
   std::size_t before = 0;
   ASSERT_TRUE(Until([&] { return std::exchange(before, served) == served && served > 0; }));
-  EXPECT_LT(served, 50u);  // What the kernel's buffers take, and the bound.
+  EXPECT_LT(served, 50u);  // The number of answers that fit into the kernel's buffers and the output limit.
   ASSERT_TRUE(UntilAnswered(client, 200));
   EXPECT_EQ(served, 200u);
 }

@@ -1,4 +1,4 @@
-// The door to other machines: the same server over TLS.
+// Remote access: the same server over TLS.
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
@@ -55,7 +55,7 @@ class TlsDoor : public testing::Test {
     ASSERT_NE(server_->tls_port(), 0);
   }
 
-  /// A client in the same thread: the loop is turned while it waits.
+  /// A client on the same thread: the loop runs while it waits.
   class Client {
    public:
     Client(TlsDoor& door, const std::string& fingerprint, const TlsIdentity& own = {}) : door_(door) {
@@ -73,7 +73,7 @@ class TlsDoor : public testing::Test {
       });
       EXPECT_TRUE(is_sent);
     }
-    /// The bodies of so many answers, or of those that came before the end.
+    /// Returns the bodies of `count` answers, or of those that arrived before the connection ended.
     std::vector<std::string> Receive(std::size_t count) {
       std::vector<std::string> bodies;
       std::array<char, 65536> room{};
@@ -86,7 +86,7 @@ class TlsDoor : public testing::Test {
       }));
       return bodies;
     }
-    /// All bytes that have come once they end with `text`.
+    /// Returns all received bytes once they end with `text`.
     std::string ReceiveUntil(std::string_view text) {
       std::string all;
       std::array<char, 65536> room{};
@@ -123,7 +123,7 @@ class TlsDoor : public testing::Test {
 
   static std::string Get(const std::string& path) { return "GET " + path + " HTTP/1.1\r\nHost: d\r\n\r\n"; }
 
-  /// Says back what it hears, until it hears "end" or "cut".
+  /// Echoes received bytes until they are "end" or "cut".
   void TakeOver(Reply reply) {
     auto stream = reply.TakeOver("echo/1");
     if (!stream) return reply.Answer({.status = 400});
@@ -180,7 +180,7 @@ TEST_F(TlsDoor, LargeTextsGoBothWaysAtOnce) {
 
 TEST_F(TlsDoor, WhoOwesTheRestOfARequestIsCutOff) {
   HttpServerOptions options;
-  options.request_time = 1s;  // Enough for a handshake beside busy neighbours.
+  options.request_time = 1s;  // Enough for a handshake on a busy machine.
   Serve(options);
   Client& silent = Connect();
   EXPECT_TRUE(silent.Receive(1).empty());
@@ -194,27 +194,27 @@ TEST_F(TlsDoor, WhoOwesTheRestOfARequestIsCutOff) {
 
 TEST_F(TlsDoor, WhoIsQuietBetweenRequestsMayStay) {
   HttpServerOptions options;
-  options.request_time = 1s;  // Enough for a handshake beside busy neighbours.
+  options.request_time = 1s;  // Enough for a handshake on a busy machine.
   Serve(options);
   Client& quiet = Connect();
   quiet.Send(Get("/a"));
   EXPECT_EQ(quiet.Receive(1).size(), 1u);
   Client& silent = Connect();
-  EXPECT_TRUE(silent.Receive(1).empty());  // A whole sweep has gone by when this one is cut off.
+  EXPECT_TRUE(silent.Receive(1).empty());  // A whole sweep has passed when this connection is closed.
   quiet.Send(Get("/b"));
   EXPECT_EQ(quiet.Receive(1), (std::vector<std::string>{"/b"}));
 }
 
 TEST_F(TlsDoor, WhoTakesNothingOfItsAnswersIsCutOffAndKeepsNobodyWaiting) {
   HttpServerOptions options;
-  options.request_time = 1s;  // Enough for a handshake beside busy neighbours.
+  options.request_time = 1s;  // Enough for a handshake on a busy machine.
   Serve(options);
   Client& glutton = Connect();
   std::string many;
   for (int i = 0; i < 10; ++i) many += Get("/large");
   glutton.Send(many);
   ASSERT_TRUE(TurnUntil([&] { return !peers_.empty(); }));
-  // The beginning of a record: there is something to read, and nothing that can be read yet.
+  // The start of a record: there are bytes to read, but no complete record.
   ASSERT_EQ(::write(glutton.fd(), "\x17\x03\x03", 3), 3);
   Client& other = Connect();
   other.Send(Get("/b"));
@@ -259,7 +259,7 @@ TEST_F(TlsDoor, BeyondItsLimitASilentOneGoesBeforeAnIdleOne) {
   EXPECT_TRUE(silent.is_over());
   idle.Send(Get("/b"));
   EXPECT_EQ(idle.Receive(1), (std::vector<std::string>{"/b"}));
-  // Then the one that has been idle for the longest time.
+  // Next is the connection that has been idle longest.
   Client& fourth = Connect();
   fourth.Send(Get("/d"));
   EXPECT_EQ(fourth.Receive(1), (std::vector<std::string>{"/d"}));
@@ -318,7 +318,7 @@ TEST_F(TlsDoor, AConnectionThatIsTakenOverCarriesAnythingBothWays) {
   client.Send(std::string(kUpgrade));
   EXPECT_EQ(client.ReceiveUntil("\r\n\r\n"),
             "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo/1\r\n\r\n");
-  client.Send("GET / HTTP/1.1\r\n\r\n");  // No request any more.
+  client.Send("GET / HTTP/1.1\r\n\r\n");  // This is no longer a request.
   EXPECT_EQ(client.ReceiveUntil("\r\n\r\n"), "GET / HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(TurnUntil([this] { return drained_ >= 1; }));
   client.Send("end");
@@ -351,14 +351,14 @@ TEST_F(TlsDoor, WhoSpeaksTheOtherProtocolTooEarlyIsAnsweredInHttp) {
 TEST_F(TlsDoor, ATakenConnectionLeavesItsPlaceToOthersAndMayBeSilent) {
   HttpServerOptions options;
   options.connections_of_an_address = 1;
-  options.request_time = 1s;  // Enough for a handshake beside busy neighbours.
+  options.request_time = 1s;  // Enough for a handshake on a busy machine.
   Serve(options);
   Client& first = Connect();
   first.Send(std::string(kUpgrade));
   first.ReceiveUntil("\r\n\r\n");
   Client& second = Connect();
   second.Send("GET / HT");
-  EXPECT_EQ(second.Receive(1).size(), 0u);  // It has its place, and owes its request for too long.
+  EXPECT_EQ(second.Receive(1).size(), 0u);  // The connection is accepted, but its request takes too long.
   EXPECT_TRUE(second.is_over());
   first.Send("still here");
   EXPECT_EQ(first.ReceiveUntil("here"), "still here");

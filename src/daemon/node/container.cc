@@ -25,7 +25,7 @@ extern "C" char** environ;
 namespace divvy {
 namespace {
 
-constexpr int kNotStarted = 125;  // As podman and docker have it: the engine's own failure.
+constexpr int kNotStarted = 125;  // podman and docker use this code for failures of the engine itself.
 
 std::string Variable(std::string_view name) {
   const char* value = std::getenv(std::string(name).c_str());
@@ -47,7 +47,7 @@ std::vector<std::string> EngineEnvironment() {
   return out;
 }
 
-/// "0,1,2" of as many words as `list` has.
+/// Returns "0,1,2", with as many numbers as `list` has words.
 std::string IndexList(const std::string& list) {
   std::string out;
   for (std::size_t i = 0, count = list.empty() ? 0 : Split(list, ',').size(); i < count; ++i)
@@ -61,7 +61,7 @@ std::string Absolute(const std::string& path) {
   return ::getcwd(folder, sizeof folder) == nullptr ? path : std::string(folder) + "/" + path;
 }
 
-/// Starts the container of this process, and sees it through.
+/// Starts the container of this process and manages it until its end.
 class ContainerStart {
  public:
   ContainerStart(ContainerPlan plan, const std::vector<std::string>& words) : plan_(std::move(plan)) {
@@ -96,7 +96,7 @@ class ContainerStart {
     if (const Status ready = Prepare(); !ready)
       return GiveUp(ready.error().message, ready.error().code == ErrorCode::kNotFound ? 127 : kNotStarted);
     if (const int code = FetchImage(); code != 0) {
-      if (code > 128) return code;  // Asked to end meanwhile.
+      if (code > 128) return code;  // A signal has arrived meanwhile.
       return GiveUp(std::string(EngineName(ground_.kind)) + " could not fetch image '" + plan_.image +
                         "'; what it says is in the output",
                     kNotStarted);
@@ -118,12 +118,12 @@ class ContainerStart {
   enum class Output { kJob, kError, kNowhere };
 
   void BlockSignals() {
-    // Who ignores it is never told of its children.
+    // A process that ignores SIGCHLD is not notified of its children.
     struct sigaction standard = {};
     standard.sa_handler = SIG_DFL;
     ::sigaction(SIGCHLD, &standard, nullptr);
     ::sigfillset(&signals_);
-    // A stop is ours as well, and a mistake of our own is no message.
+    // Stop signals act on this process as well, and signals of a crash must not be blocked.
     for (const int signal : {SIGTSTP, SIGCONT, SIGTTIN, SIGTTOU, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
       ::sigdelset(&signals_, signal);
     ::sigprocmask(SIG_BLOCK, &signals_, nullptr);
@@ -145,7 +145,7 @@ class ContainerStart {
 
   Status FindGpus() {
     std::string indices = Variable("DIVVY_GPUS");
-    // Of a MIG instance it is the instance that the engine is to give.
+    // For a MIG instance, the engine must be given the instance.
     std::string uuids = Variable(Variable("DIVVY_SLICE").empty() ? "DIVVY_GPU_UUIDS" : "CUDA_VISIBLE_DEVICES");
     const bool counts_own = Variable(kContainerGpusVariable) == "own";
     for (std::string& entry : ground_.environment) {
@@ -155,7 +155,7 @@ class ContainerStart {
       entry = std::string(kVisible) + VisibleByUuid(visible, counts_own ? IndexList(indices) : indices, uuids);
     }
     if (indices.empty()) return {};
-    // One that is on a part of a GPU may be moved to others.
+    // A job with a GPU fraction may be moved to other GPUs.
     const ContainerNeeds& needs = ground_.needs;
     if (!needs.gpu_indices.empty()) {
       indices = Join(needs.gpu_indices, ",");
@@ -163,7 +163,7 @@ class ContainerStart {
     }
     const bool has_driver = ::access("/dev/nvidiactl", F_OK) == 0;
     if (ground_.kind != EngineKind::kPodman) {
-      // On stand-in GPUs there is nothing to give.
+      // Emulated GPUs have no devices to pass on.
       if (!has_driver) return {};
       for (const std::string_view gpu : Split(uuids.empty() ? indices : uuids, ',')) ground_.gpus.emplace_back(gpu);
       return {};
@@ -174,7 +174,7 @@ class ContainerStart {
     return {};
   }
 
-  /// 0: it is there. Else the engine's exit code.
+  /// Returns 0 if the image is there, otherwise the engine's exit code.
   int FetchImage() {
     if (ground_.kind != EngineKind::kPodman && ground_.kind != EngineKind::kDocker) return 0;
     const bool is_podman = ground_.kind == EngineKind::kPodman;
@@ -190,7 +190,7 @@ class ContainerStart {
     if (code != 125 && code != 126 && code != 127) return true;
     if (ground_.kind == EngineKind::kPodman) return !ReadContainerFile(ground_.pid_file, 64).empty();
     if (ground_.kind != EngineKind::kDocker) return code != 125;
-    // Of one that never began docker says that it did in the year 1.
+    // For a container that never started, docker reports a start in the year 1.
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return true;
     const Descriptor from(ends[0]);
@@ -206,7 +206,8 @@ class ContainerStart {
     return RunEngine(argv, ground_.environment, Output::kNowhere);
   }
 
-  /// Runs it to its end; its exit code, as a shell has it. `answer` takes what it prints, -1: as `output` has it.
+  /// Runs the engine to its end and returns its exit code like a shell. Its standard output goes to `answer`; -1: where
+  /// `output` says.
   int RunEngine(const std::vector<std::string>& argv, const std::vector<std::string>& environment, Output output,
                 int answer = -1) {
     const pid_t child = Fork(argv, environment, output, answer);
@@ -226,12 +227,12 @@ class ContainerStart {
     }
   }
 
-  /// The processes of a container that runs below the job's supervisor get its signals from there; those of a step's
-  /// process come to us alone.
+  /// Returns true if a signal must be passed on to the engine. The processes of a container below the job's supervisor
+  /// get its signals from there. Signals of a step's process only reach this process.
   bool ReachesEngine(const siginfo_t& info, Output output) const {
     if (output != Output::kJob || ground_.kind != EngineKind::kPodman) return true;
     if (is_step_ && info.si_pid == ::getppid()) return true;
-    return ReadContainerFile(ground_.pid_file, 64).empty();  // It is not there yet.
+    return ReadContainerFile(ground_.pid_file, 64).empty();  // The container does not exist yet.
   }
 
   pid_t Fork(const std::vector<std::string>& argv, const std::vector<std::string>& environment, Output output,
@@ -244,7 +245,7 @@ class ContainerStart {
     const pid_t child = ::fork();
     if (child != 0) return child;
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    // A step ends with a signal to its process group; the engine is told by us.
+    // A step is ended by a signal to its process group; this process tells the engine.
     if (!ground_.has_terminal) ::setpgid(0, 0);
     if (output != Output::kJob) {
       const int nothing = ::open("/dev/null", O_RDWR);
@@ -262,25 +263,25 @@ class ContainerStart {
   void Note(const std::string& text) const {
     const Descriptor file(::open(log_path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
     ShareWithDaemon(file.get());
-    // Whoever cannot write it down leaves, at worst, a container that the engine lists as ended.
+    // If this write fails, the worst result is a container that the engine lists as ended.
     if (file.is_open()) static_cast<void>(!::write(file.get(), text.data(), text.size()));
   }
 
   int GiveUp(const std::string& why, int code) const {
     std::fprintf(stderr, "divvy: %s\n", why.c_str());
-    // A step's end is not its job's.
+    // The end of a step is not the end of its job.
     if (!is_step_) Note(ContainerFailedText(why));
     return code;
   }
 
   ContainerPlan plan_;
   ContainerGround ground_;
-  std::string program_;  // For messages.
+  std::string program_;  // Used in messages.
   std::string log_path_;
   bool is_step_ = false;
   sigset_t signals_ = {};
   bool is_clean_ = true;        // The engine's last process ended by itself.
-  bool was_signalled_ = false;  // Before there was a container.
+  bool was_signalled_ = false;  // A signal arrived before the container existed.
   int last_signal_ = 0;
 };
 

@@ -1,10 +1,10 @@
-// Containers of jobs: the process that starts one, in the place of the job's program and with its user's rights; and
-// the removal of what is left when that process was killed.
+// Containers of jobs: the process that starts a container instead of the job's program, with the rights of the job's
+// user; and the removal of containers that are left when that process was killed.
 //
-// The node only says what is wanted (model/container_plan.h). The process finds the engine, fetches the image, with
-// what the engine says of it in the job's output, runs the engine in the foreground and ends with its exit code. It
-// writes down beside the job's list of steps which containers it begins and ends (ContainerLog), so that the node knows
-// what a SIGKILL has left.
+// The node only describes the container (model/container_plan.h). The process finds the engine and fetches the image,
+// with the engine's messages in the job's output. It runs the engine in the foreground and ends with the engine's exit
+// code. It records which containers it starts and ends (ContainerLog), next to the job's list of steps, so that the
+// node knows what a SIGKILL has left behind.
 #pragma once
 
 #include <sys/types.h>
@@ -23,20 +23,20 @@ namespace divvy {
 /// of the program inside; 125, 126 or 127 with a line on standard error when it was not started.
 int ContainerMain(const std::vector<std::string>& words);
 
-/// `internal-container-remove UID GID FILE ENGINE`: becomes that user where it is root, and removes what FILE says is
-/// left. It runs ENGINE ([container] engine of divvy.toml) and no other; with "auto" the one that FILE names, where
-/// PATH or, without it, the usual folders have it.
+/// `internal-container-remove UID GID FILE ENGINE`: switches to that user if it is root, and removes the containers
+/// that FILE lists as left. It runs only ENGINE ([container] engine of divvy.toml). With "auto" it runs the engine that
+/// FILE names, as found in PATH or, without PATH, in the usual folders.
 int ContainerRemoveMain(const std::vector<std::string>& words);
 
-/// Where a job's containers are written down, given where it lists its steps.
+/// Returns the path of a job's container record, given the path of its list of steps.
 std::string ContainerLogPath(const std::string& step_list);
-/// What is written there; empty where there is nothing.
+/// Returns the container record; an empty one if there is no file.
 ContainerLog ReadContainerLogFile(const std::string& path);
 
-/// A process that runs ContainerRemoveMain by the program `divvy`; a pidfd becomes readable when it has ended, and then
-/// Reap() is to be called. Not open: it could not be started.
+/// A process that runs ContainerRemoveMain through the program `divvy`. The pidfd becomes readable when it has ended;
+/// the caller must then call Reap(). The pidfd is not open if the process could not be started.
 struct ContainerRemoval {
-  pid_t pid = 0;  // 0: no child of ours.
+  pid_t pid = 0;  // 0 if the process is no child of ours.
   Descriptor pidfd;
   void Reap() const;
 };

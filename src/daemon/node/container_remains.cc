@@ -1,5 +1,5 @@
-// What is left of a job's containers when the process that started them was killed: found by the node, removed by a
-// process with the user's rights.
+// Containers that are left when the process that started them was killed: the node finds them, and a process with the
+// user's rights removes them.
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
@@ -23,7 +23,7 @@ extern "C" char** environ;
 namespace divvy {
 namespace {
 
-// An engine that does not answer keeps a job's GPUs no longer than this.
+// An engine that does not answer delays the release of a job's GPUs by at most this time.
 constexpr unsigned kRemovalSeconds = 60;
 // The launcher's environment has no PATH.
 constexpr const char* kSearchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin";
@@ -65,13 +65,13 @@ int ContainerRemoveMain(const std::vector<std::string>& words) {
   if (!Become(static_cast<uid_t>(*uid), static_cast<gid_t>(*gid))) return 1;
   const ContainerLog log = ReadContainerLogFile(words[2]);
   if (log.left.empty()) return 0;
-  // The file is the user's, so that it only chooses among the engines that the machine has.
+  // The file belongs to the user, so it may only choose among the engines that the machine has.
   const std::string named = log.engine.substr(log.engine.rfind('/') + 1);
   const char* path = std::getenv("PATH");
   const auto engine =
       FindContainerEngine(words[3] == "auto" ? named : words[3], path == nullptr ? kSearchPath : path, "");
   if (!engine) return 127;
-  // What is in the daemon's environment is not the user's.
+  // The daemon's environment must not reach the user's process.
   ::clearenv();
   for (const std::string& entry : log.environment) {
     const auto equals = entry.find('=');
@@ -92,7 +92,7 @@ void ContainerRemoval::Reap() const {
 
 ContainerRemoval StartContainerRemoval(const std::string& divvy, std::int64_t uid, std::int64_t gid,
                                        const std::string& log_path, const std::string& engine) {
-  // In a group of its own, for a Ctrl-C at the daemon's terminal is not meant for it.
+  // In its own process group, so that Ctrl-C at the daemon's terminal does not reach it.
   Spawn spawn(Spawn::Apart::kGroup);
   for (int fd = 0; fd < 3; ++fd) spawn.OpenNull(fd);
   ContainerRemoval removal;

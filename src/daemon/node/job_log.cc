@@ -30,7 +30,7 @@ JobLog JobLogOf(const Node& node, const JobRecord& record, const JobSpec& spec, 
   const std::string error = is_error ? node.ErrorOf(record, spec) : "";
   log.path = error.empty() ? node.OutputOf(record, spec) : error;
   log.is_ours = error.empty() && spec.output.empty();
-  // Nobody here has the rights to read it.
+  // This node does not know the user, so nothing can be read with the user's rights.
   if (const auto here = node.UserHere(record.user)) log.user = *here;
   else if (!log.is_ours) log.path.clear();
   node.LendRights(log);
@@ -51,7 +51,7 @@ LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::
     if (!file) piece.error = EACCES;
     return file && file->is_open() ? ReadOpenLog(*file, at, last, true, most) : piece;
   }
-  // Our own rights as well where we cannot have another's.
+  // Also uses our own rights if we cannot change to another user.
   if (log.is_ours || ::geteuid() != 0) return ReadLog(log.path, at, last, {}, most);
   const auto uid = static_cast<uid_t>(log.user.uid);
   const auto gid = static_cast<gid_t>(log.user.gid);

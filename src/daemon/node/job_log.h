@@ -1,5 +1,6 @@
-// Where a job's output lies on the machine where it ran, and pieces of it. Read with the rights of the job's user: the
-// file may be any that the job named. The log that divvy keeps is divvy's, in a folder that users may not look into.
+// Finds a job's output file on the node where the job ran, and reads pieces of it. The file is read with the rights of
+// the job's user, because the job may have named any file. The log that divvy keeps belongs to divvy, in a folder that
+// users cannot read.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +12,27 @@
 
 namespace divvy {
 
-/// With all patterns filled as on the machine of these names; `log_directory`: there. Empty: a foreground job's, on its
-/// caller's terminal; no error file of its own.
+/// The paths with all patterns filled in for the node with these names; `log_directory` is the folder on that node. An
+/// empty output path means the terminal of a foreground job's caller. An empty error path means that the job has no
+/// separate error file.
 std::string OutputPath(const JobRecord& record, const JobSpec& spec, const NodeNames& names,
                        const std::string& log_directory);
 std::string ErrorPath(const JobRecord& record, const JobSpec& spec, const NodeNames& names);
 
 struct JobLog {
   std::string path;
-  bool is_ours = false;                  // The log that divvy keeps.
-  User user;                             // With whose rights another one is read;
-  UserRight right = {};                  // the right to these,
-  std::shared_ptr<RootErrands> errands;  // and who opens it; null: we do it ourselves.
+  bool is_ours = false;                  // True for the log that divvy keeps.
+  User user;                             // The user with whose rights any other file is read.
+  UserRight right = {};                  // The right to act as `user`.
+  std::shared_ptr<RootErrands> errands;  // Opens the file on our behalf; null: we open it ourselves.
 };
 
-/// `is_error`: its error file, where it has one of its own.
+/// `is_error` selects the job's error file, if it has a separate one.
 JobLog JobLogOf(const Node& node, const JobRecord& record, const JobSpec& spec, bool is_error);
-/// As ReadLog; `most`: bytes of the piece. On any thread; files on servers that are away may keep it waiting.
+/// Like ReadLog; `most` limits the bytes of the piece. May run on any thread. Blocks while a file server does not
+/// answer.
 LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most = kLogPieceBytes);
-/// The same for who reads again and again: `groups` remembers those of users.
+/// The same for repeated reads: `groups` caches the groups of users.
 LogPiece ReadJobLog(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most, UserGroups& groups);
 
 }  // namespace divvy

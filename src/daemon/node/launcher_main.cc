@@ -65,7 +65,7 @@ Result<Numbers> MakeDaemonUser() {
       "the machine's daemon runs as user divvy, who is missing; make it with useradd --system divvy");
 }
 
-/// A folder of this owner; what it was before stays where it has that owner already.
+/// Creates a folder with this owner and mode. An existing folder is changed to them.
 Status MakeFolder(const std::string& path, mode_t mode, Numbers owner) {
   if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST) return Failed("make", path);
   const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -75,8 +75,8 @@ Status MakeFolder(const std::string& path, mode_t mode, Numbers owner) {
   return {};
 }
 
-/// A keeper that knows only a node of root's. Its tenants go on, and the next one takes over from it as from one that
-/// was killed.
+/// Ends a keeper that only knows a node run by root. Its tenants continue, and the next keeper takes over as after a
+/// crash.
 void EndKeeperOf(const std::string& directory) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator("/proc", error)) {
@@ -89,7 +89,7 @@ void EndKeeperOf(const std::string& directory) {
   }
 }
 
-/// Supervisors of jobs that run are in it, by its inode; jobs know it by its path.
+/// Supervisors of running jobs use the folder by its inode; jobs use its path. So it is moved and replaced by a link.
 Status MoveRuns(const std::string& from, const std::string& runs, Numbers owner) {
   struct stat about = {};
   if (::lstat(from.c_str(), &about) != 0 || !S_ISDIR(about.st_mode) || about.st_uid != 0) return {};
@@ -110,14 +110,16 @@ Status MoveRuns(const std::string& from, const std::string& runs, Numbers owner)
   return {};
 }
 
-/// /var/lib/divvy of a daemon or an agent that was root itself becomes user divvy's. All in it is root's until the last
-/// step, so nobody else changes it meanwhile; logs stay their users', and the daemon's group may keep them.
+/// Hands /var/lib/divvy of a daemon or an agent that ran as root over to user divvy. Until the last step everything in
+/// it belongs to root, so no other user can change it meanwhile. Logs keep their users as owners, and the daemon's
+/// group gets access.
 Status TakeOver(const Places& own, Numbers owner) {
   const std::string& state = own.state;
   struct stat about = {};
-  if (::access(own.runs.c_str(), F_OK) == 0) return {};  // A machine is taken over once, while nobody else's is in it.
+  // A machine is taken over only once, before user divvy owns any runs.
+  if (::access(own.runs.c_str(), F_OK) == 0) return {};
   if (::lstat(state.c_str(), &about) != 0 || about.st_uid != 0) return {};
-  // One of the two serves a machine.
+  // Either a daemon or an agent serves a machine.
   const std::string agent = state + "/agent";
   const bool was_agent = ::access((agent + "/agent.state").c_str(), F_OK) == 0;
   DIVVY_CHECK(MoveRuns((was_agent ? agent : state) + "/runs", own.runs, owner));
@@ -141,7 +143,7 @@ struct Words {
   bool is_detached = false;
 };
 
-// One that cannot be read leaves all as it was: the daemon, which reads it as well, says what is wrong.
+// If the configuration cannot be read, the setup stays unchanged: the daemon, which also reads it, reports the error.
 void Refresh(ErrandSetup& setup) {
   const Places places = FindPlaces();
   const auto key = ReadSecret(places.controllers_key, kMostKeyText, Readers::kAll);
@@ -221,7 +223,7 @@ int LauncherServiceMain(const std::vector<std::string>& words, SeatEntry seat) {
   options.seat = std::move(seat);
   options.leaves_when_idle = read->leaves_when_idle;
   auto service = LauncherService::Open(std::move(options));
-  // Another one serves: whoever wanted one has it.
+  // Another launcher already serves; that is what the caller needs.
   if (!service && service.error().code == ErrorCode::kAlreadyExists && read->is_detached) {
     std::fputs("ready\n", stderr);
     return 0;

@@ -1,4 +1,4 @@
-// The launcher of a served machine as a program: what it makes ready as root, and then LauncherService.
+// The launcher of a served machine as a program: prepares users and folders as root, and then runs LauncherService.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace divvy {
 inline constexpr const char* kDaemonUser = "divvy";
 
 /// `internal-launcher-service [--emulate SPEC] [--emulate-as NAME] [--controllers-key KEY] [--leaves-when-idle]
-/// [--detached]`, as root. Makes the user and the folders that are missing, takes over what a daemon or an agent of an
-/// earlier release, which was root itself, has left, and serves. --emulate-as: the node whose own the UUIDs of stand-in
-/// GPUs are. --controllers-key: stored as the key of the launcher on the controller's machine, by which rights are
-/// checked from then on. With --detached it says "ready" or an error on standard error first.
+/// [--detached]`, run as root. Creates the missing user and folders, takes over the files of a daemon or an agent of an
+/// earlier release, which ran as root, and serves. --emulate-as: the name of the node that the UUIDs of emulated GPUs
+/// are derived from. --controllers-key: stored as the key of the launcher on the controller's node; rights are checked
+/// with it from then on. With --detached it first writes "ready" or an error to standard error.
 int LauncherServiceMain(const std::vector<std::string>& words, SeatEntry seat);
 
 }  // namespace divvy

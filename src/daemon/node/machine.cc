@@ -46,7 +46,7 @@ std::string OsName() {
   return version.empty() ? id : id + "-" + version;
 }
 
-/// The last twelve digits of "GPU-8-4-4-4-12" become the machine's own.
+/// Replaces the last twelve digits of "GPU-8-4-4-4-12" by digits derived from the machine's name.
 void MakeOwn(std::vector<GpuFacts>& gpus, const std::string& machine) {
   constexpr std::size_t kDigits = 12;
   for (GpuFacts& gpu : gpus) {
@@ -55,7 +55,7 @@ void MakeOwn(std::vector<GpuFacts>& gpus, const std::string& machine) {
   }
 }
 
-// A SIGKILL is on its way to a process, which has not run since.
+// Returns true if a SIGKILL is pending for the process, which has not run since.
 bool IsBeingKilled(pid_t pid) {
   const auto status = ReadWhole("/proc/" + std::to_string(pid) + "/status");
   constexpr std::string_view kPending = "\nSigPnd:\t";
@@ -65,7 +65,7 @@ bool IsBeingKilled(pid_t pid) {
   return (pending >> (SIGKILL - 1) & 1) != 0;
 }
 
-// The process that a lock file names has gone, or is about to.
+// Returns true if the process that a lock file names is gone or is ending.
 bool IsEnding(const std::string& lock_path) {
   const auto owner = ReadWhole(lock_path);
   const auto pid = owner ? ParseInteger(Trim(*owner)) : std::nullopt;
@@ -75,11 +75,11 @@ bool IsEnding(const std::string& lock_path) {
   return IsBeingKilled(static_cast<pid_t>(*pid));
 }
 
-// `operation`: LOCK_EX or LOCK_SH. Waits for an owner that was just killed.
+// `operation` is LOCK_EX or LOCK_SH. Waits for an owner that was just killed.
 bool TakeLock(int fd, const std::string& path, int operation) {
   bool is_locked = ::flock(fd, operation | LOCK_NB) == 0;
-  // One that was killed just now keeps its lock until the last of its threads has gone. For a moment between the signal
-  // and its end nothing tells of either: so who seems to live is looked at once more.
+  // A process that was just killed keeps its lock until its last thread is gone. Between the signal and its end there
+  // is a moment in which neither is visible. So an owner that seems to be alive is checked a second time.
   constexpr int kTries = 200;
   bool has_lived = false;
   for (int i = 0; !is_locked && i < kTries; ++i) {
@@ -91,7 +91,7 @@ bool TakeLock(int fd, const std::string& path, int operation) {
   return is_locked;
 }
 
-// "(pid 4711) has /var/lib/divvy": whose lock file that is.
+// Returns "(pid 4711) has /var/lib/divvy", for the owner of this lock file.
 std::string OwnerText(const std::string& path) {
   const auto owner = ReadWhole(path);
   return "(pid " + (owner ? std::string(Trim(*owner)) : "?") + ") has " + path.substr(0, path.rfind('/'));
@@ -222,13 +222,13 @@ std::string BootId(const Places& places) {
 
 std::string KeeperDirectory(const std::string& runs) { return runs + "/share"; }
 
-/// The file with the --emulate description of the last start that had stand-in GPUs.
+/// The file with the --emulate description of the last start that had emulated GPUs.
 std::string LastEmulationPath(const Places& places) { return places.state + "/emulate/description"; }
 
 Result<std::string> PrepareEmulation(const std::string& emulate, const std::string& machine,
                                      const std::string& folder) {
   DIVVY_TRY(std::vector<GpuFacts> described, LoadGpuDescription(emulate));
-  // A file may name them itself.
+  // A description file may contain the UUIDs itself.
   if (!machine.empty() && ::access(emulate.c_str(), F_OK) != 0) MakeOwn(described, machine);
   return WriteEmulation(described, folder);
 }
@@ -245,7 +245,7 @@ Result<GpuSource> OpenGpus(const GpuWishes& wishes, const Places& places) {
     if (wishes.emulation.empty()) {
       DIVVY_TRY(library, PrepareEmulation(emulate, wishes.machine, folder));
     } else {
-      DIVVY_CHECK(MakeDirectory(own, 0755));  // Of the description alone.
+      DIVVY_CHECK(MakeDirectory(own, 0755));  // Holds only the description.
     }
     DIVVY_TRY(source.probe, OpenNvml(library, "", wishes.mig, slices));
     source.library = library;

@@ -1,4 +1,4 @@
-// What daemon and agent both find out about the machine they are on, and do with its files.
+// Functions that daemon and agent share: facts about the machine that they run on, and its files.
 #pragma once
 
 #include <sys/types.h>
@@ -19,66 +19,70 @@ struct Config;
 
 namespace divvy {
 
-/// With all above it; the last one gets `mode`. Fine when it is there already.
+/// Creates the directory and all its parents; the last one gets `mode`. An existing directory is no error.
 Status MakeDirectory(const std::string& path, mode_t mode);
-/// kNotFound with the system's reason.
+/// Returns the file's content, or kNotFound with the system's reason.
 Result<std::string> ReadWhole(const std::string& path);
-/// divvy.toml; the defaults where there is none. kPermissionDenied where it is there and cannot be read: it may forbid
-/// something, so the defaults must not take its place.
+/// Reads divvy.toml; returns the defaults if it does not exist. Fails with kPermissionDenied if it exists and cannot be
+/// read: it may forbid something, so the defaults must not replace it.
 Result<dialect::Config> LoadConfig(const Places& places);
-/// In place of what was there, whole or not at all, and on disk when it returns; for its owner alone.
+/// Replaces the file atomically and durably, with mode 0600.
 Status ReplaceFile(const std::string& path, std::string_view text);
-/// Of a process that stays: a file that may not grow any more is a full disk, and a peer that is gone an error, neither
-/// the end of us. A caught signal, other than an ignored one, is itself again in the programs that jobs run.
+/// Sets up signals for a process that stays: the file size limit is reported as an error and handled like a full disk,
+/// and a lost peer is an error; neither kills the process. Programs that jobs run start with the default action of each
+/// caught signal; only an ignored one is inherited.
 void SetServiceSignals();
-/// An open lock file that no other daemon or agent has; kAlreadyExists names the pid of the one that does. Waits for
-/// one that was just killed, 2 s at most.
+/// Returns an open lock file that no other daemon or agent holds; kAlreadyExists names the pid of the holder. If the
+/// holder was just killed, waits up to 2 s for it.
 Result<int> LockFile(const std::string& path, std::string_view what);
 
-/// Daemon and agent never share a folder: both would give out the machine's GPUs. kAlreadyExists with the repair where
-/// the other one (`what`: "daemon" or "agent"), whose lock file that is, lives. Requires: the caller has its own lock.
+/// Ensures that daemon and agent do not share a folder, since both would give out the machine's GPUs. Fails with
+/// kAlreadyExists and a remedy if the other one (`what`: "daemon" or "agent"), which owns the lock file `path`, is
+/// alive. Requires: the caller holds its own lock.
 Status ForbidBeside(const std::string& path, std::string_view what);
 
 std::uint64_t RandomSeed();
-/// Where this executable is; after an upgrade the new one has its place.
+/// The path of this executable. After an upgrade the new version has this path.
 std::string OwnPath();
-/// Up to the first dot.
+/// The host name up to its first dot.
 std::string HostName();
-/// The processor time and files of thousands of jobs at once take more descriptors than a shell's usual limit.
+/// Raises the limit on open files: reading CPU time and files of thousands of jobs takes more descriptors than a
+/// shell's usual limit.
 void RaiseFileLimit();
-/// "" where it cannot be read.
+/// Returns "" if the boot id cannot be read.
 std::string BootId(const Places& places);
 
-/// Where the GPUs come from, in words, and the probe; without one there are no GPUs and everything else works.
+/// The source of the GPUs: a description and the probe. Without a probe there are no GPUs; everything else works.
 struct GpuSource {
   std::unique_ptr<GpuProbe> probe;
   std::vector<GpuFacts> gpus;
   std::string text;
-  // Of stand-ins: where their libraries are, and what they find them by (NAME=value).
-  std::string library;  // NVML's, as OpenNvml takes it.
+  // Emulated GPUs only: the folder of their libraries, and the variables (NAME=value) by which programs find them.
+  std::string library;  // The path of the NVML library, as OpenNvml takes it.
   std::string libraries;
   std::vector<std::string> environment;
   MigUse mig = MigUse::kUse;
 };
-/// `emulate`: a specification or a file; empty: the driver's. `machine`: stand-in GPUs get UUIDs of their own under
-/// that name, for two machines must not have the same; empty: as described. `runs`: the folder of runs, in which it is
-/// kept what divvy itself has cut out of GPUs.
+/// `emulate` is a GPU description or a file with one; empty: use the driver. `machine` makes the UUIDs of emulated GPUs
+/// unique to that node name; empty: use them as described. `runs` is the folder of runs, where divvy records the MIG
+/// instances that it has created.
 struct GpuWishes {
   std::string emulate;
   MigUse mig = MigUse::kUse;
   std::string runs;
   std::string machine = "";
-  /// The folder of the stand-in GPUs, where somebody else has made them (PrepareEmulation); empty: they are made here.
+  /// The folder of the emulated GPUs if they were already created (PrepareEmulation); empty: they are created here.
   std::string emulation = "";
 };
-/// Makes stand-in GPUs in `folder`; returns the path of their NVML library. `emulate`, `machine`: as above.
+/// Creates emulated GPUs in `folder` and returns the path of their NVML library. `emulate` and `machine` are as in
+/// GpuWishes.
 Result<std::string> PrepareEmulation(const std::string& emulate, const std::string& machine, const std::string& folder);
 Result<GpuSource> OpenGpus(const GpuWishes& wishes, const Places& places);
 
-/// Of a folder of runs: where the keeper of its shared GPUs has what is its own.
+/// The folder of the keeper of shared GPUs, for a folder of runs.
 std::string KeeperDirectory(const std::string& runs);
 
-/// CPUs, memory, GPUs, and labels: what the system says of itself.
+/// Collects CPUs, memory, GPUs and labels, as the system reports them.
 MachineFacts LearnMachine(const GpuSource& gpus, const Places& places);
 
 }  // namespace divvy

@@ -40,7 +40,7 @@ TEST(LockFile, IsRefusedWhileItsOwnerLivesAndHadOnceThatIsKilled) {
                 ", and its controller gives out this machine's GPUs; divvy agent --stop ends it");
   EXPECT_TRUE(ForbidBeside(folder + "/daemon.lock", "daemon")) << "none has ever been here";
 
-  // At once, also where it has not run since.
+  // At once, even if the process has not run since.
   ASSERT_EQ(::kill(owner, SIGKILL), 0);
   const auto had = LockFile(path, "agent");
   EXPECT_TRUE(had);

@@ -23,7 +23,8 @@
 namespace divvy {
 namespace {
 
-/// Puts `first` before what a list like PATH has; `otherwise` is what it has where the job says nothing of it.
+/// Puts `first` at the front of a list variable such as PATH; `otherwise` is the list if the job does not set the
+/// variable.
 void FindFirst(const std::string& name, const std::string& first, std::vector<std::string>& environment,
                std::string_view otherwise = "") {
   if (first.empty()) return;
@@ -34,8 +35,8 @@ void FindFirst(const std::string& name, const std::string& first, std::vector<st
   text.insert(begin.size(), first + (text.size() > begin.size() ? ":" : ""));
 }
 
-/// What the keeper wants of a tenant's environment goes before what the job says; of the libraries to be loaded first
-/// it keeps its own as well.
+/// The keeper's variables for a tenant override the job's. For LD_PRELOAD, the job's own libraries are kept behind the
+/// keeper's.
 void AddGrant(const ShareGrant& grant, std::vector<std::string>& environment) {
   constexpr std::string_view kPreload = "LD_PRELOAD=";
   for (const std::string& entry : grant.environment) {
@@ -44,11 +45,12 @@ void AddGrant(const ShareGrant& grant, std::vector<std::string>& environment) {
   }
 }
 
-/// What a job on several machines learns of them is not for the shell that it was submitted from to say.
+/// Removes variables of gangs, because a job must not inherit them from the shell that submitted it.
 std::vector<std::string> WithoutGang(std::vector<std::string> environment) {
   GangFile any;
   any.seats.resize(1);
-  any.seats.front().parts = {{0, GpuSet(), 1}, {1, GpuSet(), 1}};  // So that these names are told as well.
+  // Two components, so that their variables are included.
+  any.seats.front().parts = {{0, GpuSet(), 1}, {1, GpuSet(), 1}};
   const std::vector<std::string> told = GangEnvironment(any, "");
   std::erase_if(environment, [&](const std::string& entry) {
     const std::string_view name = std::string_view(entry).substr(0, entry.find('=') + 1);
@@ -57,7 +59,7 @@ std::vector<std::string> WithoutGang(std::vector<std::string> environment) {
   return environment;
 }
 
-/// With the tasks of all its machines.
+/// Returns the specification with the tasks of all nodes.
 JobSpec WholeOf(const JobRecord& record, const JobSpec& spec) {
   JobSpec whole = spec;
   if (record.gang.empty()) return whole;
@@ -66,7 +68,7 @@ JobSpec WholeOf(const JobRecord& record, const JobSpec& spec) {
   return whole;
 }
 
-constexpr std::int64_t kNoGroup = 65534;  // "nogroup", "nobody": it has no rights.
+constexpr std::int64_t kNoGroup = 65534;  // The group "nogroup", which has no rights.
 
 /// The description of a run for its run record. Fields that may hold a secret or be long stay in the store only.
 std::string AboutLaunch(const JobRecord& record, GpuSet gpus, const JobSpec& spec) {
@@ -126,8 +128,8 @@ std::string Node::ErrorOf(const JobRecord& record, const JobSpec& spec) const {
   return ErrorPath(record, spec, options_.names);
 }
 
-/// The first process starts the command once for each task, as a step of its own job. A file for each task is the
-/// step's to open; what is said about the tasks goes to divvy's log then.
+/// The first process starts the command once per task, as a step of its own job. If each task has its own file, the
+/// step opens it, and messages about the tasks go to divvy's log.
 void Node::StartTasks(const JobRecord& record, const JobSpec& spec, LaunchRequest& request) const {
   request.argv = dialect::TaskStarter(options_.divvy, spec, request.argv);
   if (dialect::NamesTask(spec.error)) request.error.clear();
@@ -139,7 +141,7 @@ void Node::StartTasks(const JobRecord& record, const JobSpec& spec, LaunchReques
 std::vector<std::string> Node::DialectEnvironment(const LaunchOrder& order, const JobRecord& part,
                                                   const JobSpec& spec) const {
   if (spec.dialect == Dialect::kSlurm) {
-    // Of several the pool that it runs in.
+    // If the job names several pools, this is the one that it runs in.
     JobSpec in_pool = spec;
     if (!part.pool_of_run.empty()) in_pool.pool = part.pool_of_run;
     else if (!part.pool.empty()) in_pool.pool = part.pool;
@@ -215,7 +217,7 @@ LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec, co
   if (grant != nullptr) CloseOtherSlices(options_.isolation, grant->device_files, request.isolation);
   static_cast<void>(SetOwnFolders(options_.isolation, FoldersOf(spec), request.isolation));
   if (options_.isolation.wishes.limits_cpus) request.isolation.cpus = record.request.cpus;
-  // Of a part of a GPU the keeper says by which name it is found: what is open to it is more than it is on.
+  // For a GPU fraction, the keeper sets the visible devices: more devices are open to the job than it is on.
   if (request.isolation.lock != DeviceLock::kNone && grant == nullptr) {
     const std::string counted = VisibleDevices(request.isolation, record.gpus);
     layers.push_back({"CUDA_VISIBLE_DEVICES=" + counted, "DIVVY_CUDA_INDICES=" + counted});
@@ -224,7 +226,7 @@ LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec, co
   request.environment = MergeEnvironment(layers);
   FindFirst("LD_LIBRARY_PATH", options_.gpu_libraries, request.environment);
   if (grant != nullptr) AddGrant(*grant, request.environment);
-  // A script's srun is to be divvy's, also where another one is installed.
+  // A script's srun must be divvy's, even if another one is installed.
   if (spec.dialect == Dialect::kSlurm)
     FindFirst("PATH", options_.slurm_directory, request.environment, "/usr/local/bin:/usr/bin:/bin");
   request.directory = spec.directory;
@@ -232,7 +234,7 @@ LaunchRequest Node::RequestFor(const LaunchOrder& order, const JobSpec& spec, co
   request.input = spec.input;
   request.output = OutputOf(record, spec);
   request.error = ErrorOf(record, spec);
-  // A job that runs again goes on in its files, so that the first try can still be read.
+  // A restarted job appends to its files, so that the output of the first run can still be read.
   request.appends_output = spec.appends_output || record.restarts > 0;
   request.is_own_log = spec.output.empty() && !spec.is_foreground;
   IntoContainer(spec, grant, request);
@@ -308,7 +310,7 @@ void Node::Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>
 void Node::FailLaunch(const JobRecord& record, const std::string& why, int code) {
   runs_.erase(record.id);
   windows_.erase(record.id);
-  // Whoever is at their other ends sees that nothing will come.
+  // Closes the streams, so that the caller sees that nothing will arrive.
   DropStreams(record.id);
   Exit exit;
   exit.code = code;
@@ -323,7 +325,7 @@ void Node::KeepStreams(JobId job, Streams streams) {
   if (auto waiting = unclaimed_.extract(job)) Launch(waiting.mapped().order, waiting.mapped().spec);
 }
 
-// The streams of its caller died with the daemon before; the caller has them still.
+// The streams of the job's caller were lost with the previous daemon; the caller still has them.
 void Node::AwaitCaller(const LaunchOrder& order, std::shared_ptr<const JobSpec> spec) {
   const Time now = controller_->Now();
   const Time until = std::max(callers_return_until_, now + options_.awaits_callers);
@@ -351,7 +353,7 @@ void Node::Execute(const Order& order, std::shared_ptr<const JobSpec> spec) {
       return FailLaunch(waiting.mapped().order.record, "stopped before it began");
   }
   const auto run = runs_.find(job);
-  if (run == runs_.end()) {  // It has ended meanwhile.
+  if (run == runs_.end()) {  // The run has ended meanwhile.
     if (std::holds_alternative<GoOrder>(order)) Note("event=go_ignored job=" + ToString(job) + " reason=\"not here\"");
     return;
   }
@@ -373,7 +375,8 @@ void Node::Deliver(Run& run, const Order& order) {
       run.kill_at = std::min(run.kill_at, AddSaturating(controller_->Now(), grace));
       run.limit_at = kNever;
     } else {
-      static_cast<void>(SendStop(record, signal, grace));  // A supervisor that is gone has said, or will be found, so.
+      // If the supervisor is gone, it has reported that, or CheckSupervisors will find it.
+      static_cast<void>(SendStop(record, signal, grace));
     }
   } else if (const auto* send = std::get_if<SignalOrder>(&order)) {
     if (!run.adopted) static_cast<void>(SendSignal(record, send->signal, send->reach));
@@ -383,7 +386,7 @@ void Node::Deliver(Run& run, const Order& order) {
     if (run.adopted) SignalAdopted(run, pause->is_paused ? SIGSTOP : SIGCONT, OrphanReach::kTree);
     else static_cast<void>(pause->is_paused ? SendPause(record) : SendContinue(record));
   } else if (const auto* resize = std::get_if<ResizeOrder>(&order)) {
-    // A job that finds no news there is told them by its next checkpoint all the same.
+    // A job that misses the news in the file gets it at its next checkpoint.
     static_cast<void>(SetGpusFile(resize->job, resize->gpus));
     if (!resize->is_signalled || run.resize_signal == 0) return;
     if (run.adopted) SignalAdopted(run, run.resize_signal, OrphanReach::kFirst);
@@ -412,20 +415,20 @@ void Node::OnReport(const SupervisorReport& report) {
     attachments_.erase(at);
     return on_detached();
   }
-  // A delayed launch may get lost with its supervisor, and is repeated then.
+  // A delayed launch may be lost together with its supervisor, and is then repeated.
   if (report.kind != SupervisorReport::Kind::kDelayed) launcher_.Confirm(record.job, record.attempt);
   const auto run = runs_.find(record.job);
   if (run != runs_.end() && run->second.found && run->second.record.attempt == 0) {
-    // Its record was empty when it was found. Now it says what it is.
+    // Its record was empty when it was found. The report now identifies it.
     if (const auto kept = ReadRunRecord(options_.run_directory, record.job)) {
       run->second.record.attempt = kept->attempt;
       ReportFound(run->second, *kept);
     }
   }
   if (run == runs_.end() || run->second.record.attempt != record.attempt) {
-    // Before AdoptRuns nobody is known, and what is on the disk says how they ended.
+    // Before AdoptRuns, no run is known; the records on disk hold their exits.
     if (!has_adopted_) return;
-    // A guard may say once more what its supervisor said; the record there may be a later attempt's by then.
+    // A guard may repeat a report of its supervisor; by then the record may belong to a later attempt.
     const auto there = ReadRunRecord(options_.run_directory, record.job);
     const bool is_it = there && there->attempt == record.attempt;
     if (report.kind == SupervisorReport::Kind::kExited && is_it) launcher_.RemoveRecord(record);
@@ -451,7 +454,7 @@ void Node::OnRefused(JobId job, std::uint32_t attempt) {
 }
 
 void Node::OnEnded(const RunRecord& record) {
-  // However it was found out: a launch that is not confirmed would be repeated once its record is gone.
+  // An unconfirmed launch would be repeated once its record is gone, however the end was found.
   launcher_.Confirm(record.job, record.attempt);
   NoteRefused(record);
   const JobRecord* live = controller_->Find(record.job);
@@ -467,7 +470,7 @@ void Node::OnEnded(const RunRecord& record) {
     exit.failure = run->second.failure;
   const auto tell = [this, record, exit] { SayEnded(record, exit); };
   const auto finish = [this, tell, gpus = live == nullptr ? GpuSet() : GpusHere(*live)] {
-    // A GPU is free when its job's processes are gone and the driver agrees.
+    // A GPU is free when its job's processes are gone and the driver confirms it.
     if (!look_ || gpus.empty()) return tell();
     look_(gpus, [this, tell](std::vector<GpuObservation> seen) {
       controller_->OnGpusObserved(seen);
@@ -475,8 +478,8 @@ void Node::OnEnded(const RunRecord& record) {
     });
   };
   if (containers.left.empty() || uid < 0) return finish();
-  // What a SIGKILL left of its containers goes before its GPUs are anybody else's, by whatever group when none is
-  // known.
+  // Containers that a SIGKILL left are removed before the GPUs are reused. If the user's group is unknown, the removal
+  // runs as nogroup.
   const User user = OwnerOf(record, live).value_or(User{uid, kNoGroup, ""});
   auto removal = std::make_shared<ContainerRemoval>(RemoveContainers(user, path));
   if (!watch_ || !removal->pidfd.is_open()) return finish();
@@ -496,7 +499,7 @@ void Node::Forget(JobId job, std::uint32_t attempt) {
 Status Node::Attach(JobId job, int in, int out, WindowSize window, std::function<void()> on_detached) {
   const auto run = runs_.find(job);
   if (run == runs_.end()) return FailedPrecondition("job " + ToString(job) + " does not run here now");
-  // What a daemon before us attached may leave only now, and is none of ours.
+  // A viewer that an earlier daemon attached may detach only now; its number must not match one of ours.
   const auto now = std::chrono::floor<std::chrono::microseconds>(controller_->Now().time_since_epoch()).count();
   const std::uint64_t attachment = last_attachment_ =
       std::max(last_attachment_ + 1, static_cast<std::uint64_t>(std::max<std::int64_t>(now, 0)));
@@ -515,7 +518,7 @@ Status Node::Resize(JobId job, WindowSize window) {
   const auto run = runs_.find(job);
   if (run == runs_.end() && !streams_.contains(job))
     return FailedPrecondition("job " + ToString(job) + " does not run here now");
-  // Its caller may say it before its supervisor is there.
+  // The caller may send this before the supervisor runs.
   if (run == runs_.end() || run->second.record.control.empty()) windows_[job] = window;
   else return SendResize(run->second.record, window);
   return {};
@@ -555,7 +558,7 @@ std::string Node::IsolationTextOf(JobId job) const {
   std::int64_t count = known == refused_.end() ? 0 : known->second;
   if (const auto run = runs_.find(job); run != runs_.end()) {
     if (run->second.lock != DeviceLock::kNone) text = Text(run->second.lock);
-    // One that has ended has no cgroup any more, and is here for a little while yet.
+    // The cgroup of an ended job is gone, although the run is known for a little longer.
     count = RefusedDevicesOf(run->second).value_or(count);
   }
   if (count == 0) return text;

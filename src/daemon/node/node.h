@@ -1,5 +1,5 @@
-// The daemon's hands on its own node: turns orders into launches and words to supervisors, and reports into facts for
-// the controller. Knows every run that is alive, and adopts those of an earlier daemon.
+// Runs jobs on this node: turns node commands into launches and messages to supervisors, and turns supervisors' reports
+// into events for the controller. Knows every live run, and adopts the runs of an earlier daemon.
 #pragma once
 
 #include <array>
@@ -29,161 +29,171 @@ namespace divvy {
 struct NodeOptions {
   std::string run_directory;
   std::string log_directory;
-  Bytes log_limit;  // Of each log there, the newest that is kept; 0: all.
-  /// Where jobs in Slurm's words find srun and its kin before all others; empty: nowhere. The links are made by Open.
+  Bytes log_limit;  // How much of each kept log is retained, newest bytes first; 0: all.
+  /// The folder with srun and the other Slurm commands, put first in the PATH of Slurm jobs; empty: not used. Open
+  /// creates the links.
   std::string slurm_directory;
-  LeasePlace lease;  // Of an agent, for the supervisors of its jobs.
+  LeasePlace lease;  // Set for an agent; passed to the supervisors of its jobs.
   NodeNames names;
-  std::string divvy = "divvy";   // This executable's path: jobs start their tasks by it.
-  std::int64_t uid = 0;          // The daemon's own.
-  bool may_change_user = false;  // Each job runs as its submitter: we are root, or the launcher is.
-  /// What a launcher with more rights than ours does for us; null: we do it ourselves.
+  std::string divvy = "divvy";   // The path of this executable, with which jobs start their tasks.
+  std::int64_t uid = 0;          // The daemon's own uid.
+  bool may_change_user = false;  // True if each job runs as its submitter: this process or the launcher is root.
+  /// Operations that a launcher with root's rights does for this node; null: the node does them itself.
   std::shared_ptr<RootErrands> errands;
-  /// The right to run jobs as this user, which such a launcher asks for; none where nobody gave it.
+  /// Returns the right to run jobs as this user, which such a launcher requires; an empty right if there is none.
   std::function<UserRight(const User& user)> right_of;
-  /// Of an agent that may: the account of that name on this machine, where it may have other numbers than on the
-  /// controller's. From any thread. Null: users are known by their numbers.
+  /// Set for an agent that may change users: returns the account of that name on this node, whose uid may differ from
+  /// the controller's. Called from any thread. Null: users are identified by their uids.
   std::function<std::optional<User>(const std::string& name)> find_user;
-  std::int64_t lowest_uid = 0;                // Of a machine whose launcher starts nothing as a system user.
-  bool runs_root_jobs = true;                 // Else a job of uid 0 is refused, as whoever it comes.
-  Duration grace = std::chrono::seconds(30);  // Of jobs that name none.
+  // The lowest uid that may run jobs, on a node whose launcher runs nothing as a system user.
+  std::int64_t lowest_uid = 0;
+  bool runs_root_jobs = true;                 // If false, a job that would run as uid 0 on this node is refused.
+  Duration grace = std::chrono::seconds(30);  // The grace period of jobs that set none.
   Isolation isolation;
-  // Where the GPUs are stand-ins: what makes a program find them.
-  std::string gpu_libraries;                 // A folder that the loader looks into first; empty: none.
+  // Emulated GPUs only: how programs find them.
+  std::string gpu_libraries;                 // Optional. A folder that the loader searches first.
   std::vector<std::string> gpu_environment;  // NAME=value.
   ContainerSettings container;
-  Duration awaits_callers{0};  // How long a foreground job at its turn waits for its caller's streams, restart or not.
+  // How long a foreground job that may start waits for the streams of its caller, with or without a restart of the
+  // daemon.
+  Duration awaits_callers{0};
 };
 
 struct JobLog;
 struct GangFile;
 struct ContainerRemoval;
 
-/// The streams of a foreground job's caller, until its process has them. Closed when dropped.
+/// The streams of a foreground job's caller, kept until the job's process has them. Closed when dropped.
 using Streams = std::array<ForeignDescriptor, 3>;
 
 class Node final : public OrderPort {
  public:
   Node(NodeOptions options, Launcher& launcher, std::vector<GpuFacts> gpus);
 
-  /// Whom the processes of this user's jobs run as here; nothing: this machine does not know the user. From any thread.
+  /// Returns the local user as whom this user's jobs run; nullopt if this node does not know the user. Any thread.
   std::optional<User> UserHere(const User& user) const;
 
-  /// The same with the numbers of the daemon's own where all jobs run as that; fails where the user may run no jobs
-  /// here.
+  /// The same, but returns the daemon's own ids if all jobs run as the daemon's user. Fails if the user may not run
+  /// jobs on this node.
   Result<User> OwnerHere(const User& user) const;
 
-  /// Before anything else; the controller and the node know each other.
+  /// Must be called before anything else; controller and node refer to each other.
   void Join(ControllerPort& controller) { controller_ = &controller; }
-  /// Looks again at the GPUs of an ended job before they are given away; calls back on the loop's thread.
+  /// Probes the GPUs of an ended job before they are reused; calls back on the loop's thread.
   using LookAtGpus = std::function<void(GpuSet, std::function<void(std::vector<GpuObservation>)>)>;
   void SetLookAtGpus(LookAtGpus look) { look_ = std::move(look); }
   /// Watches a pid file descriptor: calls back on the loop's thread when it becomes readable.
   using WatchDescriptor = std::function<void(int fd, std::function<void()>)>;
   void SetWatch(WatchDescriptor watch) { watch_ = std::move(watch); }
-  /// Hears what whoever looks after the node should know: "event=... ".
+  /// Receives log lines for the node's administrator: "event=... ".
   void SetNote(std::function<void(const std::string& line)> note) { note_ = std::move(note); }
 
-  /// Compares what the controller believes to be active with what runs. `was_rebooted`: no process of before is alive.
-  /// Once, when the node begins.
+  /// Compares the jobs that the controller considers active with the runs on this node. `was_rebooted`: no earlier
+  /// process is alive. Called once, when the node starts.
   Status AdoptRuns(bool was_rebooted);
-  /// The same for a node that has been there all the time, when its controller has begun anew: says again what it may
-  /// not have heard, and ends what it does not know of.
+  /// Does the same after the controller has restarted, for a node that has kept running. Repeats events that the
+  /// controller may have missed, and ends runs that the controller does not know.
   void Reconcile();
 
   void Execute(const Order& order, std::shared_ptr<const JobSpec> spec) override;
-  /// Of a part of a gang, before its LaunchOrder: 64 hexadecimal digits.
+  /// Sets the key of a gang, 64 hexadecimal digits. Must be called before the LaunchOrder of the node allocation.
   void SetGangKey(JobId job, std::uint32_t attempt, std::string key) { gang_keys_[job] = {attempt, std::move(key)}; }
-  /// Where a job with parts of GPUs begins, before its LaunchOrder; by the plan it may be on others.
+  /// Sets the GPUs on which a job with GPU fractions starts; the plan may name others. Called before its LaunchOrder.
   void SetShareGrant(JobId job, ShareGrant grant) { grants_[job] = std::move(grant); }
-  /// Hears of runs whose processes are gone, before the controller does.
+  /// Sets a callback for runs whose processes are gone; it runs before the controller is told.
   void SetOver(std::function<void(JobId job, std::uint32_t attempt)> over) { over_ = std::move(over); }
   void OnReport(const SupervisorReport& report);
-  /// The launcher has refused to start it (ProcessLauncher::TakeRefused).
+  /// The launcher has refused to start this run (ProcessLauncher::TakeRefused).
   void OnRefused(JobId job, std::uint32_t attempt);
-  /// What it has on this machine, by the plan.
+  /// The GPUs that the plan assigns to the job on this node.
   GpuSet GpusHere(const JobRecord& record) const;
-  /// Finds runs whose supervisor was killed, or whose report was lost. To be called every second or so.
+  /// Finds runs whose supervisor was killed or whose report was lost. Call about once a second.
   void CheckSupervisors();
 
-  /// Somebody outside starts a step of a job that runs here, or signals one, over a copy of `socket` (SendStepCall).
+  /// Starts a step of a job that runs here, or signals one, for a caller outside the job, over a copy of `socket`
+  /// (SendStepCall).
   Status CallStep(JobId job, int socket, bool stops_only);
-  /// Runs here that the controller does not know (ControllerPort::OnFound).
+  /// Runs on this node that the controller does not know (ControllerPort::OnFound).
   std::vector<const RunDescription*> found() const;
-  /// It was launched here, and its end is not over for us.
+  /// True from the launch until the run's end is fully processed.
   bool Runs(JobId job) const { return runs_.contains(job); }
-  /// For the job's start, which may be at once: after a restart a job may have its GPUs and wait for its caller alone.
-  /// Dropped when it runs already.
+  /// Keeps the streams for the job's start. The start may happen at once: after a restart a job may already hold its
+  /// GPUs and wait only for its caller. The streams are dropped if the job already runs.
   void KeepStreams(JobId job, Streams streams);
   void DropStreams(JobId job) {
     streams_.erase(job);
     held_.erase(job);
   }
-  /// Their outputs are to be held by its supervisor as well, from the start (LaunchRequest::held). Before KeepStreams.
+  /// The job's supervisor also holds these output descriptors, from the start (LaunchRequest::held). Call before
+  /// KeepStreams.
   struct Held {
     ForeignDescriptor output, error, life;
   };
   void HoldOutputs(JobId job, Held held) { held_[job] = std::move(held); }
 
-  /// Attaches a terminal; `on_detached` when the viewer leaves. kFailedPrecondition without a pty.
+  /// Attaches a terminal; calls `on_detached` when the viewer leaves. Fails with kFailedPrecondition if the job has no
+  /// pty.
   Status Attach(JobId job, int in, int out, WindowSize window, std::function<void()> on_detached);
   Status Resize(JobId job, WindowSize window);
-  /// Hears of jobs whose caller, on whose terminal they were started, has left it (Ctrl-P Ctrl-Q). They go on.
+  /// Sets a callback for jobs whose caller has detached from the terminal on which the job was started (Ctrl-P Ctrl-Q).
+  /// The job continues.
   void SetTerminalLeft(std::function<void(JobId job)> left) { terminal_left_ = std::move(left); }
 
   std::set<std::int64_t> supervisors() const;
-  /// Ends what is left of a run without supervisor and guard; false: something was (node_errands.cc).
+  /// Kills what is left of a run without supervisor and guard; returns false if something was left (node_errands.cc).
   bool EndLeftovers(const RunRecord& record) const;
-  /// Whose supervisor that is; not set: nobody's here.
+  /// The job of this supervisor; unset if it is none of this node's.
   JobId JobUnder(std::int64_t supervisor) const;
   std::int64_t pid_of(JobId job) const;
-  /// Jobs that have a process here, or soon will.
+  /// Jobs that have a process on this node, or will soon have one.
   std::set<JobId> runs() const;
-  /// What runs here, and by which processes; none that waits for others or has ended.
+  /// The running jobs of this node with their processes; excludes runs that are prepared and waiting, or have ended.
   struct RunHere {
     JobId job;
     std::uint32_t attempt = 0;
     UseTarget use;
   };
   std::vector<RunHere> runs_here() const;
-  /// Where the output of a run here goes; nothing where that is not known.
+  /// The output log of a run on this node; nullopt if it is not known.
   std::optional<JobLog> LogOfRun(JobId job) const;
-  /// What it takes to read this log, where the launcher opens users' files for us.
+  /// Adds what is needed to read this log if the launcher opens users' files for us.
   void LendRights(JobLog& log) const;
-  /// Whose processes a run here are, as it was launched; -1: it does not run here, or has not said so yet.
+  /// The uid of a run's processes, as it was launched; -1 if the job does not run here or has not reported it yet.
   std::int64_t uid_of(JobId job) const;
   const Isolation& isolation() const { return options_.isolation; }
-  /// "enforced (cgroup v2); 2 opens of other GPUs refused": of a job that runs, or ended lately. Empty: nothing to say.
+  /// "enforced (cgroup v2); 2 opens of other GPUs refused", for a job that runs or ended recently. Empty if there is
+  /// nothing to report.
   std::string IsolationTextOf(JobId job) const;
-  /// The file in which a job that runs here lists its steps (platform/records/step_list_file.h).
+  /// The file in which a job on this node lists its steps (platform/records/step_list_file.h).
   std::string StepsOf(const JobRecord& record) const;
-  /// Of jobs that have ended since we began.
+  /// The number of refused device opens of all jobs that have ended since the start.
   std::int64_t refused_devices() const { return refused_devices_; }
-  /// The files of a started job with all patterns filled; the log that divvy keeps where the spec names none.
+  /// The output files of a started job with all patterns filled in; the log that divvy keeps if the specification names
+  /// none.
   std::string OutputOf(const JobRecord& record, const JobSpec& spec) const;
   std::string ErrorOf(const JobRecord& record, const JobSpec& spec) const;
 
  private:
   struct Run {
     RunRecord record;
-    /// Set while the controller does not know the run: it is watched and reported, and otherwise left alone.
+    /// Set while the controller does not know the run. The run is then watched and reported, and otherwise left alone.
     std::unique_ptr<RunDescription> found;
     int stop_signal = 15;
     int resize_signal = 0;
     Duration grace{0};
     DeviceLock lock = DeviceLock::kNone;
-    std::vector<Order> waiting;  // Until its supervisor has said where it listens.
+    std::vector<Order> waiting;  // Commands that wait until the supervisor has reported where it listens.
     std::unique_ptr<AdoptedProcess> adopted;
-    // What nobody else does for an adopted one; kNever: nothing.
+    // The time limit of an adopted run, which no other process enforces; kNever: none.
     Time limit_at = kNever;
     bool hit_limit = false;
-    bool awaits_leftovers = false;  // Its exit is known, and it keeps its GPUs until the last process has gone.
+    bool awaits_leftovers = false;  // The exit is known, but the run keeps its GPUs until its last process is gone.
     Time kill_at = kNever;
-    bool was_let_go = false;  // A part of a gang: the word to go lies ready.
-    std::string failure;      // Why we ended it.
+    bool was_let_go = false;  // A gang's node allocation that has been told to start.
+    std::string failure;      // The reason, if this node ended the run.
   };
 
-  /// A supervisor has said where it takes commands.
+  /// The supervisor has reported where it takes commands.
   static bool IsListening(const RunRecord& record) { return !record.control.empty(); }
   Duration GraceOf(const JobSpec& spec) const { return spec.grace < Duration(0) ? options_.grace : spec.grace; }
   void StartTasks(const JobRecord& record, const JobSpec& spec, LaunchRequest& request) const;
@@ -192,21 +202,22 @@ class Node final : public OrderPort {
   void IntoContainer(const JobSpec& spec, const ShareGrant* grant, LaunchRequest& request) const;
   ContainerNeeds NeedsInside(const ShareGrant* grant) const;
 
-  /// Whom a job of this user runs as here, where it may; -1 for both numbers: the daemon's own. Asked once for a
-  /// launch: a name service that does not answer a second time must not make it somebody else's.
+  /// Returns the local user as whom a job of this user runs, if that is allowed; ids of -1 mean the daemon's own user.
+  /// Called once per launch: if the name service failed in a second call, the job could run as another user.
   Result<User> CheckUser(const User& user) const;
   LaunchRequest RequestFor(const LaunchOrder& order, const JobSpec& spec, const User& here,
                            const ShareGrant* grant) const;
-  /// Whom a run was launched as, by its record; the name service is asked only where that is an older release's.
-  /// Nothing: nobody knows.
+  /// The user of a run, from its record; queries the name service only for a record of an older release. Returns
+  /// nullopt if the user is unknown.
   std::optional<User> OwnerOf(const RunRecord& run, const JobRecord* job) const;
-  /// `part`: the record as this machine has it. What the dialect of the job adds to what all jobs find.
+  /// Variables that the job's dialect adds to those of all jobs. `part` is the record with the job's share on this
+  /// node.
   std::vector<std::string> DialectEnvironment(const LaunchOrder& order, const JobRecord& part,
                                               const JobSpec& spec) const;
   void Launch(const LaunchOrder& order, const std::shared_ptr<const JobSpec>& spec);
   void Deliver(Run& run, const Order& order);
 
-  // What takes root's rights on a served machine, and is the launcher's to do there (node_errands.cc).
+  // Operations that take root's rights on a served node; the launcher does them there (node_errands.cc).
   UserWithRight WithRight(const User& user) const;
   std::string MissingRight(const User& user) const;
   std::string RefusedRight(const User& user) const;
@@ -217,21 +228,22 @@ class Node final : public OrderPort {
   std::optional<std::int64_t> RefusedDevicesOf(const Run& run) const;
   ContainerRemoval RemoveContainers(const User& user, const std::string& list) const;
 
-  // Parts of gangs (node_gang.cc).
-  /// Its record with what it has of the whole here.
+  // Gangs: the node allocation of one node (node_gang.cc).
+
+  /// Returns the job's record reduced to its share on this node.
   static JobRecord PartOf(const LaunchOrder& order);
   std::vector<std::string> SlurmVariables(const LaunchOrder& order, const JobRecord& part, const JobSpec& spec) const;
   const std::string& NameOf(const Seat& seat) const { return seat.node.empty() ? options_.names.name() : seat.node; }
   void TakeSeat(const LaunchOrder& order, LaunchRequest& request) const;
   void LetGo(Run& run, const GoOrder& order);
-  /// Reports to the controller how far a run has come.
+  /// Reports the run's progress to the controller.
   void SayState(const Run& run);
   void LookAtAdoptedPart(Run& run);
   void Note(const std::string& line) const {
     if (note_) note_(line);
   }
   void OnEnded(const RunRecord& record);
-  /// To the controller; `exit` may say more than the record does.
+  /// Reports the end to the controller; `exit` may hold more than the record does.
   void SayEnded(const RunRecord& record, const Exit& exit);
   void SayVanished(JobId job, std::uint32_t attempt, RunVanished how);
   void FailLaunch(const JobRecord& record, const std::string& why, int code = 127);
@@ -239,13 +251,13 @@ class Node final : public OrderPort {
   void OnVanished(const RunRecord& record, std::uint32_t attempt);
   void KeepTimeOfAdopted();
   void LoadStopTerms(Run& run);
-  /// SIGKILL to what a job without supervisor, guard and first process left behind. True when nothing is left.
-  /// Says again what a job's supervisor may not have heard before it was killed.
+  /// Repeats commands that the job's supervisor may not have received before it was killed.
   void Remind(Run& run);
-  /// Goes on with a run of which only the record is left.
+  /// Continues a run of which only the record is left.
   void TakeOn(const RunRecord& record, std::uint32_t attempt, bool was_rebooted);
   bool FindRun(RunRecord record, const std::map<JobId, std::uint32_t>& expected, bool was_rebooted);
-  /// The controller did not name this run. False: it is of an earlier release, which ends such runs.
+  /// Reports a run that the controller did not name. Returns false if the controller is of an earlier release, for
+  /// which such runs are ended.
   bool ReportFound(Run& run, const RunRecord& record);
   RunDescription Describe(const RunRecord& record) const;
   void Adopt(const AdoptOrder& order);
@@ -262,13 +274,14 @@ class Node final : public OrderPort {
   LookAtGpus look_;
   WatchDescriptor watch_;
   std::map<JobId, Run> runs_;
-  bool has_adopted_ = false;               // AdoptRuns has looked at what an earlier process left.
-  std::map<JobId, std::int64_t> refused_;  // Of ended jobs that were refused devices, the last of them.
+  bool has_adopted_ = false;  // AdoptRuns has examined the runs of an earlier process.
+  // The number of refused device opens of each ended job, most recent jobs only.
+  std::map<JobId, std::int64_t> refused_;
   std::int64_t refused_devices_ = 0;
   std::map<JobId, Streams> streams_;
-  std::map<JobId, Held> held_;  // Until its process has them, as `streams_`.
-  /// Foreground jobs at their turn whose callers have not come back since the restart; they are given until
-  /// callers_return_until_, or as NodeOptions say.
+  std::map<JobId, Held> held_;  // Kept until the job's process has them, like `streams_`.
+  /// Foreground jobs that may start and whose callers have not reconnected since the restart. They wait until
+  /// callers_return_until_, or as long as NodeOptions say.
   struct Unclaimed {
     LaunchOrder order;
     std::shared_ptr<const JobSpec> spec;
@@ -277,12 +290,12 @@ class Node final : public OrderPort {
   std::map<JobId, Unclaimed> unclaimed_;
   Time callers_return_until_ = kNoTime;
   std::map<std::uint64_t, std::function<void()>> attachments_;
-  std::map<JobId, WindowSize> windows_;  // Of terminals whose supervisors are not there yet.
-  std::uint64_t last_attachment_ = 0;    // 0: the terminal that a job was started on.
+  std::map<JobId, WindowSize> windows_;  // Window sizes of terminals whose supervisors are not running yet.
+  std::uint64_t last_attachment_ = 0;    // 0 is the terminal on which a job was started.
   std::function<void(JobId job)> terminal_left_;
-  std::map<JobId, ShareGrant> grants_;  // Of launches to come.
+  std::map<JobId, ShareGrant> grants_;  // Grants for launches to come.
   std::function<void(JobId, std::uint32_t)> over_;
-  std::map<JobId, std::pair<std::uint32_t, std::string>> gang_keys_;  // Of launches to come: attempt and key.
+  std::map<JobId, std::pair<std::uint32_t, std::string>> gang_keys_;  // Attempt and key, for launches to come.
   std::function<void(const std::string&)> note_;
 };
 

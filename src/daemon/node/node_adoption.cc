@@ -1,4 +1,4 @@
-// Runs whose daemon, launcher, supervisor or guard has been killed: finding out what became of them, and going on.
+// Runs whose daemon, launcher, supervisor or guard was killed: finds out their state, and continues them.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -14,10 +14,10 @@
 namespace divvy {
 namespace {
 
-// A caller asks for the new daemon about once a second. Its GPUs stay idle meanwhile.
+// A caller tries to reach the new daemon about once a second. The job's GPUs stay idle meanwhile.
 constexpr Duration kCallersReturnWithin = std::chrono::seconds(10);
 
-// From a supervisor's claim on its record to its job's start, where no file system hangs.
+// The usual limit from a supervisor's claim on its record to its job's start, unless a file system hangs.
 constexpr auto kStartsWithin = std::chrono::seconds(1);
 
 Exit UnknownExit() {
@@ -35,15 +35,15 @@ void Node::Remind(Run& run) {
     if (IsListening(run.record) || run.adopted) Deliver(run, order);
     else run.waiting.push_back(order);
   };
-  // What was made durable may never have been sent. Saying it twice does no harm.
+  // A durable command may never have been sent. Sending it twice does no harm.
   say(PauseOrder{live->id, live->state == JobState::kPaused, ""});
   say(TimeLimitOrder{live->id, Deadline(*live)});
   if (live->takes_resizes) {
     const GpuSet usable = GpusHere(*live) - live->gpus_asked_back;
     say(ResizeOrder{live->id, usable, usable != live->gpus_used});
   }
-  // A stop that was acknowledged may never have been sent; saying it twice does no harm.
-  // A part of a gang is stopped because another has ended, and nobody means it.
+  // An acknowledged stop may never have been sent; sending it twice does no harm. A gang's node allocation is also
+  // stopped because another one has ended, without any stop request.
   const bool is_to_end = live->stop_intent != StopIntent::kNone || live->state == JobState::kStopping;
   if (is_to_end) say(StopOrder{live->id, 0, Duration(-1), ""});
 }
@@ -75,13 +75,13 @@ void Node::AdoptOrphan(const RunRecord& record) {
     ended.record.exit = exit;
     ended.record.exit->hit_time_limit = ended.hit_limit;
     ended.record.ended = controller_->Now();
-    // What it left behind must not keep the GPU, and keeps it while it lives.
+    // Processes that the job left behind must not hold the GPU, but do so until they have ended.
     ended.awaits_leftovers = SignalAdopted(ended, SIGKILL, OrphanReach::kTree) > 0;
     if (!ended.awaits_leftovers) OnEnded(ended.record);
   });
 }
 
-// Who was stopped by the lease did nothing wrong, and is queued again as if the controller had waited for it.
+// A run that was stopped by the lease has not failed. It is queued again as if the controller had waited for it.
 void Node::SayVanished(JobId job, std::uint32_t attempt, RunVanished how) {
   if (over_) over_(job, attempt);
   if (const auto run = runs_.find(job); run != runs_.end() && run->second.found) {
@@ -108,8 +108,8 @@ void Node::SayEnded(const RunRecord& record, const Exit& exit) {
   controller_->OnExited(record.job, record.attempt, told, record.ended);
 }
 
-// Supervisor, guard and first process are gone, and all that it left behind. Its GPUs are given away when the driver
-// agrees.
+// Supervisor, guard, first process and all left-over processes are gone. The GPUs are released when the driver confirms
+// it.
 void Node::OnVanished(const RunRecord& record, std::uint32_t attempt) {
   launcher_.Confirm(record.job, attempt);
   Run& run = runs_[record.job];
@@ -158,7 +158,7 @@ void Node::CheckSupervisors() {
   std::vector<JobId> suspects;
   for (const auto& [job, run] : runs_) {
     if (run.adopted || run.record.exit) continue;
-    // One that has not said where it listens may have been killed before it could.
+    // A supervisor that has not reported where it listens may have been killed before it could.
     if (!IsListening(run.record) || !SendPing(run.record)) suspects.push_back(job);
   }
   if (suspects.empty()) return;
@@ -171,7 +171,7 @@ void Node::CheckSupervisors() {
     if (record.attempt != attempt && record.attempt != 0) continue;
     switch (StateOf(record)) {
       case RunState::kWatched:
-        break;  // On its way out; its report comes.
+        break;  // It is about to end; its report will arrive.
       case RunState::kEnded:
         run->second.record = record;
         OnEnded(record);
@@ -183,8 +183,9 @@ void Node::CheckSupervisors() {
         if (run->second.found || EndLeftovers(record)) OnVanished(record, attempt);
         break;
       case RunState::kNeverStarted:
-        if (launcher_.IsPending(record.job, attempt)) break;  // The launcher repeats it.
-        // An earlier daemon's launcher had passed it on, and its supervisor was killed before its first word.
+        if (launcher_.IsPending(record.job, attempt)) break;  // The launcher repeats the launch.
+        // The launcher of an earlier daemon had passed the launch on, and its supervisor was killed before its first
+        // report.
         launcher_.RemoveRecord(record);
         runs_.erase(run);
         SayVanished(record.job, attempt, RunVanished::kNeverStarted);
@@ -202,7 +203,7 @@ Status Node::AdoptRuns(bool was_rebooted) {
   std::vector<const RunRecord*> others;
   for (const RunRecord& record : records) {
     const auto active = expected.find(record.job);
-    // A record without an attempt is one whose supervisor was killed before its first word.
+    // A record without an attempt belongs to a supervisor that was killed before its first report.
     if (active == expected.end() || (record.attempt != active->second && record.attempt != 0)) {
       others.push_back(&record);
       continue;
@@ -211,7 +212,7 @@ Status Node::AdoptRuns(bool was_rebooted) {
     expected.erase(active);
     TakeOn(record, attempt, was_rebooted);
   }
-  // Jobs without any record give their GPUs back before other runs are found on them.
+  // Jobs without any record release their GPUs before other runs are found on them.
   for (auto active = expected.begin(); active != expected.end();) {
     const bool has_record = std::ranges::any_of(others, [&](const auto* other) { return other->job == active->first; });
     if (!has_record) OnNeverStarted(active->first, active->second, was_rebooted);
@@ -224,9 +225,10 @@ Status Node::AdoptRuns(bool was_rebooted) {
   return {};
 }
 
-// A record of a run that the controller did not name. True: it has taken it over, in place of an earlier attempt.
+// Handles the record of a run that the controller did not name. Returns true if the controller has taken it over
+// instead of an earlier attempt.
 bool Node::FindRun(RunRecord record, const std::map<JobId, std::uint32_t>& expected, bool was_rebooted) {
-  // Its supervisor is about to start it, and then says what it is.
+  // The supervisor is about to start the job, and its record will then identify the run.
   const auto give_up = std::chrono::steady_clock::now() + kStartsWithin;
   while (StateOf(record) == RunState::kWatched && record.process.pid == 0 &&
          std::chrono::steady_clock::now() < give_up) {
@@ -251,28 +253,28 @@ bool Node::FindRun(RunRecord record, const std::map<JobId, std::uint32_t>& expec
   if (!ReportFound(run, record)) {
     run.found.reset();
     if (active != expected.end() || !record.exit) return end();
-    // Its end may not be durable where it was said. It is said once more, and the record goes when we are told so.
+    // The end may not be durable in the controller. It is repeated, and the record is removed on a ForgetOrder.
     SayEnded(record, *record.exit);
     return false;
   }
-  if (!record.exit) TakeOn(record, record.attempt, was_rebooted);  // Else all is said.
+  if (!record.exit) TakeOn(record, record.attempt, was_rebooted);  // Otherwise everything is reported.
   const JobRecord* live = controller_->Find(record.job);
   return live != nullptr && live->attempt == record.attempt;
 }
 
 void Node::TakeOn(const RunRecord& record, std::uint32_t attempt, bool was_rebooted) {
   RunState state = StateOf(record);
-  // A pid of before the reboot may belong to another process.
+  // After a reboot a pid may belong to another process.
   if (was_rebooted && (state == RunState::kWatched || state == RunState::kOrphaned)) state = RunState::kVanished;
   switch (state) {
     case RunState::kWatched: {
       Run& run = runs_[record.job];
       run.record = record;
-      // It says so itself when it has begun; until then its record may be empty.
+      // The supervisor reports its attempt when it has started; until then its record may be empty.
       run.record.attempt = attempt;
       LoadStopTerms(run);
       SayState(run);
-      static_cast<void>(SendPing(record));  // Its report may have gone to the daemon before us.
+      static_cast<void>(SendPing(record));  // Its report may have gone to the previous daemon.
       Remind(run);
       break;
     }
@@ -285,11 +287,11 @@ void Node::TakeOn(const RunRecord& record, std::uint32_t attempt, bool was_reboo
       break;
     case RunState::kVanished:
       if (!was_rebooted && !runs_[record.job].found && !EndLeftovers(record)) {
-        runs_[record.job].record = record;  // CheckSupervisors goes on until nothing is left.
+        runs_[record.job].record = record;  // CheckSupervisors continues until nothing is left.
         runs_[record.job].record.attempt = attempt;
         break;
       }
-      // Its record goes when this is durable: without it the next daemon would think that the job never started.
+      // The record is removed once this is durable. Without it the next daemon would think that the job never started.
       runs_[record.job].record = record;
       runs_[record.job].record.attempt = attempt;
       runs_[record.job].record.exit = UnknownExit();
@@ -304,8 +306,8 @@ void Node::TakeOn(const RunRecord& record, std::uint32_t attempt, bool was_reboo
 
 // ---- Runs that the controller does not know -------------------------------------------------------------------------
 
-// The record was written by a supervisor, with the daemon's own rights, so what it says about the owner is as good as
-// what the daemon said at the launch. That is compared with the user as whom the processes run all the same.
+// The record was written by a supervisor with the daemon's own rights, so its owner is as trustworthy as the launch
+// itself. It is compared with the user of the processes nevertheless.
 RunDescription Node::Describe(const RunRecord& record) const {
   RunDescription run;
   if (auto about = wire::DecodeAgent<RunDescription>(record.about)) run = *std::move(about);
@@ -359,13 +361,13 @@ std::vector<const RunDescription*> Node::found() const {
   return found;
 }
 
-// The launch of one in the foreground is only awaited: its caller asks for it again.
+// The launch of a foreground job is only awaited, because its caller will request it again.
 void Node::OnNeverStarted(JobId job, std::uint32_t attempt, bool was_rebooted) {
   const JobRecord* live = controller_->Find(job);
   const bool has_caller = live != nullptr && live->is_foreground && live->gang.empty();
   if (has_caller && !was_rebooted && live->stop_intent == StopIntent::kNone) {
     auto spec = controller_->SpecOf(*live);
-    // An agent may know no more of it than how it is to be stopped.
+    // An agent may know no more of the job than how to stop it.
     const bool is_whole = spec && (!(*spec)->command.empty() || !(*spec)->script.empty());
     if (is_whole) return AwaitCaller(LaunchOrder{*live, "", 0}, *std::move(spec));
   }
@@ -385,7 +387,7 @@ void Node::Reconcile() {
     if (is_ours) run.found.reset();
     const bool has_ended = run.record.exit && !run.awaits_leftovers;
     if (!is_ours) {
-      // Reports carry less than the record on disk.
+      // The record on disk holds more than the reports.
       const auto kept = ReadRunRecord(options_.run_directory, job);
       RunRecord record = kept && kept->attempt == run.record.attempt ? *kept : run.record;
       record.exit = has_ended ? run.record.exit : std::nullopt;
@@ -398,7 +400,8 @@ void Node::Reconcile() {
       continue;
     }
     if (!is_ours) {
-      // Nobody waits for it. Its end is said like any other, and its record goes when we are told so.
+      // The controller does not want this run. Its end is reported like any other, and its record is removed on a
+      // ForgetOrder.
       const Order end = StopOrder{job, SIGKILL, Duration(0)};
       if (IsListening(run.record) || run.adopted) Deliver(run, end);
       else run.waiting.push_back(end);

@@ -1,4 +1,5 @@
-// A node's jobs in containers: what they are given of the machine, and how their launch becomes that of a container.
+// Containers of a node's jobs: the parts of the machine that they get, and how a job's launch becomes that of a
+// container.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -10,7 +11,7 @@
 namespace divvy {
 namespace {
 
-/// The value of NAME=value; empty where there is none.
+/// Returns the value of NAME=value; empty if there is none.
 std::string ValueOf(const std::vector<std::string>& environment, std::string_view name) {
   for (const std::string& entry : environment) {
     if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=')
@@ -24,7 +25,7 @@ std::string ValueOf(const std::vector<std::string>& environment, std::string_vie
 ContainerNeeds Node::NeedsInside(const ShareGrant* grant) const {
   constexpr std::string_view kPreload = "LD_PRELOAD";
   ContainerNeeds needs;
-  // Stand-in drivers, and beside them the file by which all programs know of each other; it is made with the first.
+  // The emulated drivers and, next to them, the file that all programs share; it is created by the first program.
   if (!options_.gpu_libraries.empty()) {
     needs.mounts.push_back({options_.gpu_libraries, options_.gpu_libraries, false});
     needs.environment.push_back("LD_LIBRARY_PATH=" + options_.gpu_libraries);
@@ -33,7 +34,7 @@ ContainerNeeds Node::NeedsInside(const ShareGrant* grant) const {
   if (!grant->folder.empty()) needs.mounts.push_back({grant->folder, grant->folder, false});
   if (const std::string library = ValueOf(grant->environment, kPreload); !library.empty()) {
     needs.mounts.push_back({library, library, true});
-    // Without what else is preloaded outside: that is the machine's own.
+    // Without other preloaded libraries, which belong to the machine outside.
     needs.environment.push_back(std::string(kPreload) + "=" + library);
   }
   if (const std::string pipes = ValueOf(grant->environment, "CUDA_MPS_PIPE_DIRECTORY"); !pipes.empty())
@@ -47,7 +48,7 @@ ContainerNeeds Node::NeedsInside(const ShareGrant* grant) const {
   return needs;
 }
 
-/// The first process starts the container, and what was to be started is run inside.
+/// The first process starts the container, and the job's program runs inside.
 void Node::IntoContainer(const JobSpec& spec, const ShareGrant* grant, LaunchRequest& request) const {
   const ContainerSettings& settings = options_.container;
   std::erase_if(request.environment, [](const std::string& entry) { return entry.starts_with(kContainerVariable); });
@@ -56,15 +57,15 @@ void Node::IntoContainer(const JobSpec& spec, const ShareGrant* grant, LaunchReq
   };
   const ContainerNeeds needs = NeedsInside(grant);
   if (!needs.empty()) set(kContainerNeedsVariable, FormatContainerNeeds(needs));
-  // Steps inside the job start containers as well.
+  // Also for steps inside the job, which start containers as well.
   if (settings.engine != "auto") set(kContainerEngineVariable, settings.engine);
   if (!settings.options.empty()) set(kContainerOptionsVariable, divvy::Join(settings.options, "\n"));
   if (request.isolation.lock != DeviceLock::kNone) set(kContainerGpusVariable, "own");
   auto plan = dialect::ContainerOf(spec, settings.runs_valohai_images);
   if (plan && !*plan) return;
-  // The engine gives the container a /tmp. What closes the other GPUs to the job stays: which engine runs, and what it
-  // does, is the job's to say. A daemon without root closes them in a user namespace, where rootless engines cannot
-  // start; its jobs are all its own user's.
+  // The engine gives the container its own /tmp. The other GPUs stay closed to the job, because the job chooses the
+  // engine and its options. A daemon without root closes them in a user namespace, in which rootless engines cannot
+  // start. All its jobs belong to its own user, so the lock is dropped there, unless isolation is required.
   request.isolation.has_own_tmp = request.isolation.has_own_shm = false;
   if (request.isolation.lock == DeviceLock::kMounts && !options_.may_change_user &&
       !options_.isolation.wishes.is_required) {
@@ -78,7 +79,7 @@ void Node::IntoContainer(const JobSpec& spec, const ShareGrant* grant, LaunchReq
   } else {
     request.argv.insert(request.argv.begin(), {options_.divvy, "internal-container", "--"});
   }
-  // A value that its option would have refused comes from no command of divvy's; without a plan nothing is started.
+  // Divvy's own commands never send a value that its option would refuse. Without a valid plan nothing is started.
   set(kContainerVariable, plan ? FormatContainerPlan(**plan) : "");
 }
 

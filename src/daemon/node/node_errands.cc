@@ -1,5 +1,5 @@
-// The node's work that takes root's rights. A node that has them does it itself; one of a served machine, which is not
-// root, has the launcher do it.
+// Operations that take root's rights. A node that has them runs them itself; on a served node, which is not root, the
+// launcher does.
 #include <csignal>
 #include <utility>
 
@@ -38,7 +38,7 @@ Status Node::SetGpusFile(JobId job, GpuSet gpus) const {
   return options_.errands ? options_.errands->WriteGpus(job, gpus) : WriteGpusFile(options_.run_directory, job, gpus);
 }
 
-// An adopted part has no supervisor to say that it may go.
+// An adopted node allocation has no supervisor that could pass on the GoOrder.
 Status Node::Stage(const Run& run, const GangFile& gang, const User& owner) const {
   const JobId job = run.record.job;
   const bool says = run.adopted != nullptr;
@@ -69,7 +69,7 @@ std::optional<Exit> Node::ExitOfAdopted(const Run& run) const {
 }
 
 std::optional<std::int64_t> Node::RefusedDevicesOf(const Run& run) const {
-  // A job without a cgroup is refused nothing, and most have none.
+  // Most jobs have no cgroup; then no device opens are refused.
   if (run.record.cgroup.empty()) return std::nullopt;
   if (options_.errands) return options_.errands->RefusedDevices(run.record.job);
   return JobCgroup::Open(run.record.cgroup).RefusedDevices();

@@ -1,4 +1,4 @@
-// Run records of jobs that the controller does not know, with a real process that must live.
+// Run records of jobs that the controller does not know, with a real process that must survive.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -27,7 +27,7 @@ class NoLaunches final : public Launcher {
   std::string run_directory;
 };
 
-/// Knows no job until it adopts one.
+/// A controller that knows no job until it adopts one.
 class Forgetful final : public ControllerPort {
  public:
   Time Now() const override { return Time(std::chrono::hours(500'000)); }
@@ -44,7 +44,7 @@ class Forgetful final : public ControllerPort {
   const JobRecord* Find(JobId) const override { return nullptr; }
   Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord&) const override { return NotFound("none"); }
 
-  bool decides = true;  // False: as one of an earlier release.
+  bool decides = true;  // False: behaves like a controller of an earlier release.
   std::map<JobId, RunDescription> found;
   std::map<JobId, Exit> exits;
 };
@@ -76,7 +76,7 @@ class StrangeRecords : public testing::Test {
     std::filesystem::remove_all(folder_, ignored);
   }
   std::string path() const { return folder_ + "/runs/17"; }
-  /// As a supervisor and its guard leave it that were killed.
+  /// Writes the record as a supervisor and its guard leave it when they are killed.
   void WriteRecord() {
     RunRecord record;
     record.job = JobId(17);

@@ -1,5 +1,5 @@
-// A job's part on one of its machines: it is made ready, says so, and goes when all of them are. What the parts have of
-// the whole, and what they find around them. docs/supervisor.md tells what happens in the meantime.
+// A gang's node allocation: it is prepared, reports that, and starts when all of them are ready. Computes the node's
+// share of the job and its environment. docs/supervisor.md describes the states in between.
 #include <algorithm>
 #include <csignal>
 
@@ -18,7 +18,7 @@ int TasksOf(const JobRecord& record) {
   return std::max(tasks, 1);
 }
 
-/// An even share for each task, rounded up.
+/// The share of `tasks` out of `all` tasks, rounded up.
 std::int64_t ShareOf(std::int64_t whole, int tasks, int all) { return (whole * tasks + all - 1) / all; }
 
 }  // namespace
@@ -49,7 +49,7 @@ JobRecord Node::PartOf(const LaunchOrder& order) {
       is_unbound = is_unbound || component.memory == Bytes(0);
       has_all_cores = has_all_cores || component.cpus == 0;
     }
-    // One cgroup holds all that is here: where a component has no bound there is none.
+    // One cgroup holds everything here: if one component has no limit, there is none.
     part.request.cpus = has_all_cores ? 0 : cpus;
     part.request.memory = is_unbound ? Bytes(0) : memory;
   } else if (part.request.spreads_tasks) {
@@ -83,7 +83,7 @@ std::vector<std::string> Node::SlurmVariables(const LaunchOrder& order, const Jo
   return dialect::SlurmEnvironment(part, spec, part.gpus.ToVector(), options_.names.name(), part.started, nodes);
 }
 
-// Where it is not the first of its machines nothing of the user's is started but tasks of steps.
+// On the job's other nodes, only tasks of steps are started.
 void Node::TakeSeat(const LaunchOrder& order, LaunchRequest& request) const {
   request.gang.starter = options_.divvy;
   request.gang.seat = order.seat;
@@ -115,7 +115,7 @@ void Node::LetGo(Run& run, const GoOrder& order) {
     if (NameOf(seat) == options_.names.name()) gang.own = i;
     gang.seats.push_back({NameOf(seat), order.addresses[i], seat.gpus, seat.tasks, seat.parts});
   }
-  // Never as the user of the controller's numbers: here they may be somebody else's.
+  // Never as the user with the controller's uid, which may be another user on this node.
   const auto owner = OwnerOf(run.record, live);
   const Status staged = owner ? Stage(run, gang, *owner)
                               : NotFound("machine " + options_.names.name() + " has no user " + live->user.name);
@@ -124,7 +124,7 @@ void Node::LetGo(Run& run, const GoOrder& order) {
     return Deliver(run, StopOrder{order.job, SIGKILL, Duration(0), ""});
   }
   run.was_let_go = true;
-  if (!run.adopted) return static_cast<void>(SendGo(run.record));  // Who takes over from it is told again.
+  if (!run.adopted) return static_cast<void>(SendGo(run.record));  // A guard that takes over is told again.
   LookAtAdoptedPart(run);
   SayState(run);
   Deliver(run, TimeLimitOrder{order.job, kNever, ""});
@@ -135,12 +135,12 @@ void Node::SayState(const Run& run) {
   if (!record.delay.empty()) return controller_->OnDelayed(record.job, record.attempt, record.delay);
   if (record.has_started()) return controller_->OnStarted(record.job, record.attempt, record.started);
   if (!record.awaits_go() || record.port == 0) return;
-  // It was said to a supervisor that has been killed since.
+  // The GoOrder was sent to a supervisor that has been killed since.
   if (run.was_let_go && !run.adopted) return static_cast<void>(SendGo(record));
   controller_->OnPrepared(record.job, record.attempt, record.port);
 }
 
-// Nobody writes its record any more: how far it is shows in what lies beside its steps.
+// The record is no longer updated, so the run's progress is read from files next to its list of steps.
 void Node::LookAtAdoptedPart(Run& run) {
   const std::string steps = StepListPath(options_.run_directory, run.record.uid, run.record.job.value());
   if (const auto said = ReadSeatReport(steps); said && said->port != 0) run.record.port = said->port;

@@ -35,7 +35,7 @@ struct NodeHost::Watches {
 
 namespace {
 
-// Made anew at each start, for the program may have moved.
+// Created again at each start, since the program may have moved.
 Status MakeSlurmLinks(const std::string& directory, const std::string& divvy) {
   DIVVY_CHECK(MakeDirectory(directory, 0755));
   for (const std::string_view name : dialect::kSlurmCommands) {
@@ -47,7 +47,7 @@ Status MakeSlurmLinks(const std::string& directory, const std::string& divvy) {
   return {};
 }
 
-// One that is there, or was killed, or has left tenants behind.
+// Returns true if a keeper runs, was killed, or has left tenants behind.
 bool HadKeeper(const std::string& directory) {
   std::error_code none;
   for (std::filesystem::directory_iterator at(directory, none), end; !none && at != end; at.increment(none)) {
@@ -57,7 +57,7 @@ bool HadKeeper(const std::string& directory) {
   return false;
 }
 
-// A machine's daemon and its agent have one launcher, and so one folder of run records, but their jobs have ids of
+// A machine's daemon and agent share a launcher, and so one folder of run records, but their job ids come from
 // different controllers. Jobs of an agent have a lease.
 Status CheckWhoseRuns(const NodeOptions& options) {
   const bool is_agent = options.lease.is_set();
@@ -132,7 +132,7 @@ Status NodeHost::Open(NodeOptions options, GpuSource gpus) {
     if (sampler_) sampler_->OnOver(job, attempt);
     shares_->OnOver(job, attempt);
   });
-  // From the loop: until it runs, standard error belongs to the command that waits for us.
+  // Posted to the loop: until it runs, standard error belongs to the command that waits for the start.
   node_->SetNote(
       [this](const std::string& line) { asio::post(loop_, [this, line] { log_.Write(LogLevel::kWarning, line); }); });
   node_->SetWatch([this](int fd, std::function<void()> on_readable) {
@@ -196,7 +196,7 @@ Status NodeHost::AdoptRuns(bool was_rebooted) {
     const JobRecord* record = controller_->Find(job);
     if (record != nullptr && IsActive(record->state)) shares_->Adopt(*record, node_->GpusHere(*record));
   }
-  // The keeper goes on with the tenants among them as well.
+  // The keeper also continues with the tenants among them.
   for (const RunDescription* run : node_->found()) {
     if (!run->exit) shares_->Adopt(run->record, run->record.gpus);
   }
@@ -213,8 +213,8 @@ void NodeHost::Reconcile() {
   }
 }
 
-// What the driver gives up is not for anybody to be spread over. What others use the controller says: it knows the
-// rules.
+// GPUs that the driver reports as broken must not be used for shares. Use by others is reported by the controller,
+// which knows the rules.
 void NodeHost::KeepFromTenants(const std::vector<GpuObservation>& seen) {
   NodeShares::Reasons broken;
   for (const GpuObservation& gpu : seen) {
@@ -298,7 +298,7 @@ void NodeHost::WatchLauncher() {
       });
 }
 
-// On a thread of its own: cutting a log keeps neither the loop nor the look at the GPUs.
+// On a separate thread, so that truncating a log blocks neither the loop nor the GPU probe.
 void NodeHost::LimitLogs() {
   if (!log_limit_ || std::exchange(is_limiting_, true)) return;
   file_keeper_->Do([this, runs = node_->runs()]() mutable {
@@ -354,13 +354,14 @@ void NodeHost::WatchDisks(std::vector<std::string> folders, std::function<void(c
   LookAtDisks();
 }
 
-// Not on the loop's thread, nor on the prober's: a network file system may take its time.
+// Not on the loop's thread or the prober's, because a network file system may be slow.
 void NodeHost::LookAtDisks() {
   if (disks_.empty() || std::exchange(is_looking_at_disks_, true)) return;
   file_keeper_->Do([this, folders = disks_, was_full = !full_disk_.empty()] {
     asio::post(loop_, [this, what = FullDisk(folders, was_full)] {
       is_looking_at_disks_ = false;
-      if (what.empty() == full_disk_.empty()) return;  // How full it is changes all the time.
+      // Only the change is reported, since the fill level changes constantly.
+      if (what.empty() == full_disk_.empty()) return;
       full_disk_ = what;
       on_disks_(what);
     });

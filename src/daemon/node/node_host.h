@@ -1,6 +1,5 @@
-// A node with all that it stands on: the launcher, the supervisors' reports, the GPUs and the thread that looks at
-// them. The same under the daemon and under an agent; which of the two it is shows in the ControllerPort that the node
-// joins.
+// A node with everything it depends on: the launcher, the supervisors' reports, the GPUs and the thread that probes
+// them. Daemon and agent use the same class; they differ in the ControllerPort that the node joins.
 #pragma once
 
 #include <functional>
@@ -25,54 +24,57 @@ class io_context;
 
 namespace divvy {
 
-/// What a machine's launcher does for its daemon or agent, and which ways of isolation there are.
+/// Operations that a machine's launcher does for its daemon or agent, and the available ways of isolation.
 struct LauncherHelp {
-  std::shared_ptr<RootErrands> errands;  // Null: we do it ourselves.
+  std::shared_ptr<RootErrands> errands;  // Null: this process does them itself.
   IsolationFacts ways;
 };
-/// `what`: "daemon" or "agent". The machine's must not be root, since it reads what strangers send, and must see all
-/// processes. Also passes commands to supervisors of an earlier release, which take them from root alone.
+/// `what` is "daemon" or "agent". On a served machine this process must not be root, since it reads untrusted input,
+/// and must see all processes. Also forwards commands to supervisors of an earlier release, which accept them from root
+/// only.
 Result<LauncherHelp> ReachLauncher(const Places& places, const std::string& what);
 
 class NodeHost {
  public:
-  /// Of what cannot go on: ends the process.
+  /// Called on a fatal error; ends the process.
   using GiveUp = std::function<void(const Error&)>;
 
   NodeHost(boost::asio::io_context& loop, const Log& log, GiveUp give_up);
   ~NodeHost();
 
-  /// Starts the launcher, when that of an earlier process has left, and listens for reports. Then makes the node.
+  /// Starts the launcher once the launcher of an earlier process is gone, and listens for reports. Then creates the
+  /// node.
   Status Open(NodeOptions options, GpuSource gpus);
   Node& node() { return *node_; }
-  /// Where orders for this machine go.
+  /// The receiver of commands for this node.
   NodeShares& shares() { return *shares_; }
-  /// Before anything else; the controller and the node know each other.
+  /// Must be called before anything else; controller and node refer to each other.
   void Join(ControllerPort& controller);
-  /// Node::AdoptRuns, and who of them shares GPUs goes on to.
+  /// Calls Node::AdoptRuns, and registers the adopted runs with NodeShares.
   Status AdoptRuns(bool was_rebooted);
-  /// Node::Reconcile, where launches that still wait for room on shared GPUs have not happened.
+  /// Calls Node::Reconcile. Launches that still wait for room on shared GPUs are dropped.
   void Reconcile();
-  /// GPUs that are not for shares of them now, and why: all of them.
+  /// Sets all GPUs that tenants must not use now, with the reasons.
   void Withhold(const std::vector<wire::WithheldGpu>& gpus);
   const GpuSource& gpus() const { return gpus_; }
   GpuSet AllGpus() const { return GpuSet::FirstN(static_cast<int>(gpus_.gpus.size())); }
 
-  /// What is on the GPUs now; waits for the driver. Only before Run.
+  /// Probes the GPUs now; blocks on the driver. Only before Run.
   std::vector<GpuObservation> LookNow();
-  /// Says whose the processes are that divvy started.
+  /// Fills in the jobs of the processes that divvy started.
   void NameJobs(std::vector<GpuObservation>& seen) const;
-  /// The node looks at the GPUs of what ended before it says so.
+  /// Makes the node probe the GPUs of each ended run before it reports the end.
   void LookAtEnds();
-  /// Looks on the prober's thread; `done` on the loop's.
+  /// Probes the GPUs on the prober's thread; calls `done` on the loop's.
   void LookAtGpus(GpuSet which, std::function<void(std::vector<GpuObservation>)> done);
-  /// Hears supervisors and the launcher from now on, looks after them every `period`, and tells what is on the GPUs.
+  /// From now on handles messages of supervisors and the launcher, checks on them every `period`, and reports the
+  /// processes on the GPUs.
   void Run(Duration period, std::function<void(std::vector<GpuObservation>)> on_seen);
-  /// Says when a disk on which jobs leave files is full (FullDisk), and when none is any more.
+  /// Calls `on_change` when a disk on which jobs write files becomes full (FullDisk), and when none is full any more.
   void WatchDisks(std::vector<std::string> folders, std::function<void(const std::string& what)> on_change);
-  /// Samples what is used here from now on.
+  /// Starts sampling this node's resource use.
   void Sample(Sampler::Options options, Sampler::OnSnapshot on_snapshot);
-  /// A launch may not have left yet; a moment later it has.
+  /// Stops the worker threads. A launch may not have been sent yet; it is a moment later.
   void Stop() {
     sampler_.reset();
     prober_.reset();
@@ -95,7 +97,7 @@ class NodeHost {
   GiveUp give_up_;
   GpuSource gpus_;
   std::string run_directory_;
-  std::shared_ptr<RootErrands> errands_;  // As NodeOptions have it.
+  std::shared_ptr<RootErrands> errands_;  // The same as in NodeOptions.
   std::unique_ptr<ProcessLauncher> launcher_;
   std::unique_ptr<Node> node_;
   std::unique_ptr<KeeperClient> keeper_;
@@ -109,9 +111,9 @@ class NodeHost {
   std::function<void(const std::string& what)> on_disks_;
   std::string full_disk_;
   bool is_looking_at_disks_ = false;
-  std::unique_ptr<LogLimit> log_limit_;  // Null: logs are kept whole.
+  std::unique_ptr<LogLimit> log_limit_;  // Null if logs are kept whole.
   bool is_limiting_ = false;
-  // Last, so that they end first: their tasks use the probe and the limit.
+  // Declared last, so that they end first: their tasks use the probe and the limit.
   std::unique_ptr<Worker> prober_;
   std::unique_ptr<Worker> file_keeper_;
   std::unique_ptr<Sampler> sampler_;

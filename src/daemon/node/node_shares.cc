@@ -15,7 +15,7 @@ constexpr std::string_view kOtherKeeper =
     "the keeper of the shared GPUs was started by another release of divvy, and is not asked for MIG instances; it "
     "goes on with the jobs that it has, and another takes its place when they are over";
 
-// GPUs of one kind have the number of the first of them.
+// GPUs of the same model and size get the index of the first of them.
 GpuIndex KindOf(const std::vector<GpuFacts>& gpus, const GpuFacts& gpu) {
   const auto first = std::ranges::find_if(
       gpus, [&](const GpuFacts& other) { return other.model == gpu.model && other.memory_total == gpu.memory_total; });
@@ -42,7 +42,7 @@ wire::KeeperHello NodeShares::Hello() const {
     said.is_withheld = withheld != withheld_.end();
     said.is_broken = broken != broken_.end();
     if (said.is_withheld) said.why = withheld->second;
-    // Where the keeper switches MIG mode itself, it knows better than what was seen at the start.
+    // If the keeper switches MIG mode itself, it knows the mode better than the facts from the start.
     if (gpu.is_mig_enabled && !may_switch_mig_ && !said.is_withheld) {
       said.is_withheld = true;
       said.why = "is in MIG mode, and gives slices alone";
@@ -94,7 +94,7 @@ void NodeShares::Adopt(const JobRecord& record, GpuSet gpus) {
   Holder holder{record.attempt, record, gpus, {}};
   if (const auto owner = ports_.owner_of(record.user)) holder.owner = *owner;
   const bool is_tenant = holder.is_tenant();
-  // The machine may have come back with less. What is kept for its tenants meanwhile is theirs.
+  // The machine may have come back with fewer GPUs. Capacity that is kept for its tenants stays theirs.
   if (!is_tenant) holder.gpus = gpus & SeenGpus();
   if (holder.gpus.empty()) return;
   holders_.insert_or_assign(record.id, std::move(holder));
@@ -135,18 +135,18 @@ void NodeShares::OnKeeper() {
     Noting("event=keeper_refused")(answer);
     if (answer) OnWelcome(*answer);
   });
-  // Who is gone goes first: an earlier attempt of a job would be in the way of its next.
+  // Ended runs are removed first: an earlier attempt of a job would block its next one.
   wire::KeeperRequest asked;
   asked.state = wire::KeeperStateAsked();
   keeper_.Ask(std::move(asked), [this](const Result<wire::KeeperAnswer>& answer) {
-    if (!answer) return;  // Another one will come.
+    if (!answer) return;  // Another keeper will connect.
     if (answer->state) OnKept(*answer->state);
     TellAll();
   });
 }
 
-// One that an earlier or later release started goes on with the parts of GPUs that it has, whose words are the same,
-// and ends as soon as it has none; then the next is of this release.
+// A keeper of an earlier or later release continues with its GPU fractions, whose protocol is the same, and ends as
+// soon as it has none. The next keeper is of this release.
 void NodeShares::OnWelcome(const wire::KeeperAnswer& answer) {
   keeper_version_ = answer.hello ? answer.hello->version : wire::kFirstKeeperVersion;
   if (keeper_version_ == wire::kKeeperVersion) return;
@@ -157,7 +157,8 @@ void NodeShares::OnWelcome(const wire::KeeperAnswer& answer) {
   keeper_.Ask(std::move(leave), Noting("event=keeper_stays"));
 }
 
-// True: the keeper is of another release, or may be; the next one is asked, or the job waits until there is one.
+// Returns true if the keeper is, or may be, of another release. The next keeper is then asked, or the job waits for
+// one.
 bool NodeShares::AskSliceLater(JobId job, std::uint64_t number) {
   if (!holders_.at(job).record.gpu_slice.any() || keeper_version_ == wire::kKeeperVersion) return false;
   const bool may_end = keeper_version_ == 0 || state_.tenants.empty();
@@ -167,14 +168,15 @@ bool NodeShares::AskSliceLater(JobId job, std::uint64_t number) {
 }
 
 void NodeShares::TellAll() {
-  // Whole ones first: they are not for anybody to be spread over. Those that still wait for room ask again as well.
+  // Whole GPUs first: they must not be used for shares. Jobs that still wait for room ask again as well.
   for (const bool are_tenants : {false, true}) {
     for (const auto& [job, holder] : holders_) {
       if (holder.is_tenant() != are_tenants || waiting_.contains(job) || !IsSeen(holder)) continue;
-      // It has its slice, and the keeper knows of it.
+      // The job has its slice, and the keeper knows it.
       if (holder.record.gpu_slice.any() && keeper_version_ != wire::kKeeperVersion) continue;
       keeper_.Ask(RequestFor(holder), [this, job = job](const Result<wire::KeeperAnswer>& answer) {
-        // One that is counted where another one was goes once more, when that one has been told as well.
+        // A tenant may be refused because another is still registered on its GPU. It is sent once more, after that one
+        // was updated.
         const auto refused = holders_.find(job);
         if (answer || answer.error().code == ErrorCode::kUnreachable || refused == holders_.end()) return;
         keeper_.Ask(RequestFor(refused->second), Noting("event=share_lost job=" + ToString(job)));
@@ -205,7 +207,7 @@ void NodeShares::Execute(const Order& order, std::shared_ptr<const JobSpec> spec
   if (waiting == waiting_.end()) {
     if (const auto pausing = pausing_.find(job); pausing != pausing_.end()) {
       pausing->second.orders.push_back(order);
-      // What is to end does not wait for its memory to be brought away first.
+      // A job that is to end does not wait until its memory is moved away.
       return std::holds_alternative<StopOrder>(order) ? PassPausing(job, pausing->second.number) : void();
     }
     const auto* pause = std::get_if<PauseOrder>(&order);
@@ -246,19 +248,19 @@ void NodeShares::Begin(const LaunchOrder& order, const std::shared_ptr<const Job
   Holder holder{record.attempt, record, gpus, {}};
   if (holder.is_tenant()) {
     const auto owner = ports_.owner_of(record.user);
-    // The node says what is wrong with it.
+    // The node reports the error.
     if (!owner) return ports_.execute(order, spec);
     holder.owner = *owner;
   }
   const bool is_tenant = holder.is_tenant();
-  Release(record.id);  // Of an attempt that nobody has said the end of.
+  Release(record.id);  // For an earlier attempt whose end was not reported.
   holders_.insert_or_assign(record.id, std::move(holder));
   if (!is_tenant && !is_open_) return ports_.execute(order, spec);
   waiting_.insert_or_assign(record.id, Waiting{order, spec, {}, 0});
   const bool was_open = is_open_;
   Open();
   if (was_open) return Ask(record.id);
-  // OnKeeper asks.
+  // OnKeeper sends the request.
   GiveUp(record.id, waiting_.at(record.id).number = next_number_++, kKeeperComesWithin, "not come");
 }
 
@@ -287,16 +289,16 @@ void NodeShares::Ask(JobId job) {
 void NodeShares::OnRoom(JobId job, std::uint64_t number, const Result<wire::KeeperAnswer>& answer) {
   const auto at = waiting_.find(job);
   if (at == waiting_.end() || at->second.number != number) return;
-  // OnKeeper asks the next one.
+  // OnKeeper asks the next keeper.
   if (!answer && answer.error().code == ErrorCode::kUnreachable)
     return GiveUp(job, number, kKeeperComesWithin, "not come back");
-  // An instance that the driver would not make now it will not make in a minute either.
+  // If the driver cannot create an instance now, it cannot do so in a minute either.
   const bool is_slice = !at->second.order.record.request.slice.empty();
   if (!answer) return Fail(job, answer.error().message, is_slice ? kCannotRun : kNoRoomMade);
   if (const auto& added = answer->added)
     ports_.set_grant(job, {added->gpus, added->reachable, added->folder, added->environment, added->device_files});
   if (answer->room && answer->room->bound > Duration(0) && ports_.tell) {
-    // Of GPUs that were empty already nothing is told.
+    // Nothing is logged for GPUs that were already empty.
     const auto ms = [](Duration time) { return std::to_string(time / std::chrono::milliseconds(1)); };
     ports_.tell("event=made_room job=" + ToString(job) + " took_ms=" + ms(answer->room->took) +
                 " bound_ms=" + ms(answer->room->bound));
@@ -352,7 +354,7 @@ void NodeShares::SetBroken(Reasons broken) {
 
 void NodeShares::SetSeen(const std::vector<GpuObservation>& seen) {
   if (!is_open_) return;
-  std::map<std::int64_t, wire::KeeperProcess> processes;  // By pid: one may be on several GPUs.
+  std::map<std::int64_t, wire::KeeperProcess> processes;  // By pid, because one process may be on several GPUs.
   for (const GpuObservation& gpu : seen) {
     for (const GpuProcess& process : gpu.processes) {
       const auto holder = holders_.find(JobId(process.job));
@@ -366,7 +368,7 @@ void NodeShares::SetSeen(const std::vector<GpuObservation>& seen) {
   for (const auto& [pid, process] : processes) request.processes->processes.push_back(process);
   if (request.processes->processes == processes_) return;
   processes_ = request.processes->processes;
-  // A keeper of another release may not know the word.
+  // A keeper of another release may not know this request.
   keeper_.Ask(std::move(request), [this](const Result<wire::KeeperAnswer>& answer) {
     if (!answer && answer.error().code == ErrorCode::kUnreachable) processes_.clear();
   });
@@ -385,10 +387,10 @@ void NodeShares::Act(JobId job, const std::string& action, const std::vector<int
   Ask(Action{job, action, to, std::move(done), controller_->Now() + kKeeperComesWithin});
 }
 
-// Where the keeper goes meanwhile the next one is asked: doing it twice is as doing it once.
+// If the keeper is lost meanwhile, the next one is asked: the actions are idempotent.
 void NodeShares::Ask(Action action) {
   const auto holder = holders_.find(action.job);
-  // What it is launched with is what it has been resized to.
+  // The launch already uses the new size.
   if (waiting_.contains(action.job) && action.what == "resize") return action.done({});
   if (holder == holders_.end() || !holder->second.is_tenant() || waiting_.contains(action.job))
     return action.done(FailedPrecondition("job " + ToString(action.job) + " is on no shared GPU of this machine now"));
@@ -421,7 +423,7 @@ void NodeShares::OnKept(const wire::KeeperState& state) {
     if (ports_.tell) ports_.tell("event=share job=" + ToString(event.job) + " what=\"" + event.text + "\"");
   }
   TellTroubles(state);
-  // Whoever went while there was no keeper to be told so.
+  // Tenants that ended while no keeper was there to be told.
   for (const wire::KeptTenant& tenant : state.tenants) {
     const auto holder = holders_.find(tenant.job);
     if (holder != holders_.end() && holder->second.attempt == tenant.attempt) continue;

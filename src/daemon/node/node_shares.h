@@ -1,6 +1,6 @@
-// Stands before a node where GPUs are shared: a launch goes to the node once the keeper has made room for it, and says
-// where that is. A job with parts of GPUs is told to the keeper as a tenant; one with whole GPUs waits until no tenant
-// is on them any more. Without tenants there is no keeper, and all orders pass at once.
+// Sits in front of a node and handles shared GPUs. A launch is passed to the node once the keeper has made room for it
+// and has named the GPUs. A job with GPU fractions is registered with the keeper as a tenant. A job with whole GPUs
+// waits until no tenant is on them. Without tenants there is no keeper, and all commands pass at once.
 #pragma once
 
 #include <functional>
@@ -21,60 +21,66 @@ namespace divvy {
 class NodeShares final : public OrderPort, public KeeperListener {
  public:
   struct Ports {
-    /// What goes on from here: to the node.
+    /// Passes a command on to the node.
     std::function<void(const Order&, std::shared_ptr<const JobSpec>)> execute;
-    /// Told to the node before the launch that it is for.
+    /// Passes a grant to the node, before the launch that it is for.
     std::function<void(JobId, ShareGrant)> set_grant;
-    /// As whom a user's jobs run here; fails where they cannot.
+    /// Returns the local user as whom a user's jobs run; fails if they cannot run here.
     std::function<Result<User>(const User&)> owner_of;
     std::function<void(const std::string& line)> note;
-    /// The same of what is as it should be. Null: not told.
+    /// Optional. Logs normal events, like `note`.
     std::function<void(const std::string& line)> tell = nullptr;
-    /// Calls back on the loop, later.
+    /// Calls back on the loop after a delay.
     std::function<void(Duration, std::function<void()>)> after;
   };
-  /// Longer than any keeper takes to move all that can be in its way: 80 GB at 2 GB/s, and twice as much.
+  /// Longer than any keeper needs to move all memory that can be in the way: 80 GB at 2 GB/s, twice.
   static constexpr Duration kMakesRoomWithin = std::chrono::minutes(2);
-  /// The first one, and the next after one has gone.
+  /// For the first keeper, and for the next after one is gone.
   static constexpr Duration kKeeperComesWithin = std::chrono::seconds(10);
-  /// Who is paused is parked first, since a process that stands still takes no step; but it is paused by then.
+  /// A tenant is parked before it is paused, since a stopped process cannot take part in parking. After this time it is
+  /// paused in any case.
   static constexpr Duration kParksWithin = std::chrono::seconds(10);
 
   NodeShares(std::vector<GpuFacts> gpus, KeeperPort& keeper, Ports ports)
       : gpus_(std::move(gpus)), keeper_(keeper), ports_(std::move(ports)) {}
 
-  /// Idle GPUs may be brought into MIG mode for a slice, and back.
+  /// Sets whether idle GPUs may be switched to MIG mode for a slice, and back.
   void SetMaySwitchMig(bool may) { may_switch_mig_ = may; }
-  /// Before anything else.
+  /// Must be called before anything else.
   void Join(ControllerPort& controller) { controller_ = &controller; }
-  /// Of a run that an earlier process launched: it goes on to have what it had. `gpus`: on this machine.
+  /// Registers a run that an earlier process launched; it keeps its GPUs. `gpus` are those on this node.
   void Adopt(const JobRecord& record, GpuSet gpus);
-  /// The controller's word of a run that is known here: what was ordered while it was away counts as well.
+  /// Updates a run that is known here with the controller's record, which includes commands issued while the node was
+  /// disconnected.
   void Refresh(const JobRecord& record, GpuSet gpus);
-  /// An earlier process has left runs to a keeper: whoever of them is over is told to it.
+  /// Connects to the keeper, because an earlier process may have left tenants there. Runs that have ended are reported
+  /// to it.
   void FindKeeper() { Open(); }
-  /// The controller has begun anew: launches that wait here will be ordered again, if they are still wanted.
+  /// The controller has restarted. Launches that wait here are dropped; the controller repeats those that it still
+  /// wants.
   void DropWaiting();
 
   // OrderPort
   void Execute(const Order& order, std::shared_ptr<const JobSpec> spec) override;
-  /// The processes of this run are gone: what it had is free, before the controller is told so.
+  /// The processes of this run are gone: frees its GPUs before the controller is told.
   void OnOver(JobId job, std::uint32_t attempt);
-  /// GPUs that are not for tenants now, and why: "is restricted". As the controller says; all of them.
+  /// GPUs that tenants must not use now, as the controller says, with reasons such as "is restricted". The map replaces
+  /// the previous one.
   using Reasons = std::map<GpuIndex, std::string>;
   void SetWithheld(Reasons withheld);
-  /// GPUs that nobody can use now, as the driver says here.
+  /// GPUs that nothing can use now, as this node's driver reports.
   void SetBroken(Reasons broken);
 
-  /// Who is on the GPUs, with their jobs: the keeper is told of processes of tenants, for they may hide from it.
+  /// The processes on the GPUs, with their jobs. The keeper is told about processes of tenants, since they may hide
+  /// from it.
   void SetSeen(const std::vector<GpuObservation>& seen);
 
-  /// "park", "wake", "move": of a tenant here; "resize": to what its last PortionOrder said. `done` when it has been
-  /// done, or with why not.
+  /// Runs "park", "wake" or "move" on a tenant of this node, or "resize" to the size of its last PortionOrder. Calls
+  /// `done` with the result.
   using Done = std::function<void(const Status&)>;
   void Act(JobId job, const std::string& action, const std::vector<int>& to, Done done);
 
-  /// What the keeper said last; empty: there is none.
+  /// The keeper's last state; empty if there is no keeper.
   const wire::KeeperState& state() const { return state_; }
   bool has_keeper() const { return is_open_; }
 
@@ -89,9 +95,9 @@ class NodeShares final : public OrderPort, public KeeperListener {
     std::string what;
     std::vector<int> to;
     Done done;
-    Time until = kNoTime;  // Then it fails where there still is no keeper.
+    Time until = kNoTime;  // The action fails at this time if there is still no keeper.
   };
-  /// Orders of a job that is parked before it is paused, in their order.
+  /// Commands for a job that is parked before it is paused, in order.
   struct Pausing {
     std::vector<Order> orders;
     std::uint64_t number = 0;
@@ -99,19 +105,20 @@ class NodeShares final : public OrderPort, public KeeperListener {
   struct Waiting {
     LaunchOrder order;
     std::shared_ptr<const JobSpec> spec;
-    std::vector<Order> behind;  // For the same job, in their order.
-    std::uint64_t number = 0;   // So that a late answer finds only what it is for.
+    std::vector<Order> behind;  // Later commands for the same job, in order.
+    std::uint64_t number = 0;   // Matches a late answer to its request.
   };
-  /// A run that has something of this node's GPUs.
+  /// A run that holds GPUs of this node.
   struct Holder {
     std::uint32_t attempt = 0;
     JobRecord record;
-    GpuSet gpus;  // By the plan, on this machine.
+    GpuSet gpus;  // The planned GPUs, on this node.
     User owner;
     bool is_tenant() const { return record.request.is_portioned() || record.gpu_slice.any(); }
   };
 
-  /// False: the driver does not show all of its GPUs here, and it goes on to have what the keeper knows that it has.
+  /// Returns false if the driver does not show all of the holder's GPUs. The holder then keeps the GPUs that the keeper
+  /// has recorded for it.
   bool IsSeen(const Holder& holder) const { return (holder.gpus - SeenGpus()).empty(); }
   GpuSet SeenGpus() const { return GpuSet::FirstN(static_cast<int>(gpus_.size())); }
 
@@ -127,7 +134,7 @@ class NodeShares final : public OrderPort, public KeeperListener {
   void Ask(JobId job);
   void Ask(Action action);
   void GiveUpPostponed();
-  /// Unless it was asked for again, or got it.
+  /// Fails the launch after `within`, unless it was requested again or has got its GPUs.
   void GiveUp(JobId job, std::uint64_t number, Duration within, const std::string& what);
   void OnRoom(JobId job, std::uint64_t number, const Result<wire::KeeperAnswer>& answer);
   void Pass(JobId job);
@@ -136,7 +143,7 @@ class NodeShares final : public OrderPort, public KeeperListener {
   wire::KeeperRequest RequestFor(const Holder& holder) const;
   wire::KeeperRequest ResizeOf(const Holder& tenant) const;
   wire::KeeperHello Hello() const;
-  /// Tells people where it was refused.
+  /// Returns a callback that logs a refusal.
   KeeperPort::Answered Noting(const std::string& event) const;
 
   std::vector<GpuFacts> gpus_;
@@ -147,19 +154,19 @@ class NodeShares final : public OrderPort, public KeeperListener {
   std::map<JobId, Holder> holders_;
   std::map<JobId, Pausing> pausing_;
   ShareJournal journal_;
-  std::vector<Action> postponed_;  // Until there is a keeper again.
+  std::vector<Action> postponed_;  // Actions that wait for the next keeper.
   Reasons withheld_;
   Reasons broken_;
-  std::vector<wire::KeeperProcess> processes_;  // That this keeper was told of.
+  std::vector<wire::KeeperProcess> processes_;  // The processes that this keeper was told about.
   bool is_open_ = false;
   bool may_switch_mig_ = false;
   std::uint64_t next_number_ = 1;
-  int keeper_version_ = 0;          // 0: it has not said yet.
-  std::set<std::string> troubles_;  // That the log has been told of, and last.
+  int keeper_version_ = 0;          // 0 until the keeper has reported its version.
+  std::set<std::string> troubles_;  // The troubles that were logged last.
   wire::KeeperState state_;
 };
 
-/// What a tenant has a right to of a GPU of this size.
+/// The guaranteed and maximal share of a GPU with this much memory.
 wire::ShareTerms TermsOf(const GpuPortion& portion, Bytes gpu_memory);
 
 }  // namespace divvy

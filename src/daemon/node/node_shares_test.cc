@@ -27,7 +27,7 @@ struct FakeKeeper final : KeeperPort {
     asked.pop_front();
     return first;
   }
-  /// What is asked next is a hello, and then who is there; both are answered.
+  /// The next requests are a hello and a query for the tenants; answers both.
   void AnswerHello(const wire::KeeperState& state = {}) {
     Asked hello = Next();
     EXPECT_TRUE(hello.request.hello);
@@ -116,7 +116,7 @@ class NodeSharesTest : public testing::Test {
     return order;
   }
   void Execute(const Order& order) { shares_.Execute(order, std::make_shared<const JobSpec>()); }
-  /// The first tenant, granted.
+  /// Launches the first tenant and grants its GPU.
   void StartTenant(int job, int gpu) {
     Execute(Launch(job, {gpu}, 5'000));
     if (keeper_.opens == 1 && keeper_.asked.empty()) {
@@ -263,7 +263,7 @@ TEST_F(NodeSharesTest, ATenantThatNobodyHasIsRemoved) {
   EXPECT_TRUE(keeper_.asked.empty());
 }
 
-// As where the driver is not found: what runs there is nobody's to end.
+// The situation when the driver is not found: running tenants must not be ended.
 TEST_F(NodeSharesTest, WhoLivesOnGpusThatAreNotSeenNowGoesOnToHaveThem) {
   JobRecord record = Launch(1, {0}, 5'000).record;
   JobRecord slice = Slice(2, 1).record;
@@ -490,9 +490,9 @@ TEST_F(NodeSharesTest, WhichProcessesOnGpusAreOfATenantIsToldWhenItChangesAndToE
   shares_.SetSeen(seen);
   EXPECT_TRUE(keeper_.asked.empty()) << "there is no keeper";
   StartTenant(7, 0);
-  add(1, 50, 7);  // The same on its other GPU.
-  add(1, 51, 8);  // Of a job without a part of a GPU,
-  add(1, 52, 0);  // and of none.
+  add(1, 50, 7);  // The same process on its other GPU.
+  add(1, 51, 8);  // A process of a job without a GPU fraction.
+  add(1, 52, 0);  // A process of no job.
   shares_.SetSeen(seen);
   const auto told = keeper_.Next().request.processes;
   ASSERT_TRUE(told);
@@ -528,7 +528,7 @@ TEST_F(NodeSharesTest, AKeeperOfAnotherReleaseGoesOnWithPartsAndIsReplacedWhenIt
   EXPECT_EQ(controller_.ended[0].exit.code, kNoRoomMade) << "it waits for another keeper";
   EXPECT_NE(controller_.ended[0].exit.failure.find("another release"), std::string::npos);
   keeper_.asked.clear();
-  // With nobody on it, it is about to go: who comes next is asked.
+  // Without tenants, the keeper is about to end; the next keeper is asked.
   shares_.OnKept({});
   Execute(Slice(9, 1));
   EXPECT_EQ(controller_.ended.size(), 1U);

@@ -1,5 +1,5 @@
-// A node between a controller and supervisors that the test plays: what becomes of orders and reports, above all of the
-// parts of gangs.
+// A node between a controller and supervisors that the test imitates: the effects of commands and reports, above all
+// for gangs.
 #include "daemon/node/node.h"
 
 #include <fcntl.h>
@@ -105,7 +105,7 @@ class GangNode : public testing::Test {
     node_->Join(controller_);
     node_->SetNote([this](const std::string& line) { notes_.push_back(line); });
   }
-  /// A job on n1, n2 and n3; this is n2.
+  /// A gang on n1, n2 and n3; this node is n2.
   static JobRecord Gang() {
     JobRecord record;
     record.id = JobId(17);
@@ -153,7 +153,7 @@ class GangNode : public testing::Test {
   }
   void Report(SupervisorReport::Kind kind, const RunRecord& record) { node_->OnReport({kind, record, 0}); }
   void Prepared(std::uint16_t port = 1002) { Report(SupervisorReport::Kind::kPrepared, Part(port)); }
-  /// The commands that its supervisor has got.
+  /// The commands that its supervisor has received.
   Words Commands() {
     Words names;
     while (const auto command = ReceiveCommand(control_.get(), ::geteuid()))
@@ -331,7 +331,7 @@ TEST_F(GangNode, WhereTheWordCannotBeWrittenThePartEndsAndSaysWhy) {
             Words{"exited 17.3 137cannot write '" + Steps() + ".going': No such file or directory"});
 }
 
-/// A run record as a supervisor leaves it, and a lock on it where that lives.
+/// A run record as a supervisor leaves it, and a lock on it while the supervisor lives.
 class LeftBehind : public GangNode {
  protected:
   void Leave(const RunRecord& record, bool is_locked) {
@@ -369,7 +369,7 @@ TEST_F(LeftBehind, APartThatIsBeingMadeReadyIsNotSaidToBe) {
   EXPECT_EQ(controller_.Take(), Words());
 }
 
-// An agent hears supervisors before its controller has told it what to take over.
+// An agent receives supervisors' reports before its controller has said which runs to take over.
 TEST_F(LeftBehind, AnEndThatIsHeardBeforeRunsAreTakenOverIsToldAfterwards) {
   RunRecord ended = Part(1002);
   ended.has_gone = true;
@@ -401,13 +401,13 @@ TEST_F(LeftBehind, WithoutASupervisorTheNodeItselfSaysTheWord) {
   node_->Execute(Go(), nullptr);
   EXPECT_TRUE(WentAt(Steps()));
   EXPECT_EQ(controller_.Take(), Words{"started 17.3"});
-  // And finds that it was said, when it is restarted.
+  // After another restart it finds that this was reported.
   StartNode();
   Adopt();
   EXPECT_EQ(controller_.Take(), Words{"started 17.3"});
 }
 
-// However long the environment is to which the list is added.
+// However long the environment is that the list is added to.
 TEST_F(GangNode, LibrariesOfStandInGpusAreFoundFirstWhateverTheJobSays) {
   StartNode("/opt/gpus");
   JobRecord record = Gang();
@@ -437,7 +437,7 @@ TEST_F(GangNode, ATenantHasWhatTheKeeperSaysOnceAndItsOwnBehindIt) {
   EXPECT_EQ(ValueOf(next, "LD_PRELOAD"), "/mine.so");
 }
 
-// Every container of the job is told so, also those of its steps.
+// Every container of the job gets this, including those of its steps.
 TEST_F(GangNode, WhatContainersNeedOfTheMachineIsSaidWithTheJob) {
   StartNode("/opt/gpus");
   JobRecord record = Gang();
@@ -460,10 +460,10 @@ TEST_F(GangNode, WhatContainersNeedOfTheMachineIsSaidWithTheJob) {
   EXPECT_EQ(part->environment, (Words{"LD_LIBRARY_PATH=/opt/gpus", "LD_PRELOAD=/l.so"}));
 }
 
-// Users have other numbers on other machines.
+// Users have other uids on other nodes.
 class NodeUsers : public GangNode {
  protected:
-  /// Of an agent of root, on a machine where ada is 4711 and root is root.
+  /// The node of an agent that runs as root, where ada is 4711 and root is root.
   void StartAgents(bool runs_root_jobs) {
     NodeOptions options;
     options.run_directory = launcher_.run_directory = folder_ + "/runs";
@@ -481,7 +481,7 @@ class NodeUsers : public GangNode {
     node_ = std::make_unique<Node>(std::move(options), launcher_, std::vector<GpuFacts>(4));
     node_->Join(controller_);
   }
-  /// How the job of this user ends before it began; "" when it is launched.
+  /// Returns the error with which a job of this user ends before it starts; "" if it is launched.
   std::string Refusal(const User& user) {
     JobRecord record = Gang();
     record.gang.clear();
@@ -492,7 +492,7 @@ class NodeUsers : public GangNode {
     return said.empty() ? "" : said.front();
   }
 
-  bool answers_once_ = false;  // The name service, and then not any more.
+  bool answers_once_ = false;  // The name service answers one query, and then no more.
   bool is_silent_ = false;
 };
 
@@ -545,7 +545,7 @@ TEST_F(NodeUsers, APartWhoseUserNobodyKnowsEndsInsteadOfGoingAsAnother) {
   JobRecord gang = Gang();
   gang.user = {1000, 1000, "ada"};
   Launch(1, Script(), gang);
-  RunRecord part = Part(1002);  // As a supervisor of an older release wrote it: without the group.
+  RunRecord part = Part(1002);  // A record as a supervisor of an older release wrote it: without the group.
   part.uid = 4711;
   Report(SupervisorReport::Kind::kPrepared, part);
   node_->Execute(Go(), nullptr);
@@ -556,7 +556,7 @@ TEST_F(NodeUsers, APartWhoseUserNobodyKnowsEndsInsteadOfGoingAsAnother) {
   EXPECT_EQ(controller_.Take(), Words{"exited 17.3 137machine n2 has no user ada"});
 }
 
-// Its GPUs are another's only when the engine has been asked to remove what a SIGKILL left.
+// Its GPUs are released only after the engine was asked to remove the containers that a SIGKILL left.
 TEST_F(NodeUsers, WhatIsLeftOfContainersGoesByTheNumberOfTheRunThoughTheNameServiceIsSilent) {
   if (::geteuid() != 0) GTEST_SKIP() << "takes root";
   StartAgents(false);
@@ -592,7 +592,7 @@ TEST_F(NodeUsers, RootRunsNothingWithoutTheMachinesConsent) {
   if (::geteuid() != 0) GTEST_SKIP() << "takes root";
   StartAgents(false);
   EXPECT_NE(Refusal({0, 0, "root"}).find("machine n2 runs no job as root; root_jobs = true"), std::string::npos);
-  // By whatever number it comes.
+  // Whatever the controller's uid is.
   EXPECT_NE(Refusal({1000, 1000, "root"}).find("machine n2 runs no job as root"), std::string::npos);
   EXPECT_TRUE(launcher_.launched.empty());
   StartAgents(true);

@@ -1,4 +1,4 @@
-// Which runs are here, for whoever looks at what they use.
+// Lists the runs on this node, for the sampler.
 #include "daemon/node/job_log.h"
 #include "daemon/node/node.h"
 

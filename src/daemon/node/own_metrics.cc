@@ -14,7 +14,7 @@
 namespace divvy {
 namespace {
 
-// Nothing of what is no file: whoever opens a pipe takes part in it.
+// Returns nullopt for anything but a regular file, because opening a pipe would affect its other users.
 std::optional<std::int64_t> SizeOf(const JobLog& log) {
   struct stat status {};
   if (log.path.empty() || ::stat(log.path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
@@ -45,7 +45,7 @@ void OwnMetrics::Look(const std::vector<Source>& sources, const std::string& nod
     if (!is_later) continue;
     const std::int64_t size = SizeOf(source.log).value_or(0);
     const bool goes_on = before && before->path == source.log.path;
-    // A log that was begun anew is shorter than what was read of it, and all of it is this attempt's.
+    // A log that was truncated is shorter than what was read of it; all of it belongs to this attempt.
     reader.next = !goes_on ? size : size < before->next ? 0 : before->next;
     reader.begun.clear();
   }
@@ -67,14 +67,14 @@ void OwnMetrics::Look(const std::vector<Source>& sources, const std::string& nod
 
 std::vector<samples::Reading> OwnMetrics::Read(Reader& reader) {
   const auto size = SizeOf(reader.source.log);
-  // Nothing follows what it said last, with or without an end of the line.
+  // After its end a job writes nothing more, so its last line counts even without a line break.
   const bool has_last_words = !reader.is_current && !reader.begun.empty();
   if (!size || (*size == std::exchange(reader.size, *size) && !has_last_words)) return {};
   LogPiece piece = Piece(reader.source.log, reader.next, -1, kMostBytes);
   if (piece.error != 0) return {};
-  std::int64_t passed_over = 0;  // Bytes.
+  std::int64_t passed_over = 0;  // In bytes.
   if (piece.size > piece.next) {
-    // It writes faster than is read: on with its end, from the next whole line.
+    // The job writes faster than it is read: continue near the end of the file, at the next complete line.
     piece = Piece(reader.source.log, std::max<std::int64_t>(piece.size - static_cast<std::int64_t>(kMostBytes), 0), -1,
                   kMostBytes);
     if (piece.error != 0) return {};
@@ -82,7 +82,7 @@ std::vector<samples::Reading> OwnMetrics::Read(Reader& reader) {
     piece.text.erase(0, piece.text.find('\n') + 1);
     passed_over = std::max<std::int64_t>(piece.next - reader.next - static_cast<std::int64_t>(piece.text.size()), 0);
   }
-  // A log that was begun anew is shorter than what was read of it.
+  // A log that was truncated is shorter than what was read of it.
   reader.next = piece.size < reader.next ? 0 : piece.next;
   reader.begun += piece.text;
   if (!reader.is_current && !reader.begun.empty()) reader.begun += '\n';
@@ -100,7 +100,7 @@ std::vector<samples::Reading> OwnMetrics::Read(Reader& reader) {
     for (const auto& [name, value] : wire::NumbersOfLine(lines[i])) wire::KeepNewest(numbers, name, value);
   }
   std::vector<samples::Reading> readings;
-  // Of bytes that nobody read only so much is known: they will have been as those behind them.
+  // The number of skipped lines is estimated from the lines that were read behind the skipped bytes.
   const double unread = text.empty() ? 0 : static_cast<double>(passed_over) / static_cast<double>(text.size());
   const double left_out = static_cast<double>(skipped) + std::round(unread * static_cast<double>(lines.size()));
   if (left_out > 0) readings.push_back({samples::Metric::kOwnLinesLeftOut, left_out});

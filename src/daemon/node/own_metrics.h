@@ -1,9 +1,10 @@
-// What jobs say of themselves: lines of their output that are JSON objects, {"step": 10, "loss": 0.3}. The numbers in
-// them are the job's own metrics.
+// Metrics that jobs report: lines of their output that are JSON objects, {"step": 10, "loss": 0.3}. The numbers in them
+// are the job's own metrics.
 //
-// Bounded: of a job wire::kMostOwnLines lines and kMostBytes bytes are read in each second; where it writes more, what
-// is older is passed over, and how much that was is a metric of the job (samples::Metric::kOwnLinesLeftOut). Not for
-// two threads at a time; a log on a server that is away keeps it waiting.
+// The work is limited: at most wire::kMostOwnLines lines and kMostBytes bytes of a job are read per second. If a job
+// writes more, the older lines are skipped, and their number is a metric of the job
+// (samples::Metric::kOwnLinesLeftOut). Must not be used by two threads at a time. A log on a server that does not
+// answer blocks the call.
 #pragma once
 
 #include <cstdint>
@@ -29,27 +30,27 @@ class OwnMetrics {
     JobLog log;
   };
 
-  /// Appends what has come since the last call to the samples of the jobs in `out`, under the name `node`. Of jobs that
-  /// are here for the first time at the first call, only what comes from then on is read; of later attempts what comes
-  /// behind that which was read of the ones before, or from then on where none was read here. One that is no longer
-  /// among `sources` is read once more: its last words come with its end.
+  /// Reads new log lines since the last call and appends the metrics to the samples of the jobs in `out`, under the
+  /// name `node`. For jobs that are present at the very first call, only later lines are read. A later attempt
+  /// continues behind what was read of the earlier one, or starts at the present end if nothing was read here. A job
+  /// that is no longer in `sources` is read once more, for the last lines before its end.
   void Look(const std::vector<Source>& sources, const std::string& node, samples::Snapshot& out);
 
  private:
   struct Reader {
     Source source;
     std::int64_t next = 0;
-    std::int64_t size = 0;  // Of the file at the last look.
-    std::string begun;      // A line that has no end yet.
+    std::int64_t size = 0;  // The size of the file at the last look.
+    std::string begun;      // The beginning of a line that is not complete yet.
     bool is_current = false;
   };
-  /// What came, as readings of the job; how many lines were passed over as well.
+  /// Returns new lines as readings of the job, and the number of skipped lines.
   std::vector<samples::Reading> Read(Reader& reader);
   LogPiece Piece(const JobLog& log, std::int64_t at, std::int64_t last, std::size_t most) {
     return ReadJobLog(log, at, last, most, groups_);
   }
 
-  /// How far a log was read of a job that is no longer here: its next run goes on from there, however short it is.
+  /// How far the log of a job that is gone was read: its next run continues there, however short the run is.
   struct Left {
     std::string path;
     std::int64_t next = 0;
@@ -57,12 +58,12 @@ class OwnMetrics {
   static constexpr std::size_t kMostLeft = 4096;
 
   std::map<std::uint64_t, Reader> readers_;  // By job.
-  std::map<std::uint64_t, Left> left_;       // By job; the oldest jobs go.
+  std::map<std::uint64_t, Left> left_;       // By job; the oldest jobs are dropped.
   UserGroups groups_;
   bool has_looked_ = false;
 };
 
-/// As readings of a job.
+/// Converts numbers to readings of a job.
 std::vector<samples::Reading> OwnReadings(const wire::OwnNumbers& numbers);
 
 }  // namespace divvy

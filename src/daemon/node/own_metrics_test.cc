@@ -25,7 +25,7 @@ class OwnMetricsTest : public testing::Test {
   OwnMetricsTest() {
     std::string name = testing::TempDir() + "divvy-own-test.XXXXXX";
     folder_ = ::mkdtemp(name.data());
-    Look({});  // So that jobs are not taken for older than we are.
+    Look({});  // So that jobs do not count as older than this object.
   }
   ~OwnMetricsTest() override { std::filesystem::remove_all(folder_); }
   void Write(const std::string& text) { std::ofstream(folder_ + "/log", std::ios::app) << text; }
@@ -78,7 +78,7 @@ TEST_F(OwnMetricsTest, WhatWasThereBeforeALaterAttemptIsNotReadAgain) {
   EXPECT_EQ(Look({Source(2)}), "loss=1");
 }
 
-// It is over before anybody looks at it: it is among the sources once, with all that it said.
+// The attempt ends before it is ever sampled: it appears among the sources once, with its complete output.
 TEST_F(OwnMetricsTest, AShortSecondAttemptIsReadFromWhereTheFirstEnded) {
   Write("{\"loss\": 3}\n");
   EXPECT_EQ(Look({Source()}), "loss=3");
@@ -88,7 +88,7 @@ TEST_F(OwnMetricsTest, AShortSecondAttemptIsReadFromWhereTheFirstEnded) {
   Write("{\"loss\": 1}\n");
   EXPECT_EQ(Look({Source(2)}), "loss=1");
   EXPECT_EQ(Look({}), "");
-  // The third follows at once.
+  // The third attempt follows at once.
   Write("{\"loss\": 0.5}\n");
   Look({Source(3)});
   Write("{\"loss\": 0.25}\n");
@@ -117,7 +117,7 @@ TEST_F(OwnMetricsTest, AFloodIsPassedOverToItsEnd) {
   std::string flood;
   for (int i = 0; i < 100'000; ++i) flood += "{\"step\": " + std::to_string(i) + "}\n";
   Write(flood);
-  // What was not even read is known by its bytes.
+  // The number of lines that were not even read is estimated from their bytes.
   const std::string seen = Look({Source()});
   ASSERT_TRUE(seen.starts_with("own_lines_left_out=") && seen.ends_with(" step=99999")) << seen;
   EXPECT_NEAR(std::stod(seen.substr(19)), 100'000 - 50, 2000);

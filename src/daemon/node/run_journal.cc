@@ -77,7 +77,7 @@ Status RunJournal::OpenFile() {
   if (!file_.is_open() || ::fstat(file_.get(), &status) != 0)
     return FailedPrecondition("cannot open the run journal " + path_ + ": " + std::strerror(errno));
   size_ = status.st_size;
-  // A daemon that was killed may have left half a line; the next line begins on its own.
+  // A daemon that was killed may have left a partial line; the next line starts on its own.
   if (size_ > 0 && ::write(file_.get(), "\n", 1) == 1) ++size_;
   return {};
 }
@@ -86,7 +86,7 @@ Result<RunJournal::Kept> RunJournal::Read(const std::function<bool(JobId, std::u
                                           const std::function<void(const RunDescription&)>& take) {
   Kept kept;
   std::vector<RunDescription> runs;
-  std::map<JobId, std::size_t> last;  // Line of each job.
+  std::map<JobId, std::size_t> last;  // The last line of each job.
   for (const std::string& path : {path_ + ".1", path_}) {
     if (::access(path.c_str(), F_OK) != 0) continue;
     const auto text = ReadWhole(path);
@@ -117,7 +117,7 @@ Result<RunJournal::Kept> RunJournal::Read(const std::function<bool(JobId, std::u
     }
   }
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    // A job that had ended for good, and was queued again by its owner.
+    // The job had ended, and its owner has queued it again.
     if (IsFinal(runs[i].record.state) && last.at(runs[i].record.id) != i) runs[i].runs_again = true;
     take(runs[i]);
   }
@@ -126,7 +126,7 @@ Result<RunJournal::Kept> RunJournal::Read(const std::function<bool(JobId, std::u
   return kept;
 }
 
-// Ends first: what is launched may have the GPUs of what has ended in the same step.
+// Ends first: a run that is launched may use GPUs of one that ended in the same step.
 Status RunJournal::Write(const Effects& effects) {
   std::string lines;
   if (effects.batch.next_id && *effects.batch.next_id > next_id_) {

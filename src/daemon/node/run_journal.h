@@ -1,13 +1,13 @@
-// The run journal: what the store must not be missing when it is restored from a backup, in a file of its own beside
-// the store. It holds the next free id, every launch, and the end of every run, a line each:
+// The run journal: data that must not be lost when the store is restored from a backup, in a separate file next to the
+// store. It holds the next free id, every launch, and the end of every run, one per line:
 //
 //   next 501                  no id below this is free
 //   epoch 7                   the controller's number among all that agents have followed
 //   run 17 3 {...}            a RunDescription: attempt 3 of job 17 was launched, or has ended
 //
-// A line is written after the commit that it belongs to, and before orders are sent and answers given. So the journal
-// is never ahead of the store that it was written with, and it is ahead of every older copy of that store. It is not
-// synced: it survives the daemon, and of a power cut the last seconds are lost. Used by the loop's thread.
+// A line is written after the commit that it belongs to, and before commands are sent and answers given. So the journal
+// is never ahead of its own store, and is ahead of every older copy of that store. It is not synced: it survives a
+// crash of the daemon, but a power cut loses the last seconds. Used on the loop's thread only.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace divvy {
 
 class RunJournal {
  public:
-  /// A file that is larger than this becomes PATH.1, in place of the one before: about 30,000 runs each.
+  /// A larger file is renamed to PATH.1 and replaces the previous one: about 30,000 runs each.
   static constexpr std::int64_t kMaxSize = std::int64_t{16} << 20;
 
   struct Kept {
@@ -35,12 +35,12 @@ class RunJournal {
 
   static Result<RunJournal> Open(const std::string& path, std::int64_t max_size = kMaxSize);
 
-  /// Everything that is kept, oldest first; a line that was cut off is skipped. `wants` says whether a run's
-  /// description is worth reading, and `take` gets it.
+  /// Reads all lines, oldest first; skips a truncated line. `wants` decides whether a run's description is decoded;
+  /// `take` receives it.
   Result<Kept> Read(const std::function<bool(JobId, std::uint32_t attempt)>& wants,
                     const std::function<void(const RunDescription&)>& take);
 
-  /// To be called with each step's effects once they are durable. An error is told once, until writing works again.
+  /// Call with each step's effects once they are durable. An error is returned once, until writing works again.
   Status Write(const Effects& effects);
   Status WriteEpoch(std::uint64_t epoch);
 
@@ -53,7 +53,7 @@ class RunJournal {
   std::int64_t max_size_ = 0;
   Descriptor file_;
   std::int64_t size_ = 0;
-  std::uint64_t next_id_ = 0;  // As written last.
+  std::uint64_t next_id_ = 0;  // As last written.
   std::uint64_t epoch_ = 0;
 };
 

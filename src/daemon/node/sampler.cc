@@ -29,7 +29,7 @@ void Sampler::Begin(OnSnapshot on_snapshot) {
   Arm();
 }
 
-// At whole multiples of the period by the wall's clock, so that all machines look at the same moments.
+// At whole multiples of the period in wall clock time, so that all nodes sample at the same moments.
 void Sampler::Arm() {
   using Wall = std::chrono::system_clock;
   const auto period = std::chrono::duration_cast<Wall::duration>(options_.every);
@@ -59,7 +59,7 @@ std::vector<OwnMetrics::Source> Sampler::Sources(const std::vector<Node::RunHere
   }
   sources_ = std::move(known);
   for (OwnMetrics::Source& source : std::exchange(unseen_, {})) {
-    // One that was started again meanwhile writes on behind it.
+    // A restarted job appends to the same log.
     if (!sources_.contains(JobId(source.job))) sources.push_back(std::move(source));
   }
   std::erase_if(looked_at_, [this](const auto& run) { return !node_.Runs(run.first); });

@@ -1,5 +1,5 @@
-// Looks at what this machine's GPUs, processors and runs use, each second, on a thread of its own. The same under the
-// daemon and under an agent.
+// Samples the resource use of this node's GPUs, CPUs and runs every second, on its own thread. Daemon and agent use the
+// same class.
 #pragma once
 
 #include <functional>
@@ -23,27 +23,27 @@ namespace divvy {
 
 class Sampler {
  public:
-  /// Where parts of GPUs are that may be moved, and parked.
+  /// The present GPUs of a job with GPU fractions, which may be moved and parked.
   struct PartsNow {
     GpuSet gpus;
     bool is_parked = false;
   };
   struct Options {
-    std::string node;  // The name that samples get.
+    std::string node;  // The node name in the samples.
     Duration every = std::chrono::seconds(1);
-    /// Of a job with parts of GPUs; nothing: they are where the run was started. Null: so they all are.
+    /// Optional. For a job with GPU fractions; nullopt: it is where the run was started. Null: so are all jobs.
     std::function<std::optional<PartsNow>(JobId job)> parts_now = nullptr;
   };
   using OnSnapshot = std::function<void(samples::Snapshot)>;
 
-  /// `node` and `loop` live longer.
+  /// `node` and `loop` must outlive the sampler.
   Sampler(boost::asio::io_context& loop, const Node& node, std::unique_ptr<UseProbe> probe, Options options);
   ~Sampler();
 
-  /// From now on; `on_snapshot` is called on the loop's thread. A look that takes longer than a second leaves out those
-  /// that it is late for.
+  /// Starts sampling; `on_snapshot` is called on the loop's thread. If a look takes longer than a second, the looks
+  /// that it delays are skipped.
   void Begin(OnSnapshot on_snapshot);
-  /// The processes of a run are gone, and the node still knows it. What one said that was over before anybody looked is
+  /// The processes of a run are gone, and the node still knows the run. If the run was never sampled, its metrics are
   /// read at the next look.
   void OnOver(JobId job, std::uint32_t attempt);
 
@@ -59,13 +59,13 @@ class Sampler {
   OnSnapshot on_snapshot_;
   std::unique_ptr<Timer> timer_;
   bool is_looking_ = false;
-  std::map<JobId, OwnMetrics::Source> sources_;  // Where they write is learned once.
-  std::map<JobId, std::uint32_t> looked_at_;     // Attempts that were among them and are not over yet.
-  std::vector<OwnMetrics::Source> unseen_;       // Over, and never among them.
-  // Of the worker's thread.
+  std::map<JobId, OwnMetrics::Source> sources_;  // Each run's log path is determined once.
+  std::map<JobId, std::uint32_t> looked_at_;     // Attempts that were sampled and are not over yet.
+  std::vector<OwnMetrics::Source> unseen_;       // Runs that are over and were never sampled.
+  // Used on the worker's thread only.
   std::unique_ptr<UseProbe> probe_;
   OwnMetrics own_;
-  std::unique_ptr<Worker> worker_;  // Last, so that it ends first.
+  std::unique_ptr<Worker> worker_;  // Declared last, so that it ends first.
 };
 
 }  // namespace divvy

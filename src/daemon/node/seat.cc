@@ -16,7 +16,7 @@
 namespace divvy {
 namespace {
 
-/// Where the execution's own script will put the rest of its configuration.
+/// Writes the configuration to the folder in which the execution's own script puts the rest of it.
 void WriteConfiguration(const std::string& folder, const std::string& text) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);

@@ -1,5 +1,5 @@
-// The first process of a job's part on one of its machines (platform/supervisor/supervisor_seat.h), with what such
-// a job finds around it.
+// The first process of a job's node allocation (platform/supervisor/supervisor_seat.h), with the environment that such
+// a job finds.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace divvy {
 
-/// `words` from argv[0] on; `steps` becomes the job's step process. Returns its exit code, where it has not become the
-/// job's program.
+/// `words` start with argv[0]; `steps` runs the job's step process. Returns its exit code, unless the process has
+/// become the job's program.
 int SeatMain(const std::vector<std::string>& words, const GangStepsMain& steps);
 
 }  // namespace divvy

@@ -25,11 +25,11 @@ namespace {
 
 namespace asio = boost::asio;
 constexpr std::size_t kMostAnswer = 64 << 10;
-/// Beyond its own limit of time, to say so.
+/// The time after the process's own limit in which it can still report the result.
 constexpr std::chrono::seconds kGrace{15};
 constexpr std::chrono::milliseconds kLook{20};
 
-/// Its standard input and output are `end`. Nothing of the daemon's environment is for what it meets.
+/// Starts the process with `end` as its standard input and output, and without the daemon's environment.
 Result<StartedProgram> StartWith(const std::vector<std::string>& command, int end) {
   Spawn spawn(Spawn::Apart::kSession);
   spawn.Give(0, end).Give(1, end).OpenNull(2).CloseRest();
@@ -47,7 +47,7 @@ struct Courier::Errand {
   asio::steady_timer limit;
   asio::steady_timer reaped;
   pid_t pid = 0;
-  Descriptor process;  // The pidfd of a process that the launcher has started; closed: it is our child.
+  Descriptor process;  // The pidfd of a process that the launcher has started; closed for our own child.
   std::string order;
   std::string answer;
   Done done;
@@ -82,7 +82,7 @@ void Courier::Send(const wire::DeliveryOrder& order, Done done) {
   errand->limit.async_wait([this, errand, alive = is_alive_](const boost::system::error_code& error) {
     if (error || errand->pid == 0 || !*alive) return;
     errand->was_killed = true;
-    // Another user's process is not ours to kill; it has a limit of its own, and is waited for no longer.
+    // A process of another user cannot be killed from here. It has its own time limit, so we stop waiting.
     if (errand->process.is_open()) Finish(errand);
     else ::kill(errand->pid, SIGKILL);
   });
@@ -97,7 +97,7 @@ void Courier::Send(const wire::DeliveryOrder& order, Done done) {
                    });
 }
 
-// It has said all, or has ended.
+// The process has closed its output, or has ended.
 void Courier::Finish(const std::shared_ptr<Errand>& errand) {
   int status = 0;
   if (!errand->process.is_open() && ::waitpid(errand->pid, &status, WNOHANG) == 0) {

@@ -1,5 +1,5 @@
-// Starts a process for each notification that is to be delivered, and hears how it went. On the loop's thread, which
-// never waits for one.
+// Starts a process for each notification to deliver, and receives its result. Runs on the loop's thread, which never
+// waits for such a process.
 #pragma once
 
 #include <functional>
@@ -16,17 +16,18 @@ namespace divvy {
 
 class Courier {
  public:
-  /// Starts the process for an order as the user that it names (DeliveryOrder::run_as) or, where it names none, as the
-  /// daemon's, with `end` as its standard input and output, where it takes the launcher: for users and for mail.
+  /// Starts the process for an order with `end` as its standard input and output. It runs as the user that the order
+  /// names (DeliveryOrder::run_as), or as the daemon's user if it names none. Used where the launcher is needed: for
+  /// users and for mail.
   using StartAs = std::function<Result<StartedProgram>(const wire::DeliveryOrder& order, int end)>;
 
   /// `command`: {"/path/of/divvy", "internal-deliver"}.
   Courier(boost::asio::io_context& loop, std::vector<std::string> command, StartAs start_as = nullptr);
-  /// Deliveries under way go on by themselves; nobody hears how they went.
+  /// Deliveries that are under way continue, but their results are lost.
   ~Courier();
 
   using Done = std::function<void(const wire::DeliveryResult&)>;
-  /// Calls back once, later; at the latest some seconds after the order's time limit.
+  /// Calls back once, later; at most some seconds after the order's time limit.
   void Send(const wire::DeliveryOrder& order, Done done);
 
  private:

@@ -98,7 +98,7 @@ DeliveryResult ToCommand(const DeliveryOrder& order, const HookUser& user) {
                      "LOGNAME=" + user.name,
                      "SHELL=" + user.shell,
                      "PATH=/usr/local/bin:/usr/bin:/bin",
-                     "CUDA_VISIBLE_DEVICES=",  // GPUs are for jobs.
+                     "CUDA_VISIBLE_DEVICES=",  // Hides the GPUs, which are for jobs.
                      "DIVVY_EVENT=" + order.event,
                      "DIVVY_NOTICE_ID=" + order.id};
   run.environment.insert(run.environment.end(), order.environment.begin(), order.environment.end());
@@ -110,14 +110,14 @@ DeliveryResult ToCommand(const DeliveryOrder& order, const HookUser& user) {
 
 DeliveryResult ToMail(const DeliveryOrder& order, Time now) {
   HookRun run;
-  // The addresses are in the message (-t), and a lone dot does not end it (-i).
+  // The addresses are in the message (-t), and a line with a single dot does not end it (-i).
   run.words = {order.sendmail, "-t", "-i"};
   if (!order.from.empty()) run.words.insert(run.words.end(), {"-f", order.from});
   run.environment = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/", "LANG=C.UTF-8"};
   run.input = MailText(order, now);
   run.time_limit = LimitOf(order);
-  // A mail server's sendmail queues the letter, and a process that it leaves behind sends it (exim4 by default):
-  // without that the letter lies there until the server looks at its queue, half an hour later.
+  // On a mail server, sendmail queues the message, and a process that it leaves behind sends it (the default of exim4).
+  // Without that process the message would wait until the server's next queue run, half an hour later.
   run.may_leave_processes = true;
   if (::access(order.sendmail.c_str(), X_OK) != 0)
     return {false, true, 0,
@@ -125,13 +125,13 @@ DeliveryResult ToMail(const DeliveryOrder& order, Time now) {
   return ResultOf(RunHook(run), order.sendmail);
 }
 
-/// As RFC 2047 has it where it is not all plain.
+/// Encodes by RFC 2047 if the text is not plain ASCII.
 std::string HeaderText(std::string_view text) {
   std::string plain = LastWords(std::string(text.substr(0, 200)));
   const bool is_ascii = std::ranges::none_of(plain, [](char c) { return static_cast<unsigned char>(c) >= 128; });
   if (is_ascii) return plain;
   std::string words;
-  // 45 bytes make 60 characters; a character of several bytes is not cut.
+  // 45 bytes become 60 characters; multi-byte characters are not split.
   for (std::size_t at = 0; at < plain.size();) {
     std::size_t size = std::min<std::size_t>(45, plain.size() - at);
     while (at + size < plain.size() && size > 1 && (static_cast<unsigned char>(plain[at + size]) & 0xc0) == 0x80)
@@ -175,7 +175,7 @@ std::string MailText(const DeliveryOrder& order, Time now) {
   std::tm utc{};
   ::gmtime_r(&seconds, &utc);
   char date[64];
-  // Names of days and months as RFC 5322 has them, whatever the locale.
+  // Names of days and months by RFC 5322, independent of the locale.
   constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
   constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                      "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};

@@ -1,6 +1,6 @@
-// The process that delivers one notification: to a webhook, a command or by mail. It is told what to do on its standard
-// input (wire::DeliveryOrder), says how it went on its standard output (wire::DeliveryResult) and ends. A process of
-// its own, as the user whose it is, since what it speaks with is somebody else's: it may be slow, and may be hostile.
+// The process that delivers one notification: to a webhook, to a command, or by mail. It reads an order from its
+// standard input (wire::DeliveryOrder), writes the result to its standard output (wire::DeliveryResult) and ends. It is
+// a separate process that runs as the receiver's owner, since the receiver is not trusted: it may be slow or hostile.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 
 namespace divvy {
 
-/// "divvy internal-deliver".
+/// Runs "divvy internal-deliver".
 int DeliverMain(const std::vector<std::string>& words);
 
-/// What that does, in this process; of one thread.
+/// Performs the delivery in this process. Only for single-threaded processes.
 wire::DeliveryResult Deliver(const wire::DeliveryOrder& order, Time now);
 
-/// Whether a webhook that answered so is to be asked again later.
+/// Returns true if a webhook that answered with this status may be tried again later.
 bool MayTryAgain(int http_status);
 
-/// A message as `sendmail -t` takes it. Names and lines from jobs cannot become header lines.
+/// Formats a message for `sendmail -t`. Names and lines from jobs cannot become header lines.
 std::string MailText(const wire::DeliveryOrder& order, Time now);
 
 }  // namespace divvy

@@ -35,7 +35,7 @@ class DeliverTest : public testing::Test {
   }
   ~DeliverTest() override { static_cast<void>(!std::system(("rm -rf " + folder_).c_str())); }
 
-  /// In a process of its own, as it is: it may become somebody else, and kills what is below it.
+  /// Runs in a child process, because a delivery may change its user, and kills its child processes.
   DeliveryResult Deliver() {
     int ends[2];
     EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
@@ -135,7 +135,7 @@ TEST_F(DeliverTest, WhatSendmailLeavesBehindSendsTheLetter) {
   order_.channel = "mail";
   order_.target = "ada@example.org";
   order_.sendmail = folder_ + "/sendmail";
-  // It goes on only after sendmail and who ran it have ended, as a mail server's process may.
+  // The background process finishes only after sendmail and its caller have ended, as on a mail server.
   std::ofstream(order_.sendmail) << "#!/bin/sh\n"
                                     "cat >"
                                  << folder_ << "/queued\nsetsid sh -c 'read line <" << folder_ << "/gate; mv "
@@ -146,7 +146,7 @@ TEST_F(DeliverTest, WhatSendmailLeavesBehindSendsTheLetter) {
   const DeliveryResult result = Deliver();
   EXPECT_TRUE(result.is_done) << result.message;
   ASSERT_TRUE(Read("sent").empty());
-  // Not blocking: where nobody is left to read, this fails.
+  // Non-blocking: if no process reads any more, this fails.
   const int gate = ::open((folder_ + "/gate").c_str(), O_RDWR | O_NONBLOCK);
   const int done = ::open((folder_ + "/done").c_str(), O_RDWR | O_NONBLOCK);
   ASSERT_EQ(::write(gate, "\n", 1), 1);

@@ -14,11 +14,11 @@ namespace {
 constexpr int kMostDoublings = 20;
 constexpr std::size_t kLongestFailure = 300;
 
-/// As many as there are in a minute may go at once; a whole one is needed.
+/// A delivery needs one whole unit of the allowance; a minute's worth may be used at once.
 constexpr double kWhole = 1;
 constexpr std::string_view kMail = "mail/";
 
-/// "user/1000/phone" and "mail/1000/a@b" are of "1000", "admin/ops" is of "admin".
+/// Returns "1000" for "user/1000/phone" and "mail/1000/a@b", and "admin" for "admin/ops".
 std::string OwnerOf(std::string_view to) {
   const auto first = to.find('/');
   const std::string_view kind = to.substr(0, first);
@@ -26,7 +26,7 @@ std::string OwnerOf(std::string_view to) {
   return std::string(to.substr(first + 1, to.find('/', first + 1) - first - 1));
 }
 
-/// Who named a thousand addresses sends no more mail than who named one.
+/// Mail is rate-limited per owner, not per address.
 std::string AllowanceKey(const std::string& to) {
   return to.starts_with(kMail) ? std::string(kMail) + OwnerOf(to) : to;
 }
@@ -64,7 +64,7 @@ bool NoticeQueue::TakesFor(const std::string& to) {
 
 void NoticeQueue::Add(wire::QueuedNotice notice) {
   Line& line = lines_[notice.to];
-  // Rows come in the order of their keys; events in that of their times.
+  // Rows arrive in the order of their keys; notices are kept in the order of their times.
   auto at = line.waiting.end();
   const auto first = line.waiting.begin() + (line.is_under_way ? 1 : 0);
   while (at != first && std::prev(at)->notice.time > notice.notice.time) --at;
@@ -107,7 +107,7 @@ Time NoticeQueue::NextDue(Time now) const {
   return next;
 }
 
-// A fifth more or less, so that those who failed together do not come again together.
+// Varies by up to a fifth, so that deliveries that failed together are not retried together.
 Duration NoticeQueue::RetryAfter(const Line& line, const std::string& id, double wanted_s) const {
   const double doubled = std::ldexp(ToSeconds(limits_.retry_after), std::min(line.failures - 1, kMostDoublings));
   const auto draw = static_cast<double>(std::hash<std::string>()(id + std::to_string(line.failures)) % 1000) / 1000;

@@ -1,6 +1,6 @@
-// Notifications that wait for their delivery, in order for each receiver: when which is to be tried, how often a
-// receiver may be bothered, and what became of them. Every change is a row for the store, so that a kill loses none;
-// what was being delivered then is delivered again, under the same id. No I/O: time is an argument.
+// Notifications that wait for delivery, in order for each receiver. Decides when each one is tried, limits the rate per
+// receiver, and records the results. Every change is a row for the store, so that a crash loses none. A delivery that
+// was under way during a crash is repeated under the same id. No I/O: time is an argument.
 #pragma once
 
 #include <cstdint>
@@ -22,38 +22,40 @@ class NoticeQueue {
  public:
   using Setting = std::pair<std::string, std::string>;  // A row for the store; an empty text removes it.
   struct Limits {
-    /// To one receiver, all that one user's jobs mail to together counted as one; as many at once after a quiet minute.
+    /// The rate per receiver, and the burst after a quiet minute. All mail addresses that one user's jobs name count as
+    /// one receiver.
     int most_per_minute = 20;
     Duration retry_after = std::chrono::seconds(5);
     Duration give_up_after = std::chrono::hours(24);
-    std::size_t most_of_one = 1'000;       // That wait for one receiver; what comes beyond is lost, and counted.
-    std::size_t most_of_an_owner = 4'000;  // For all of one user's, or the administrators'.
-    std::size_t most_at_once = 8;          // Under way to all; one to each.
+    std::size_t most_of_one = 1'000;       // Waiting notices per receiver; further ones are dropped and counted.
+    std::size_t most_of_an_owner = 4'000;  // Waiting notices for all receivers of one user, or of the administrators.
+    std::size_t most_at_once = 8;          // Deliveries under way in total; one per receiver.
   };
   static constexpr Duration kLongestRetry = std::chrono::hours(1);
-  /// Addresses that a user's jobs named and that nothing waits for; the oldest are forgotten beyond that.
+  /// The number of idle mail addresses that are kept per user, for addresses that jobs named; the oldest are dropped.
   static constexpr std::size_t kMostMails = 16;
 
   explicit NoticeQueue(Limits limits) : limits_(limits) {}
 
   static Setting RowOf(const wire::QueuedNotice& notice);
-  /// True if the key is one of ours: a notice, which waits from now on, or how deliveries went.
+  /// Loads a notice, which waits from now on, or a receiver's delivery record. Returns true if the key is one of ours.
   bool LoadSetting(std::string_view key, std::string_view text);
 
-  /// Whether one more may wait for `to`; if not, it counts as lost.
+  /// Returns true if one more notice may wait for `to`; otherwise counts it as lost.
   bool TakesFor(const std::string& to);
-  /// Once its row is durable.
+  /// Call once the notice's row is durable.
   void Add(wire::QueuedNotice notice);
 
-  /// What is to be delivered now; under way from here on, until OnResult.
+  /// Returns the notices that are due. Each is under way until OnResult is called for it.
   std::vector<wire::QueuedNotice> Take(Time now);
-  /// When there is more for Take; kNever: not before something else happens.
+  /// The next time when Take may return more; kNever if that depends on other events.
   Time NextDue(Time now) const;
 
-  /// How the delivery of this notice went: rows for the store. Ignored (no rows) where it is none under way.
+  /// Records the result of a delivery and returns rows for the store. Returns no rows if this delivery is not under
+  /// way.
   std::vector<Setting> OnResult(const std::string& to, const std::string& id, const wire::DeliveryResult& result,
                                 Time now);
-  /// Nobody is there any more to be told.
+  /// Removes a receiver that no longer exists.
   std::vector<Setting> Drop(const std::string& to);
 
   struct Counts {
@@ -62,20 +64,20 @@ class NoticeQueue {
     Time next_try = kNever;
   };
   Counts Of(const std::string& to) const;
-  /// All that ever had something to be told, and have not been dropped.
+  /// All receivers that ever had a notice and have not been dropped.
   std::vector<std::string> Receivers() const;
   std::size_t size() const { return size_; }
 
  private:
   struct Line {
     std::deque<wire::QueuedNotice> waiting;
-    bool is_under_way = false;  // The first of them.
-    int failures = 0;           // In a row.
+    bool is_under_way = false;  // The first notice is being delivered.
+    int failures = 0;           // Consecutive failures.
     Time not_before = kNoTime;
     wire::KeptDeliveries kept;
   };
   struct Allowance {
-    double left = 0;  // Deliveries.
+    double left = 0;  // Deliveries that are allowed now.
     Time at = kNoTime;
   };
   double AllowanceOf(const std::string& to, Time now) const;

@@ -31,7 +31,7 @@ class NoticeQueueTest : public testing::Test {
     notice.notice.job->id = JobId(job);
     return notice;
   }
-  /// As the store would.
+  /// Applies the rows as the store would.
   void Keep(const std::vector<NoticeQueue::Setting>& rows) {
     for (const auto& [key, text] : rows) {
       if (text.empty()) rows_.erase(key);
@@ -43,7 +43,7 @@ class NoticeQueueTest : public testing::Test {
     Keep({row});
     EXPECT_TRUE(queue.LoadSetting(row.first, row.second));
   }
-  /// What is due, by its ids.
+  /// Returns the ids of the due notices.
   std::string Take(NoticeQueue& queue) {
     std::string ids;
     for (const auto& notice : queue.Take(now_)) ids += (ids.empty() ? "" : " ") + notice.notice.id;
@@ -128,7 +128,7 @@ TEST_F(NoticeQueueTest, AKillLosesNothing) {
   early.notice.time -= 10;
   Add(queue, early);
   EXPECT_EQ(Take(queue), "early");
-  // Killed while that is under way: the next daemon has the rows alone.
+  // The daemon is killed during a delivery: the next one only has the rows.
   NoticeQueue next(limits_);
   for (const auto& [key, text] : rows_) EXPECT_TRUE(next.LoadSetting(key, text)) << key;
   EXPECT_EQ(next.size(), 2U);

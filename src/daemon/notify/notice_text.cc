@@ -14,7 +14,7 @@ namespace {
 
 std::string OnMachine(const std::string& node) { return node.empty() ? "" : " on " + node; }
 
-/// Of a gang all machines, as long as they are few.
+/// Lists all nodes of a gang if they are few.
 std::string OnMachines(const JobRecord& record) {
   constexpr std::size_t kNamed = 3;
   if (record.gang.size() < 2) return OnMachine(record.node);
@@ -34,7 +34,7 @@ std::string WithGpus(const JobRecord& record) {
   return " with " + (gpus == 1 ? "" : GpuCountText(gpus) + " x ") + record.gpu_slice.profile;
 }
 
-/// An array is told of as a whole, whatever of it waits.
+/// An array is reported as a whole, whichever of its elements wait.
 std::string NumberOf(const JobRecord& record) {
   return record.array_count > 0 ? ToString(record.id) : DisplayId(record);
 }
@@ -63,7 +63,7 @@ std::string Line(const std::string& name, const std::string& value) {
   return name + std::string(name.size() < 10 ? 10 - name.size() : 1, ' ') + value + "\n";
 }
 
-/// A zero byte would end it.
+/// A zero byte would end the variable.
 std::string Entry(const std::string& name, std::string value) {
   std::erase(value, '\0');
   return "DIVVY_" + name + "=" + value;
@@ -120,7 +120,7 @@ std::string RequeueText(const JobRecord& record, std::string_view why) {
 
 std::string LostText(const wire::NoticeWaste& lost) {
   char text[96];
-  // Of little as much as the reports say; a short run of many GPUs costs all the same.
+  // Small losses get a third decimal, as in reports; a short run on many GPUs still costs something.
   const bool is_little = lost.lost_gpu_hours > 0 && lost.lost_gpu_hours < 0.995;
   const int length =
       std::snprintf(text, sizeof text, "%.*f GPU-hours lost so far", is_little ? 3 : 2, lost.lost_gpu_hours);
@@ -199,7 +199,7 @@ bool IsNamedHost(const std::vector<std::string>& names, const std::string& url) 
 Status CheckDomain(const std::vector<std::string>& domains, const std::string& address) {
   if (domains.empty()) return {};
   const auto at = address.find('@');
-  // A bare name is a user's of this machine.
+  // A name without a domain is a user of this machine.
   if (at == std::string::npos) return {};
   const std::string domain = ToLower(address.substr(at + 1));
   if (std::ranges::find(domains, domain) != domains.end()) return {};

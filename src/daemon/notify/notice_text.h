@@ -1,4 +1,4 @@
-// The words of notifications, and what they carry besides.
+// The texts of notifications, and their data for hooks.
 #pragma once
 
 #include <string>
@@ -18,23 +18,23 @@ std::string RequeueText(const JobRecord& record, std::string_view why);
 /// "0.16 GPU-hours lost so far, at a cost of 0.41"
 std::string LostText(const wire::NoticeWaste& lost);
 
-/// A GPU that is fenced or used past divvy.
+/// A GPU that is fenced, or is used by a process that divvy did not start.
 struct GpuTrouble {
   wire::ToldGpu told;
   wire::NoticeGpu gpu;
 };
-/// Of one machine.
+/// The troubled GPUs of one node.
 std::vector<GpuTrouble> TroublesOf(const Controller& controller, NodeIndex node);
 std::string FencedText(const GpuTrouble& trouble);
 std::string UnmanagedText(const GpuTrouble& trouble);
 
 std::string MailBody(const wire::Notice& notice);
-/// What a command finds in its environment: "DIVVY_JOB_ID=17", ...
+/// The environment of a notification command: "DIVVY_JOB_ID=17", ...
 std::vector<std::string> EnvironmentOf(const wire::Notice& notice);
 
-/// Whether the host of this URL is one of `names`; "*.lab" stands for all that end so.
+/// Returns true if the URL's host is one of `names`; "*.lab" matches every name with that ending.
 bool IsNamedHost(const std::vector<std::string>& names, const std::string& url);
-/// kPermissionDenied where the address is of none of `domains`; empty: any will do.
+/// Fails with kPermissionDenied if the address is in none of `domains`. Empty `domains` allow all.
 Status CheckDomain(const std::vector<std::string>& domains, const std::string& address);
 
 }  // namespace divvy

@@ -38,7 +38,7 @@ TEST(NoticeText, AGangIsOnAllOfItsMachines) {
   EXPECT_EQ(EndedText(job), "job 6 (train) of ada succeeded after 2 min on 4 machines");
 }
 
-// Of its elements those that wait name the array in listings; a notice is of all of it.
+// Listings show waiting elements under the array's name; a notice is about the whole array.
 TEST(NoticeText, AnArrayIsToldOfAsAWhole) {
   JobRecord array = Train();
   array.array_count = 4;

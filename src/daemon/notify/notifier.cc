@@ -21,7 +21,7 @@ NoticeQueue::Limits LimitsOf(const NotifySettings& settings) {
   return limits;
 }
 
-/// It may have ended, or wait again, by now.
+/// Restores the state at the start, because the job may have ended, or be queued again, by now.
 JobRecord AsItStarted(JobRecord record) {
   record.state = JobState::kRunning;
   record.exit.reset();
@@ -62,7 +62,7 @@ void Notifier::Open() {
   Deliver();
 }
 
-// --- What has happened -----------------------------------------------------------------------------------------------
+// --- Events ----------------------------------------------------------------------------------------------------------
 
 void Notifier::Complete(Effects& effects) {
   LearnWishes(effects.batch);
@@ -90,7 +90,7 @@ void Notifier::LearnWishes(Batch& batch) {
   batch.settings.insert(batch.settings.end(), rows.begin(), rows.end());
 }
 
-// One that had ended and was queued again: its wish went with its end.
+// For a job that had ended and was queued again: its wish was removed at its end.
 void Notifier::LearnAgain(const Change& change, Batch& batch) {
   if (!change.job.is_set() || !IsWaiting(change.state)) return;
   const JobRecord* record = core_->controller().Find(change.job);
@@ -103,7 +103,7 @@ const JobRecord* Notifier::RecordOf(const Change& change, const Ended& ended) co
   const JobRecord* last = found == ended.end() ? nullptr : found->second;
   if (IsFinal(change.state) && last != nullptr) return last;
   const JobRecord* live = core_->controller().Find(change.job);
-  // A short one started and ended in one step.
+  // A short job may have started and ended in one step.
   return live != nullptr ? live : last;
 }
 
@@ -120,7 +120,7 @@ void Notifier::OnJob(const Change& change, const Ended& ended, Batch& batch) {
     active_[change.job] = was_told || has_started;
     if (was_told || !has_started) return;
     Tell(NotifyEvent::kStart, AsItStarted(*record), StartText(*record), batch);
-    // The first of an array's elements is the array's own start.
+    // The start of the first element is the start of the array.
     const JobRecord* array = record->array.is_set() ? core_->controller().Find(record->array) : nullptr;
     if (array != nullptr && !std::exchange(active_[array->id], true))
       Tell(NotifyEvent::kStart, *array, StartText(*array), batch);
@@ -128,7 +128,7 @@ void Notifier::OnJob(const Change& change, const Ended& ended, Batch& batch) {
   }
   if (known == active_.end() || record->array_count > 0) return;
   active_.erase(known);
-  // By now it may be the first in line, or on its way: what it was queued again for is with the change.
+  // By now the job may already be starting again; the reason for the requeue is in the change.
   JobRecord told = *record;
   told.state = change.state;
   told.reason = change.reason;
@@ -211,7 +211,7 @@ void Notifier::Enqueue(const std::vector<std::string>& to, const wire::Notice& n
   }
 }
 
-// The very rows that are durable now are what is delivered.
+// Delivers exactly the rows that are durable now.
 void Notifier::Carried(const Effects& effects) {
   bool has_more = false;
   for (const auto& [key, text] : effects.batch.settings) {
@@ -245,7 +245,7 @@ void Notifier::Deliver() {
     if (order) {
       ports_.deliver(*order, done);
     } else {
-      // Not from in here: what it changes is being walked over.
+      // Posted, because `done` changes the queue that this loop uses.
       ports_.after(Duration(0), [done, text = order.error().message] { done({false, false, 0, text}); });
     }
   }
@@ -317,7 +317,7 @@ Result<wire::DeliveryOrder> Notifier::OrderFor(const NotifyBook::Known& known, c
   order.sendmail = settings.sendmail;
   order.from = settings.from;
   order.time_limit_s = ToSeconds(settings.time_limit);
-  // What is a user's is done as that user; mail goes out as the daemon's, whose sendmail is set up.
+  // Deliveries to a user's receiver run as that user. Mail runs as the daemon's user, whose sendmail is set up.
   const bool is_theirs = known.owner.uid >= 0 && receiver.channel != NotifyChannel::kMail;
   if (is_theirs && options_.own_uid == 0) {
     order.run_as = known.owner.name;
@@ -423,7 +423,7 @@ wire::NotifyAnswer Notifier::View(const User& user, bool has_admins) const {
     answer.receivers.push_back(ViewOf(known, now));
     answer.receivers.back().may_be_removed = true;
   }
-  // Addresses that jobs named have no row of their own.
+  // Mail addresses that jobs named have no row of their own.
   const std::string own_mail = "mail/" + std::to_string(user.uid) + "/";
   for (const std::string& to : queue_.Receivers()) {
     if (!to.starts_with(own_mail)) continue;

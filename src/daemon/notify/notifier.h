@@ -1,5 +1,5 @@
-// Tells people what happens to jobs and GPUs. What is to be told becomes durable with the change that it tells of, so a
-// kill loses none; deliveries are processes of their own (courier.h), which the loop never waits for.
+// Notifies people of events of jobs and GPUs. A notification becomes durable with the change that caused it, so a crash
+// loses none. Deliveries run in their own processes (courier.h), and the loop never waits for them.
 #pragma once
 
 #include <functional>
@@ -21,16 +21,16 @@ class Notifier {
  public:
   struct Options {
     NotifySettings settings;
-    std::string host;              // This machine's name.
-    bool is_machine_wide = false;  // The daemon is everybody's, not one user's own.
-    bool serves_others = false;    // It listens for other machines.
+    std::string host;              // The name of this machine.
+    bool is_machine_wide = false;  // True for a daemon of all users, false for one user's own.
+    bool serves_others = false;    // The daemon listens for other machines.
     bool takes_root_commands = false;
     std::int64_t own_uid = -1;
   };
   struct Ports {
     std::function<void(Duration, std::function<void()>)> after;
     std::function<void(const wire::DeliveryOrder&, std::function<void(const wire::DeliveryResult&)>)> deliver;
-    std::function<std::string()> new_id;  // Another one each time, unlike any of another daemon.
+    std::function<std::string()> new_id;  // Returns an id that is unique across daemons.
     std::function<void(const std::string&)> log;
   };
 
@@ -38,38 +38,38 @@ class Notifier {
   ~Notifier() { *is_alive_ = false; }
 
   bool LoadSetting(std::string_view key, std::string_view text);
-  /// Before the controller is loaded. Requires: `core` outlives this.
+  /// Must be called before the controller is loaded. Requires: `core` outlives this.
   void Join(Core& core) { core_ = &core; }
-  /// The controller is loaded: what runs has started before.
+  /// The controller is loaded; the runs that it knows started earlier.
   void OnLoaded();
-  /// Once what runs is known: from here on what waits is delivered.
+  /// Starts deliveries. Call once the runs on this node are known.
   void Open();
 
-  /// Adds what is to be durable with a turn's changes.
+  /// Adds rows that must be durable with the changes in `effects`.
   void Complete(Effects& effects);
-  /// That is durable now.
+  /// These effects are durable now.
   void Carried(const Effects& effects);
 
-  /// A running job wastes its GPUs, or something is done about it. `text`: for people.
+  /// A running job wastes its GPUs, or an action was taken because of it. `text` is the message.
   void OnWaste(const JobRecord& record, const std::string& text, const wire::NoticeWaste& lost);
 
-  // For the routes. Changes are durable with the controller's next commit.
+  // For the routes. Changes become durable with the controller's next commit.
   Result<wire::ReceiverAnswer> Add(const User& owner, const wire::ReceiverRequest& request);
   Status Remove(const User& owner, const std::string& name);
-  /// Delivers a notice that says that it is a test, at once and past the queue. `owner` nothing: an administrator's.
+  /// Delivers a test notice at once, bypassing the queue. Without `owner`, the receiver is an administrator's.
   void Test(const std::optional<User>& owner, const std::string& name,
             std::function<void(Result<wire::NotifyTestAnswer>)> done);
-  /// Whether this user has a receiver of that name.
+  /// Returns true if this user has a receiver of that name.
   bool Has(const User& owner, const std::string& name) const {
     return book_.Find("user/" + std::to_string(owner.uid) + "/" + name).has_value();
   }
-  /// A user's receivers, those that their jobs named, and, where `has_admins`, the administrators'.
+  /// A user's receivers and those that the user's jobs named; with `has_admins` also the administrators'.
   wire::NotifyAnswer View(const User& user, bool has_admins) const;
 
   const NotifyBook& book() const { return book_; }
 
  private:
-  /// What a step ended, by id: such a step may end 100,000.
+  /// Jobs that a step ended, by id. A step may end 100,000 jobs.
   using Ended = std::unordered_map<JobId, const JobRecord*>;
   void LearnWishes(Batch& batch);
   void LearnAgain(const Change& change, Batch& batch);
@@ -96,10 +96,10 @@ class Notifier {
   Core* core_ = nullptr;
   bool is_open_ = false;
   Time armed_for_ = kNever;
-  /// Jobs that somebody hears of, and that hold GPUs or run; whether their start was told.
+  /// Jobs that hold GPUs or run and that have a receiver; the value tells whether their start was reported.
   std::map<JobId, bool> active_;
   std::vector<wire::ToldGpu> told_gpus_;
-  std::size_t tests_ = 0;  // Under way.
+  std::size_t tests_ = 0;  // Tests that are under way.
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
 };
 

@@ -12,7 +12,7 @@
 namespace divvy {
 namespace notifier_test {
 
-/// A daemon without threads and processes: a commit is done at once, deliveries wait for the test.
+/// A daemon without threads and processes: a commit finishes at once, deliveries wait for the test.
 class NotifierTest : public testing::Test, public OrderPort {
  protected:
   NotifierTest() {
@@ -35,7 +35,7 @@ class NotifierTest : public testing::Test, public OrderPort {
   }
   void Execute(const Order&, std::shared_ptr<const JobSpec>) override {}
 
-  /// A daemon; the one before has died, and only what is in the store is left of it.
+  /// Starts a daemon; of the previous one, which has died, only the store's content is left.
   void Begin() {
     Core::Ports ports;
     ports.post = [this](std::function<void()> task) { posted_.push_back(std::move(task)); };
@@ -107,7 +107,7 @@ class NotifierTest : public testing::Test, public OrderPort {
       task();
     }
   }
-  /// What is under way, as its events; each is delivered, and so what comes behind it.
+  /// Delivers everything that is due, including later notices, and returns the events.
   std::string Told() {
     std::string events;
     for (Turn(); !orders_.empty(); Turn()) {
@@ -300,7 +300,7 @@ TEST_F(NotifierTest, UsersGoOnlyWhereTheyMay) {
   Begin();
   EXPECT_EQ(add(ada_.user, "", "true", ""), "");
   EXPECT_NE(add({0, 0, "root"}, "", "true", "").find("commands of root are off"), std::string::npos);
-  // As whom, and where to.
+  // The user and target of the delivery.
   ASSERT_EQ(add(ada_.user, "https://example.org/x", "", ""), "");
   notifier_->Test(ada_.user, "x", [](const Result<wire::NotifyTestAnswer>&) {});
   ASSERT_FALSE(orders_.empty());

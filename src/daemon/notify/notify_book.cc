@@ -53,7 +53,7 @@ std::vector<std::string> Words(std::string_view list) {
   return words;
 }
 
-// Slurm's words; those of its burst buffers and of times before the limit have no counterpart.
+// Converts Slurm's values; those about burst buffers and time limits have no counterpart.
 NotifyWish WishOfSlurm(std::string_view types, std::string_view users) {
   NotifyWish wish;
   wish.is_mail = true;
@@ -212,7 +212,7 @@ bool NotifyBook::IsFor(const Receiver& receiver, const JobRecord& record) {
 std::vector<std::string> NotifyBook::For(NotifyEvent event, const JobRecord& record) const {
   std::vector<std::string> to;
   if (!settings_.is_on) return to;
-  // Of an array the elements would be many; what each wastes is its own.
+  // Notices about each element of an array would be too many; only waste is reported per element.
   const bool is_element = record.array.is_set() && event != NotifyEvent::kWaste;
   for (const Receiver& receiver : settings_.receivers) {
     if (!is_element && receiver.events.Contains(event) && IsFor(receiver, record))
@@ -255,7 +255,7 @@ std::vector<std::string> NotifyBook::NotesOn(const JobSpec& spec, const User& ow
                                              const std::function<bool(const std::string&)>& has_account) const {
   std::vector<std::string> notes;
   const JobWish wish = divvy::WishOf(spec);
-  // Known from the start, and not only when nothing is done about it.
+  // Reported at submission, and not only when the action turns out to be impossible.
   if (wish.on_waste == WasteAction::kPark && !spec.request.is_portioned()) {
     notes.push_back(
         "--on-waste park: only a job with a part of a GPU (--gpus 0.5) is parked, and nothing is done about this one; "

@@ -1,5 +1,5 @@
-// Who is told of what: the receivers of administrators (divvy.toml) and of users, and what jobs say of their own
-// (--notify). No I/O; what is to be kept is handed out as rows for the store.
+// The registry of receivers: of administrators (divvy.toml), of users, and those that jobs name (--notify). No I/O:
+// data to keep is returned as rows for the store.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@
 
 namespace divvy {
 
-/// What a job says in its labels of what is to be told of it, and done about it.
+/// Notifications and the action on waste that a job's labels request.
 struct JobWish {
   std::optional<NotifyWish> notify;
   WasteAction on_waste = WasteAction::kNone;  // --on-waste
@@ -25,7 +25,7 @@ struct JobWish {
   bool is_empty() const { return !notify && on_waste == WasteAction::kNone; }
   friend bool operator==(const JobWish&, const JobWish&) = default;
 };
-/// A word that is none was refused long before.
+/// Invalid values have been rejected at submission.
 JobWish WishOf(const JobSpec& spec);
 
 class NotifyBook {
@@ -39,48 +39,49 @@ class NotifyBook {
 
   const NotifySettings& settings() const { return settings_; }
 
-  /// A receiver, and whose it is; `owner.uid` -1: the administrators'.
+  /// A receiver and its owner; `owner.uid` -1 stands for the administrators.
   struct Known {
-    std::string to;  // As the queue names it.
+    std::string to;  // The receiver's name in the queue.
     Receiver receiver;
     User owner;
   };
-  /// `replaces`: in place of one of the same name, if there is one; else that is kAlreadyExists. Fails where it is no
-  /// good one, or the user has too many.
+  /// With `replaces`, replaces a receiver of the same name if there is one; otherwise that is kAlreadyExists. Fails if
+  /// the receiver is invalid or the user has too many.
   Result<Setting> Add(const User& owner, Receiver receiver, bool replaces = false);
-  /// The receiver's name for the queue, and the row; kNotFound.
+  /// Returns the receiver's name in the queue and the row to remove, or kNotFound.
   Result<std::pair<std::string, Setting>> Remove(const User& owner, const std::string& name);
-  /// By the queue's name; nothing: it is gone.
+  /// Finds a receiver by its name in the queue; nullopt if it no longer exists.
   std::optional<Known> Find(std::string_view to) const;
-  /// A user's own; with `owner` nothing: the administrators'.
+  /// A user's own receivers; without `owner`, the administrators'.
   std::vector<Known> Of(const std::optional<User>& owner) const;
 
-  /// A job's own wish, by whose specification it runs; an empty one takes it back. The row to keep, if any is needed.
+  /// Sets the wish of the jobs that run by the specification `spec_of`; an empty wish removes it. Returns the row to
+  /// keep, if it changed.
   std::optional<Setting> SetWish(JobId spec_of, const JobWish& wish);
-  /// Null: it has none.
+  /// Returns null if the job has no wish.
   const JobWish* WishOf(const JobRecord& record) const;
   WasteAction OnWasteOf(const JobRecord& record) const {
     const JobWish* wish = WishOf(record);
     return wish == nullptr ? WasteAction::kNone : wish->on_waste;
   }
 
-  /// Whom a job of this user names that is nobody: "mail to phne: no receiver of yours has this name, ...".
-  /// `has_account`: there is such a user of this machine, who may have a mailbox.
+  /// Warnings about receivers in a job's wish that do not exist: "mail to phne: no receiver of yours has this name,
+  /// ...". `has_account` returns true for a user of this machine, who may have a mailbox.
   std::vector<std::string> NotesOn(const JobSpec& spec, const User& owner,
                                    const std::function<bool(const std::string&)>& has_account) const;
 
-  /// Nobody hears of any job.
+  /// Returns true if no job event has a receiver.
   bool has_nobody() const {
     return !settings_.is_on || (settings_.receivers.empty() && users_.empty() && wishes_.empty());
   }
-  /// Whether anybody might hear of this job: cheap.
+  /// Returns true if this job's events may have a receiver. Cheap.
   bool HasAnybodyFor(const JobRecord& record) const;
-  /// Whom this event of this job is for, by their names for the queue.
+  /// The receivers of this event of this job, by their names in the queue.
   std::vector<std::string> For(NotifyEvent event, const JobRecord& record) const;
-  /// Whom an event of a GPU is for.
+  /// The receivers of an event of a GPU.
   std::vector<std::string> For(NotifyEvent event) const;
 
-  /// True if the key is one of ours.
+  /// Loads a row. Returns true if the key is one of ours.
   bool LoadSetting(std::string_view key, std::string_view text);
 
  private:

@@ -23,7 +23,7 @@ std::shared_ptr<Notifier> MakeNotifier(const dialect::Config& config, const Plac
   options.is_machine_wide = places.is_machine_wide;
   options.serves_others = host.serves_others;
   options.takes_root_commands = host.takes_root_commands;
-  // Where the launcher acts as others, so do we.
+  // With a launcher, this daemon can act as other users.
   options.own_uid = host.errands ? 0 : static_cast<std::int64_t>(::geteuid());
   Notifier::Ports ports;
   ports.after = host.after;
@@ -44,7 +44,7 @@ std::shared_ptr<Notifier> MakeNotifier(const dialect::Config& config, const Plac
     courier->Send(order, std::move(done));
   };
   ports.new_id = [count = std::uint64_t{0}]() mutable {
-    // Without chance bytes, which no system is short of, at least unlike any other of this process.
+    // Without random bytes (which never happens in practice), the id is at least unique in this process.
     const auto chance = RandomHex(kNoticeIdBytes);
     return "ntc_" + (chance ? *chance : std::to_string(::getpid()) + "_" + std::to_string(++count));
   };

@@ -1,4 +1,4 @@
-// Puts notifications together for the daemon's process: the book, the queue, and the processes that deliver.
+// Assembles notifications for the daemon process: the registry, the queue, and the processes that deliver.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -20,7 +20,8 @@ struct NotifyHost {
   std::function<void(Duration, std::function<void()>)> after;
   bool serves_others = false;
   bool takes_root_commands = false;
-  std::shared_ptr<RootErrands> errands;  // Of a launcher that acts as users for us, and the right to that; null: none.
+  // Optional. A launcher that acts as users on our behalf; `right_of` returns the right that it requires.
+  std::shared_ptr<RootErrands> errands;
   std::function<UserRight(const User& user)> right_of;
 };
 std::shared_ptr<Notifier> MakeNotifier(const dialect::Config& config, const Places& places, const NotifyHost& host);

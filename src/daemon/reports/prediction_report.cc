@@ -8,11 +8,11 @@
 namespace divvy {
 namespace {
 
-/// What came of the predictions of some runs.
+/// Results of predictions for a group of runs.
 struct Outcomes {
   std::int64_t unpredicted = 0;
-  std::vector<double> ratios;  // Actual to typical.
-  std::int64_t inside = 0;     // Of the interval.
+  std::vector<double> ratios;  // Actual run time divided by the typical prediction.
+  std::int64_t inside = 0;     // The number of runs inside the predicted interval.
 
   void Add(const std::optional<RunTimeEstimate>& estimate, Duration ran) {
     if (!estimate) {
@@ -54,7 +54,7 @@ wire::PredictionsReport ReportPredictions(std::vector<EndedRun> runs, ReportBy b
   report.by = ReportByName(by);
   report.until = ToSeconds(stretch.until);
   if (stretch.since != kNoTime) report.since = ToSeconds(stretch.since);
-  // Who asks for all that there is gets the latest, and knows it.
+  // A request without `since` gets the latest runs, and is not marked as cut.
   report.is_cut = is_cut && stretch.since != kNoTime && !runs.empty() && runs.front().run.ended > stretch.since;
   RunTimes times;
   Outcomes all;

@@ -1,5 +1,5 @@
-// How good predictions of run times are: the jobs that ended, run through engine/run_times.h in the order of their
-// ends, as if each had been predicted from those before it.
+// Measures the accuracy of run time predictions: replays ended jobs through engine/run_times.h in the order of their
+// ends, as if each had been predicted from the jobs before it.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct EndedRun {
   int gpus = 0;
 };
 
-/// Of those that ended in the stretch; all of them are learned from. By hour: that in which they ended. Rows by what
-/// kWaitingIsBy has. `is_cut`: there are older runs than these.
+/// Reports on the jobs that ended in the period; the predictor learns from all `runs`. By hour, a job belongs to the
+/// hour of its end. `by` must be in kWaitingIsBy. `is_cut`: there are older runs than these.
 wire::PredictionsReport ReportPredictions(std::vector<EndedRun> runs, ReportBy by, const ReportStretch& stretch,
                                           bool is_cut);
 

@@ -31,7 +31,7 @@ TEST(PredictionReport, WithoutRunsItHasOneEmptyRow) {
 
 TEST(PredictionReport, RunsCountInTheOrderOfTheirEndsForAllAndByUser) {
   std::vector<EndedRun> runs;
-  // Given newest first, as the store does. Ada's take 10 minutes but for the latest.
+  // Newest first, as the store returns them. Ada's runs take 10 minutes, except the latest.
   runs.push_back(Ran("ada", 900, 100));
   for (int i = 8; i > 0; --i) runs.push_back(Ran("ada", i * 60, 10));
   for (int i = 8; i > 0; --i) runs.push_back(Ran("bob", i * 60 + 1, 30));

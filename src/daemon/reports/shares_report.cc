@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kHourS = 3600;
 
-/// Seconds from `begin` that a run lies in.
+/// The seconds of a run, counted from the start of the period.
 struct Span {
   double begin = 0;
   double end = 0;
@@ -27,7 +27,8 @@ void AddTo(std::vector<double>& steps, const Span& span, double step_s, double g
   }
 }
 
-/// The mean of what is known from `from` until `to`, in seconds since the first point began; nothing: nothing is.
+/// Returns the mean of the known points from `from` until `to`, in seconds since the first point began; nullopt if none
+/// is known.
 std::optional<double> MeanOver(const std::vector<samples::Point>& points, double step_s, double from, double to) {
   double sum = 0, known = 0;
   const double first = std::max(0.0, std::floor(from / step_s));

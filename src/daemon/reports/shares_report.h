@@ -1,4 +1,5 @@
-// Who held how many GPUs over time, made of runs; and of teams what they might hold, as it was kept of then.
+// Reports how many GPUs each group held over time, computed from runs; and for teams their entitlements, as recorded at
+// the time.
 #pragma once
 
 #include <vector>
@@ -9,13 +10,14 @@
 
 namespace divvy {
 
-/// The stretch in `points` equal steps of whole seconds (the last may be shorter), with what each group held in each in
-/// the mean. Its GPU-hours are those of ReportUsage. Requires: `by` is no hour, since < until, points > 0.
+/// Splits the period into `points` equal steps of whole seconds (the last may be shorter). Returns the mean number of
+/// GPUs that each group held in each step. The GPU-hours equal those of ReportUsage. Requires: `by` is not kHour, since
+/// < until, points > 0.
 wire::SharesReport ReportShares(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch,
                                 std::size_t points);
 
-/// Adds what its teams might hold. `kept`: of samples::Of::kTeam, over the report's stretch; where its points are
-/// longer than the report's steps, several steps show the same one.
+/// Adds the entitlements of the teams. `kept` holds samples::Of::kTeam over the report's period. If its points are
+/// longer than the report's steps, several steps show the same value.
 void AddTeamShares(const SampleBook::Answer& kept, wire::SharesReport& report);
 
 }  // namespace divvy

@@ -34,7 +34,7 @@ TEST(SharesReport, SharesOutEachRunOverTheStepsThatItTouches) {
 TEST(SharesReport, SaysWhatTeamsMightHoldAsItWasThen) {
   auto report = ReportShares({Ran("vision", 4, 0, 40), Ran("", 2, 0, 40)}, ReportBy::kTeam, {At(0), At(40)}, 4);
   SampleBook::Answer kept;
-  kept.step = 1200;  // Half of it is of before the stretch.
+  kept.step = 1200;  // Half of the first point lies before the period.
   kept.begin = static_cast<samples::Second>(ToSeconds(At(-10)));
   samples::Subject vision;
   vision.of = samples::Of::kTeam;
@@ -43,7 +43,7 @@ TEST(SharesReport, SaysWhatTeamsMightHoldAsItWasThen) {
   kept.series.push_back({vision,
                          {{samples::Metric::kTeamShare, "", {point(2), point(6), point(4)}},
                           {samples::Metric::kTeamQuota, "", {samples::NoPoint(), samples::NoPoint(), point(3)}}}});
-  vision.node = "speech";  // It held nothing.
+  vision.node = "speech";  // This team held nothing.
   kept.series.push_back({vision, {{samples::Metric::kTeamShare, "", {point(1), point(1), point(1)}}}});
   AddTeamShares(kept, report);
   using Steps = std::vector<std::optional<double>>;

@@ -22,10 +22,10 @@ constexpr std::array<std::pair<std::string_view, ReportBy>, 8> kNames = {{{"user
                                                                           {"hour", ReportBy::kHour},
                                                                           {"job", ReportBy::kJob}}};
 constexpr double kSecondsPerHour = 3600;
-/// Below it a run's slowdown says more of the run than of the wait.
+/// For shorter runs, the slowdown depends more on the run than on the wait.
 constexpr double kShortestRunS = 10;
 
-/// Of a sorted list, the value below which the share lies (the nearest rank); 0 of none.
+/// Returns the quantile of a sorted list by the nearest-rank method; 0 for an empty list.
 double Quantile(const std::vector<double>& sorted, double share) {
   if (sorted.empty()) return 0;
   const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size())));
@@ -38,7 +38,7 @@ double Mean(const std::vector<double>& values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
-/// Jain's index; 1 of none.
+/// Jain's index; 1 for an empty list.
 double Evenness(const std::vector<double>& values) {
   double sum = 0;
   double squares = 0;
@@ -50,7 +50,7 @@ double Evenness(const std::vector<double>& values) {
 }
 
 struct Lot {
-  std::vector<JobId> jobs;  // As often as they ran.
+  std::vector<JobId> jobs;  // One entry per run of a job.
   std::int64_t running = 0;
   std::int64_t failed = 0;
   double gpu_hours = 0;
@@ -60,7 +60,7 @@ struct Lot {
   std::optional<wire::RowJob> job;
 };
 
-/// Since when it counts: from its start on, or, never started, since it waits.
+/// The time from which the run counts: its start, or, if it never started, its queue time.
 Time BeginOf(const ReportedRun& run) { return run.started != kNoTime ? run.started : run.queued; }
 
 Time EndOf(const ReportedRun& run, Time until) { return run.ended == kNoTime ? until : std::min(run.ended, until); }
@@ -69,7 +69,7 @@ bool StartsIn(const ReportedRun& run, const ReportStretch& stretch) {
   return run.started != kNoTime && run.started >= stretch.since && run.started < stretch.until;
 }
 
-/// It ran in the stretch, or waited there without ever having been started.
+/// Returns true if it ran in the period, or waited in it without ever having been started.
 bool LiesIn(const ReportedRun& run, const ReportStretch& stretch) {
   return BeginOf(run) < stretch.until && (run.ended == kNoTime || run.ended > stretch.since);
 }
@@ -87,7 +87,7 @@ void AddTime(Lot& lot, const ReportedRun& run, Time begin, Time end) {
   if (run.has_failed) lot.failed_gpu_hours += hours;
 }
 
-/// The run itself, beside its GPU time. `until`: as long as runs are looked at, which may be longer than the stretch.
+/// Adds the run except its GPU time. `until` limits how far a run is followed, which may be beyond the period.
 void AddRun(Lot& lot, const ReportedRun& run, const ReportStretch& stretch, Time until) {
   lot.jobs.push_back(run.id);
   if (run.started != kNoTime && (run.ended == kNoTime || run.ended > stretch.until)) ++lot.running;
@@ -99,7 +99,7 @@ void AddRun(Lot& lot, const ReportedRun& run, const ReportStretch& stretch, Time
   lot.slowdowns.push_back((wait + ran) / ran);
 }
 
-/// An hour has what a report of that hour alone would have.
+/// Each hour gets the values that a report of that hour alone would have.
 void AddByHour(std::map<std::string, Lot>& lots, const ReportedRun& run, const ReportStretch& stretch) {
   const Time end = EndOf(run, stretch.until);
   const Time first = std::max(BeginOf(run), stretch.since);
@@ -121,7 +121,7 @@ std::map<std::string, Lot> LotsOf(const std::vector<ReportedRun>& runs, ReportBy
       continue;
     }
     Lot& lot = lots[GroupOf(run, by)];
-    // Of several runs its last one says how it is.
+    // For a job with several runs, the last one decides its state.
     if (!lot.job || !run.is_past) lot.job = RowJobOf(run, by);
     AddTime(lot, run, stretch.since, stretch.until);
     AddRun(lot, run, stretch, stretch.until);
@@ -201,7 +201,7 @@ std::string ReportByName(ReportBy by) {
 
 namespace {
 
-/// What waits for its next run has not, nor what ended while it waited for that.
+/// Returns false for a job that waits for its next run, or ended while waiting for it.
 bool HasBegun(const JobRecord& record) {
   if (!IsFinal(record.state)) return !IsWaiting(record.state);
   return record.restarts == 0 || record.started >= record.waits_since;
@@ -223,7 +223,7 @@ ReportedRun RunOf(const JobRecord& record) {
   if (!record.request.is_heterogeneous() && !record.request.spreads_tasks)
     run.cpus = record.request.cpus * record.request.nodes;
   run.queued = std::max(record.waits_since, record.begin);
-  if (HasBegun(record)) run.started = record.started;  // Else that of a run before.
+  if (HasBegun(record)) run.started = record.started;  // Otherwise the start belongs to an earlier run.
   if (IsFinal(record.state)) run.ended = record.ended;
   run.has_failed =
       record.state == JobState::kFailed || record.state == JobState::kTimedOut || record.state == JobState::kLost;
@@ -234,7 +234,7 @@ ReportedRun RunOf(const JobRecord& record) {
 
 void AddRunOf(const JobRecord& record, ReportBy by, const std::string& own_node, std::vector<ReportedRun>& runs) {
   const ReportedRun run = RunOf(record);
-  // What waits, for its first run or another, is on no machine.
+  // A waiting job, for its first run or another, is on no node.
   const bool waits = run.started == kNoTime;
   if (by != ReportBy::kNode || waits) return runs.push_back(run);
   const std::vector<Seat> seats = SeatsOf(record);

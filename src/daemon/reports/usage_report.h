@@ -1,4 +1,4 @@
-// Reports over a stretch of time, made of runs: who had how many GPU-hours, who waited how long, and how even it was.
+// Reports over a period, computed from runs: GPU-hours, waiting times and fairness per group.
 #pragma once
 
 #include <array>
@@ -14,33 +14,33 @@
 
 namespace divvy {
 
-/// What the rows of a report are about.
+/// The meaning of a report's rows.
 enum class ReportBy { kUser, kTeam, kName, kModel, kPool, kNode, kHour, kJob };
-/// "user"; nullopt for other words.
+/// Parses "user" and so on; nullopt for other words.
 std::optional<ReportBy> ReportByFromName(std::string_view name);
-/// "user, team or hour".
+/// Formats a list for messages: "user, team or hour".
 std::string ReportByNames(std::span<const ReportBy> which);
 
-// What rows of each report may be about; the first of them unless said otherwise.
+// The possible rows of each report. The first entry is the default.
 inline constexpr std::array kUsageIsBy = {ReportBy::kUser, ReportBy::kTeam, ReportBy::kName, ReportBy::kModel,
                                           ReportBy::kPool, ReportBy::kNode, ReportBy::kHour, ReportBy::kJob};
-/// Time is the other direction of these.
+/// Without kHour, because time is the other axis of these reports.
 inline constexpr std::array kSharesAreBy = {ReportBy::kUser,  ReportBy::kTeam, ReportBy::kName,
                                             ReportBy::kModel, ReportBy::kPool, ReportBy::kNode};
-/// Of waste and efficiency.
+/// For the waste and efficiency reports.
 inline constexpr std::array kUsesAreBy = {ReportBy::kUser, ReportBy::kTeam, ReportBy::kName, ReportBy::kModel,
                                           ReportBy::kPool, ReportBy::kNode, ReportBy::kHour, ReportBy::kJob};
-/// Of fairness and predictions: jobs wait for a pool and a model, but for no machine of theirs.
+/// For the fairness and prediction reports. Jobs wait for a pool and a model, but not for a certain node.
 inline constexpr std::array kWaitingIsBy = {ReportBy::kUser,  ReportBy::kTeam, ReportBy::kName,
                                             ReportBy::kModel, ReportBy::kPool, ReportBy::kHour};
 
-/// "user".
+/// Returns "user" and so on.
 std::string ReportByName(ReportBy by);
 
-/// "2026-03-01T16", of the hour in which it lies (UTC).
+/// Returns the hour of `at` in UTC: "2026-03-01T16".
 std::string HourName(Time at);
 
-/// One run of a job, or what it had on one of its machines, as a report sees it.
+/// One run of a job, or its allocation on one node, as used by reports.
 struct ReportedRun {
   JobId id;
   std::string display_id;
@@ -50,29 +50,29 @@ struct ReportedRun {
   std::string model;
   std::string pool;
   std::string node;
-  double gpus = 0;    // In whole GPUs and parts of them.
-  int gpu_count = 0;  // GPUs that it has, or has parts of.
-  int cpus = 0;       // Cores that it asked for, on all its machines; 0: it named none.
-  double part = 1;    // Of what the job's processors did, what belongs here.
-  double share = 1;   // Of each GPU that it has: below 1, a part of it.
+  double gpus = 0;    // Whole GPUs plus fractions.
+  int gpu_count = 0;  // The number of GPUs that it holds wholly or in part.
+  int cpus = 0;       // Requested cores on all its nodes; 0: none requested.
+  double part = 1;    // The fraction of the job's CPU work that belongs to this entry.
+  double share = 1;   // The share of each of its GPUs; below 1 for a GPU fraction.
   Time queued = kNoTime;
-  Time started = kNoTime;              // kNoTime: never.
-  Time ended = kNoTime;                // kNoTime: it runs still, or waits.
-  JobState state = JobState::kQueued;  // Of the job.
+  Time started = kNoTime;              // kNoTime: never started.
+  Time ended = kNoTime;                // kNoTime: still running, or waiting.
+  JobState state = JobState::kQueued;  // The job's state.
   bool has_failed = false;
-  bool is_past = false;  // The job was started again after it.
+  bool is_past = false;  // The job was started again after this run.
 };
-/// Adds it as one run; by machine, one on several machines as one on each. `own_node`: what the controller's own
-/// machine is called.
+/// Adds the job's present or last run as one entry; by node, one entry for each of its nodes. `own_node` is the name of
+/// the controller's own node.
 void AddRunOf(const JobRecord& record, ReportBy by, const std::string& own_node, std::vector<ReportedRun>& runs);
-/// One of before (Store::PastRuns).
+/// The same for an earlier run (Store::PastRuns).
 void AddPastRunOf(const JobRecord& record, ReportBy by, const std::string& own_node, std::vector<ReportedRun>& runs);
-/// The row that it belongs to. Requires: `by` is no hour.
+/// Returns the row of the run. Requires: `by` is not kHour.
 const std::string& GroupOf(const ReportedRun& run, ReportBy by);
 
-/// The job that a row is of; nothing unless rows are of jobs.
+/// Returns the job of a row; nullopt unless rows are jobs.
 std::optional<wire::RowJob> RowJobOf(const ReportedRun& run, ReportBy by);
-/// Rows by job: so many, the worst first; all of them count in the sums.
+/// The limit on rows by job; the rows with the largest values are kept. All jobs count in the sums.
 inline constexpr std::size_t kMostJobRows = 1000;
 
 struct ReportStretch {
@@ -80,11 +80,12 @@ struct ReportStretch {
   Time until = kNoTime;
 };
 
-/// GPU-hours are what lies in the stretch; waiting is of runs that started there. A job that ran several times is one
-/// job, and has failed where its last run has. Requires: since < until.
+/// Counts GPU-hours inside the period, and the waiting times of runs that started in it. A job that ran several times
+/// counts as one job; it has failed if its last run has. Requires: since < until.
 wire::UsageReport ReportUsage(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch);
 
-/// Of runs that started in the stretch, by what kWaitingIsBy has. Jain, Chiu, Hawe 1984: (sum x)^2 / (n sum x^2).
+/// Covers runs that started in the period; `by` must be in kWaitingIsBy. Source: Jain, Chiu, Hawe 1984: (sum x)^2 / (n
+/// sum x^2).
 wire::FairnessReport ReportFairness(const std::vector<ReportedRun>& runs, ReportBy by, const ReportStretch& stretch);
 
 }  // namespace divvy

@@ -8,7 +8,7 @@ namespace usage_report_test {
 using std::chrono::hours;
 using std::chrono::minutes;
 
-// 1970-01-02T00:00, and what lies a number of minutes behind it.
+// 1970-01-02T00:00 plus a number of minutes.
 Time At(int minute) { return Time(hours(24)) + minutes(minute); }
 
 ReportedRun Ran(const std::string& user, double gpus, int queued, int started, int ended) {
@@ -54,7 +54,7 @@ TEST(UsageReport, CountsWhatLiesInTheStretch) {
   EXPECT_DOUBLE_EQ(report.rows[0].share + report.rows[1].share, 1);
 }
 
-// A job that failed, was started again and runs: its hours are those of both runs, and it is one job, which has not
+// The job failed, was started again and runs. Its hours are those of both runs, and it counts as one job that has not
 // failed.
 TEST(UsageReport, AJobThatRanTwiceIsOneJobWithTheHoursOfBothRuns) {
   JobRecord job;
@@ -63,7 +63,7 @@ TEST(UsageReport, AJobThatRanTwiceIsOneJobWithTheHoursOfBothRuns) {
   job.state = JobState::kRunning;
   job.attempt = 2;
   job.restarts = 1;
-  job.queued_at = At(0);  // Its place in the line.
+  job.queued_at = At(0);  // Its queue timestamp.
   job.waits_since = At(60);
   job.started = At(90);
   job.gpus.Insert(0);
@@ -118,7 +118,8 @@ TEST(UsageReport, HoursStandInTheirOrderAndShareOutEachRun) {
   EXPECT_EQ(report.rows[2].running, 0);
 }
 
-// By hour as by user: what waited in an hour and was never started is a job of that hour, and has no part in waits.
+// By hour as by user: a job that waited in an hour and never started counts as a job of that hour, and not in waiting
+// times.
 TEST(UsageReport, WhatWasNeverStartedIsAJobOfEachHourInWhichItWaited) {
   ReportedRun waits = Ran("ada", 1, 30, 0, 0);
   waits.started = waits.ended = kNoTime;
@@ -142,7 +143,7 @@ TEST(UsageReport, WhatWasNeverStartedIsAJobOfEachHourInWhichItWaited) {
   EXPECT_EQ(report.rows[2].jobs, 1);
 }
 
-// Its start and its GPUs were those of the run before.
+// Its start and its GPUs belong to the earlier run.
 TEST(UsageReport, WhatWasCancelledBeforeItsNextRunHasNotBegunIt) {
   JobRecord job;
   job.id = JobId(7);
@@ -193,7 +194,7 @@ TEST(UsageReport, ByMachineAJobOnSeveralIsOneOnEach) {
   other.gpus.Insert(3);
   gang.gang = {own, other};
   gang.gpus = own.gpus;
-  JobRecord waits;  // For its next try.
+  JobRecord waits;  // The job waits for its next run.
   waits.id = JobId(2);
   waits.state = JobState::kQueued;
   waits.queued_at = At(0);
@@ -217,7 +218,7 @@ TEST(UsageReport, ByMachineAJobOnSeveralIsOneOnEach) {
 }
 
 TEST(FairnessReport, SaysHowEvenlyWaitingAndHoursFell) {
-  // Ada had three times what bob had, and waited as long as she ran.
+  // Ada had three times bob's GPU-hours, and waited as long as she ran.
   const auto report =
       ReportFairness({Ran("ada", 3, 0, 60, 120), Ran("bob", 1, 0, 0, 60)}, ReportBy::kUser, {At(0), At(600)});
   ASSERT_EQ(report.rows.size(), 2u);
@@ -237,7 +238,7 @@ TEST(FairnessReport, AMomentsRunIsNoEndlessSlowdown) {
 }
 
 TEST(FairnessReport, AnHourHasWhatStartedInItWithAllOfItsRun) {
-  // One that waited an hour and ran for two, one that ran at once.
+  // One job waited an hour and ran for two; the other one ran at once.
   const auto report =
       ReportFairness({Ran("ada", 3, 0, 60, 180), Ran("bob", 1, 5, 5, 60)}, ReportBy::kHour, {At(0), At(600)});
   ASSERT_EQ(report.rows.size(), 2u) << "nothing started in the third";

@@ -10,10 +10,10 @@
 namespace divvy {
 namespace {
 
-/// How the page calls a script that it has as text.
+/// The page's name for a script that it has as text.
 constexpr std::string_view kScript = "script.sh";
 
-/// What a change of the job writes to its record alone.
+/// Applies changes that are stored only in the job's record.
 void TakeChanges(const JobRecord& record, JobSpec& spec) {
   spec.name = record.name;
   spec.request = record.request;
@@ -37,7 +37,7 @@ void TakeChanges(const JobRecord& record, JobSpec& spec) {
   if (record.array_count > 0 && spec.array) spec.array->at_once = record.array_at_once;
 }
 
-/// The one of the array or sweep.
+/// Reduces the specification to one element of the array or sweep.
 void TakeElement(const JobRecord& record, JobSpec& spec) {
   const auto element = dialect::ElementAt(spec, record.array_ordinal);
   if (spec.array) spec.array = ArraySpec{*IndexRanges::Parse(std::to_string(element.index), "--array"), 0};
@@ -74,7 +74,7 @@ wire::AgainView AskedAgain(const JobRecord& record, const JobSpec& spec, Duratio
 
 wire::WordsAnswer SaidInWords(JobSpec spec, const dialect::Surroundings& around) {
   wire::WordsAnswer answer;
-  // A job submitted here without a directory runs in its user's home; divvy submit runs it in the present directory.
+  // A job submitted here without a directory runs in its user's home; divvy submit uses the current directory.
   if (spec.directory.empty()) spec.directory = around.home;
   JobSpec own;
   if (!spec.script.empty() && !dialect::ReadScript(spec.script, kScript, around, own)) own = JobSpec();

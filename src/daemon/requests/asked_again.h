@@ -1,4 +1,4 @@
-// What the page's Submit asks of the daemon where a command line would look around itself.
+// Server-side helpers of the page's submit form, for what a command line client would do itself.
 #pragma once
 
 #include "daemon/requests/valohai_reading.h"
@@ -7,12 +7,12 @@
 
 namespace divvy {
 
-/// What a job asked for, as it was changed since (divvy update), to be asked for once more: an element of an array by
-/// itself. `default_grace` is what a job without a grace was given. The captured environment stays in it.
+/// Returns a job's request for resubmission, with later changes (divvy update); for an element of an array, just that
+/// element. `default_grace` is the grace of jobs that set none. The captured environment is kept.
 wire::AgainView AskedAgain(const JobRecord& record, const JobSpec& spec, Duration default_grace, Time now);
 
-/// As options of divvy submit. The line names the directory in which the job would run: the home of `around` if the
-/// specification has none.
+/// Converts a specification to options of divvy submit. The line includes the job's directory: the home of `around` if
+/// the specification has none.
 wire::WordsAnswer SaidInWords(JobSpec spec, const dialect::Surroundings& around);
 
 /// Files that the script's lines name are not read.

@@ -26,7 +26,7 @@ TEST(AskedAgain, HasWhatWasChangedSince) {
   record.priority = -2;
   record.request.gpus = 4;
   record.time_limit = std::chrono::minutes(5);
-  record.full_limit = std::chrono::hours(1);  // Cut by a deadline in that run.
+  record.full_limit = std::chrono::hours(1);  // Shortened by a deadline in that run.
   const wire::AgainView view = AskedAgain(record, spec, Duration(0), kNow);
   EXPECT_EQ(view.spec.priority, -2);
   EXPECT_EQ(view.spec.request.gpus, 4);
@@ -96,7 +96,7 @@ TEST(AskedAgain, LinesOfAScriptAreReadAndTheirMistakesNamed) {
   EXPECT_EQ(good.spec.name, "") << "it has no file whose name it could have";
   const wire::ScriptAnswer bad = ReadScriptLines({"#!/bin/sh\n# DIVVY --gpus many\ntrue\n", ""}, {});
   EXPECT_NE(bad.refusal.find("script.sh line 2: --gpus"), std::string::npos) << bad.refusal;
-  // No file of the daemon's machine is read for it.
+  // No file of the daemon's machine is read.
   const wire::ScriptAnswer file = ReadScriptLines({"#!/bin/sh\n# DIVVY --param-file /etc/passwd\ntrue\n", ""}, {});
   EXPECT_NE(file.refusal.find("cannot be read here"), std::string::npos) << file.refusal;
 }

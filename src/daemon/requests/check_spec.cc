@@ -6,7 +6,7 @@
 namespace divvy {
 namespace {
 
-/// kInvalidArgument names the first field that others are shown and that holds a control character.
+/// Fails with kInvalidArgument, naming the first public field that contains a control character.
 Status CheckTexts(const JobSpec& spec) {
   struct Field {
     std::string_view name;

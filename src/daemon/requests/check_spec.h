@@ -1,4 +1,4 @@
-// What the daemon asks of a specification before it takes it, whoever sent it: a client may be of any make.
+// Validates a job specification before the daemon accepts it. The daemon never relies on checks in the client.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace divvy {
 
-/// A job's environment, in bytes, the end of each variable counted.
+/// The limit on a job's environment in bytes, including the terminator of each variable.
 inline constexpr std::size_t kMostEnvironmentBytes = 1u << 20;
 
-/// Fails with kInvalidArgument and the option or field to change.
+/// Fails with kInvalidArgument, naming the option or field to change.
 Status CheckSpec(const JobSpec& spec);
-/// The name of a job that was given none: that of its program.
+/// Returns the default name of a job: the name of its program.
 std::string DefaultName(const JobSpec& spec);
 
 }  // namespace divvy

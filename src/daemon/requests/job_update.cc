@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kLongestText = 4096;  // PATH_MAX; labels are shorter.
 
-/// Reads the fields of one update; the first that is wrong is kept.
+/// Reads the fields of one update; keeps the first error.
 class Reader {
  public:
   void Count(std::string_view name, const std::optional<std::int64_t>& from, std::int64_t least, std::int64_t most,
@@ -93,7 +93,7 @@ void SetVariable(std::vector<std::string>& environment, const std::string& pair)
   environment.push_back(pair);
 }
 
-/// The row's values in the specification's fields: what was changed before, and what is to change now.
+/// Copies the record's values into the specification: earlier changes and the present ones.
 void TakeOver(const JobRecord& record, JobSpec& spec) {
   spec.name = record.name;
   spec.request = record.request;
@@ -192,7 +192,8 @@ Status ApplySignals(const wire::JobUpdate& update, JobSpec& spec, std::vector<st
   return reader.status();
 }
 
-/// What is said of a part, on top of what the job has of it. --gpu-memory is of a part where the job asks so.
+/// Merges a change of the GPU fraction into the job's present one. --gpu-memory changes the fraction if the job
+/// requests by memory.
 void CompletePart(const JobRecord& record, JobChanges& changes) {
   const GpuPortion& before = record.request.portion;
   const bool stays_part = before.is_by_memory() && !changes.gpus && !changes.slice;
@@ -210,7 +211,7 @@ Result<JobChanges> ChangesOf(const wire::JobUpdate& update) {
   Reader reader;
   reader.Count("gpus", update.gpus, 0, 1'000'000, changes.gpus);
   reader.Count("gpus_most", update.gpus_most, 0, GpuSet::kCapacity, changes.gpus_most);
-  // One number alone is exactly that many.
+  // A single number means exactly that many.
   if (changes.gpus && changes.gpus_most.value_or(0) <= *changes.gpus) changes.gpus_most = 0;
   reader.Text("gpu-type", update.gpu_type, 256, changes.gpu_type);
   reader.Size("gpu-memory", update.gpu_memory_bytes, changes.gpu_memory);
@@ -220,7 +221,7 @@ Result<JobChanges> ChangesOf(const wire::JobUpdate& update) {
   reader.Size("memory", update.memory_bytes, changes.memory);
   reader.Count("tasks", update.tasks, 1, 65'536, changes.tasks);
   reader.Count("nodes", update.nodes, 1, dialect::kMostNodes, changes.nodes);
-  // Names and features are read with the whole of the request (dialect/options/node_options.h).
+  // Names and features are parsed with the whole request (dialect/options/node_options.h).
   reader.Text("constraint", update.constraint, kLongestText, changes.constraint);
   changes.node_list = update.node_list;
   changes.excluded_nodes = update.excluded_nodes;

@@ -1,4 +1,4 @@
-// POST /v1/jobs/update: from the message to the controller's changes.
+// POST /v1/jobs/update: converts the message to the controller's changes.
 #pragma once
 
 #include "base/result.h"
@@ -7,11 +7,11 @@
 
 namespace divvy {
 
-/// What is the same for every job that the update names. Fails with kInvalidArgument, beginning with the field.
+/// Returns the changes that are the same for every job of the update. Fails with kInvalidArgument; the message starts
+/// with the field.
 Result<JobChanges> ChangesOf(const wire::JobUpdate& update);
 
-/// Completes `changes` for one job, which is as `record` and `spec` say, and checks the job that would come out as a
-/// submission is checked.
+/// Completes `changes` for one job, given its `record` and `spec`. Checks the resulting job as a submission is checked.
 Status CompleteChanges(const wire::JobUpdate& update, const JobRecord& record, const JobSpec& spec,
                        JobChanges& changes);
 

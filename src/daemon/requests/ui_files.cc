@@ -33,7 +33,7 @@ UiFile Carried(std::string_view path, std::string_view content_type, const char*
 }  // namespace
 
 const UiFile* FindUiFile(std::string_view path) {
-  // When somebody first asks: most daemons never show a page.
+  // Initialised on first use, because most daemons never serve a page.
   static const std::array<UiFile, 4> files = {
       Carried("/", "text/html; charset=utf-8", divvy_page_html_begin, divvy_page_html_end),
       Carried("/app.js", "text/javascript; charset=utf-8", divvy_page_script_begin, divvy_page_script_end),

@@ -1,4 +1,4 @@
-// The page itself, as it was built (web/dist) and is carried inside the binary.
+// The files of the web page, as built (web/dist) and embedded in the binary.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@ struct UiFile {
   std::string_view path;  // "/app.js"
   std::string_view content_type;
   std::string_view bytes;
-  std::string packed;  // The same by Gzip().
-  std::string etag;    // With its quotes.
+  std::string packed;  // The same bytes, compressed by Gzip().
+  std::string etag;    // Including its quotes.
 };
 
-/// Null: there is no such file. "/" is the page.
+/// Returns null if there is no such file. "/" is the page.
 const UiFile* FindUiFile(std::string_view path);
 
 }  // namespace divvy

@@ -20,7 +20,7 @@ std::string HashOf(std::string_view secret, std::string_view page) {
   return Sha256Hex(std::string(secret) + "." + std::string(page));
 }
 
-/// Equal for two of the same user, whatever lets them in.
+/// Returns true if both belong to the same user, by whatever login.
 bool IsOfOne(const UiIdentity& a, const UiIdentity& b) { return a.uid == b.uid; }
 
 }  // namespace
@@ -41,7 +41,7 @@ Result<std::string> UiSessions::MakeLink(UiIdentity identity, Time now) {
 }
 
 Result<UiIdentity> UiSessions::UseLink(std::string_view secret, bool is_plain, Time now) {
-  // Found by its hash: what a look-up's time tells of it helps nobody.
+  // Looked up by hash, so the timing of the lookup reveals nothing useful.
   const auto found = links_.find(Sha256Hex(secret));
   if (found == links_.end() || found->second.identity.is_plain != is_plain)
     return PermissionDenied("this link was used already, or is none" + std::string(kRemedy));
@@ -138,7 +138,7 @@ bool UiSessions::LoadSetting(std::string_view key, std::string_view text) {
   return true;
 }
 
-// A word and the rest of the line, a line for each field.
+// One line per field: a key and its value.
 std::string UiSessions::Format(const Session& session) {
   const auto number = [](Time time) { return std::to_string(time.time_since_epoch().count()); };
   const UiIdentity& identity = session.identity;

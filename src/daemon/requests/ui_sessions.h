@@ -1,6 +1,6 @@
-// Who is logged in at the page: links that let in once, and the sessions that they became. A session is known by the
-// hash of two secrets: the cookie's, which no script can read, and the page's, which no other page has. Sessions are
-// kept over restarts, those over plain HTTP only where the port was never free; links are not.
+// Logins of the web page: one-time login links, and the sessions that they start. A session is identified by the hash
+// of two secrets: the cookie's, which scripts cannot read, and the page's, which no other page has. Sessions are kept
+// across restarts; those over plain HTTP only if the port was never free in between. Links are not kept.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ namespace divvy {
 
 inline constexpr std::string_view kUiSessionPrefix = "ui.session.";
 
-/// For whom a browser acts: a user of this machine, or a token, which has rights of its own.
+/// The identity of a browser: a user of this machine, or a token, which has its own rights.
 struct UiIdentity {
   std::int64_t uid = -1;
   std::int64_t gid = -1;
   std::string user;
-  std::string token;      // Its id; empty: the user, with all that they may on the command line.
-  bool is_plain = false;  // Lets in on this machine's loopback; else over TLS.
+  std::string token;      // The token's id. Empty: the user, with the same rights as on the command line.
+  bool is_plain = false;  // True: valid over plain HTTP on this machine's loopback interface. False: valid over TLS.
 
   friend bool operator==(const UiIdentity&, const UiIdentity&) = default;
 };
@@ -34,7 +34,7 @@ class UiSessions {
   using Setting = std::pair<std::string, std::string>;  // A row for the store; an empty text removes it.
   static constexpr Duration kLinkLives = std::chrono::minutes(5);
   static constexpr Duration kSessionLives = std::chrono::hours(24 * 7);
-  /// Of one user, and in all; the oldest goes when one more comes.
+  /// Limits per user and in total; the oldest entry is removed to make room.
   static constexpr std::size_t kMostLinksOfAUser = 20;
   static constexpr std::size_t kMostSessionsOfAUser = 50;
   static constexpr std::size_t kMostSessions = 5'000;
@@ -46,24 +46,25 @@ class UiSessions {
     std::vector<Setting> settings;
   };
 
-  /// The secret of a link that lets `identity` in, once.
+  /// Returns the secret of a link that logs in as `identity`, once.
   Result<std::string> MakeLink(UiIdentity identity, Time now);
-  /// Whom it lets in; it is used up. kPermissionDenied where it never was one, was used, has expired, or came by the
-  /// other door.
+  /// Returns the identity of the link and invalidates it. Fails with kPermissionDenied if the link is unknown, used or
+  /// expired, or belongs to the other transport (plain or TLS).
   Result<UiIdentity> UseLink(std::string_view secret, bool is_plain, Time now);
 
   Result<Made> Begin(UiIdentity identity, Time now);
-  /// kPermissionDenied where there is no such session, it has expired, or came by the other door.
+  /// Fails with kPermissionDenied if the session is unknown or expired, or belongs to the other transport.
   Result<UiIdentity> Find(std::string_view cookie, std::string_view page, bool is_plain, Time now) const;
-  /// Nothing where there is none.
+  /// Returns nullopt if there is no such session.
   std::optional<Setting> End(std::string_view cookie, std::string_view page);
-  /// Where browsers on this machine have us by their bookmarks; 0: nowhere yet.
+  /// The port that local browsers have in their bookmarks; 0: none yet.
   std::uint16_t last_port() const { return last_port_; }
   Setting KeepPort(std::uint16_t port);
-  /// Ends the sessions over plain HTTP: whoever listened at the page's port meanwhile may have been told their secrets.
+  /// Ends all sessions over plain HTTP, because another process may have listened on the page's port meanwhile and
+  /// received their secrets.
   std::vector<Setting> EndPlain();
 
-  /// True if the key is one of ours. A row that cannot be read is left out.
+  /// Returns true if the key is one of ours. An unreadable row is skipped.
   bool LoadSetting(std::string_view key, std::string_view text);
 
  private:
@@ -83,7 +84,7 @@ class UiSessions {
   void DropSession(const std::string& id, std::vector<Setting>& settings);
 
   std::uint16_t last_port_ = 0;
-  std::map<std::string, Link> links_;                     // By the hash of their secrets.
+  std::map<std::string, Link> links_;                     // By the hash of the secret.
   std::map<std::string, Session, std::less<>> sessions_;  // By id.
 };
 

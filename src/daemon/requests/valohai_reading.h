@@ -1,4 +1,4 @@
-// A valohai.yaml that a browser sends: what is wrong with it, which steps it has, and what one of them becomes.
+// Reads a valohai.yaml that a browser sends: its errors, its steps, and the job that a step becomes.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace divvy {
 
-/// What the daemon knows where a command line would look around itself.
+/// Data that a command line client would find out itself.
 struct ValohaiPlace {
-  dialect::Surroundings around;  // Of the caller: home, user; its directory is where the question names none.
+  dialect::Surroundings around;  // The caller's home and user; its directory is used if the question names none.
   std::string execution_id;      // A UUID.
-  std::string root;              // Of this execution's files; empty: below the caller's home.
-  int default_gpus = 1;          // Of a step that says nothing: 1 where there are GPUs.
+  std::string root;              // The folder of this execution's files; empty: below the caller's home.
+  int default_gpus = 1;          // For a step that sets no GPUs: 1 if there are GPUs, otherwise 0.
 };
 
-/// Mistakes are in the answer: a page shows them while its user types.
+/// Errors are part of the answer, since the page shows them while its user types.
 wire::ValohaiAnswer ReadValohai(const wire::ValohaiQuestion& question, const ValohaiPlace& place);
 
 }  // namespace divvy

@@ -1,2 +1,2 @@
-// The functions of Asio that are no templates (BOOST_ASIO_SEPARATE_COMPILATION in CMakeLists.txt).
+// The non-template functions of Asio (BOOST_ASIO_SEPARATE_COMPILATION in CMakeLists.txt).
 #include <boost/asio/impl/src.hpp>

@@ -1,5 +1,5 @@
-// A connection that carries bytes both ways, whatever is underneath: one that the HTTP server gave away
-// (Reply::TakeOver), or one that an agent dialled (daemon/agent/dialled_stream.h). Belongs to the loop's thread.
+// A bidirectional byte connection, independent of the transport: a connection that the HTTP server handed over
+// (Reply::TakeOver), or one that an agent dialled (daemon/agent/dialled_stream.h). Used on the loop's thread only.
 #pragma once
 
 #include <cstddef>
@@ -11,26 +11,28 @@ namespace divvy {
 
 class ByteStream {
  public:
-  /// Called from the loop, never from inside a call on the stream. Each may drop the stream. All must be set.
+  /// The callbacks run from the loop, never from inside a call on the stream. Each of them may destroy the stream. All
+  /// of them must be set.
   struct Listener {
     std::function<void(std::string_view bytes)> on_bytes;
-    /// All that was sent has left.
+    /// All sent bytes have been written.
     std::function<void()> on_drained;
-    /// The other end is gone, or cannot be understood; nothing is called after it.
+    /// The peer is gone or violates the protocol. No callback runs after this one.
     std::function<void()> on_closed;
   };
 
   ByteStream() = default;
   ByteStream(const ByteStream&) = delete;
   ByteStream& operator=(const ByteStream&) = delete;
-  /// Cuts it; calls nothing.
+  /// Closes the connection without calling any callback.
   virtual ~ByteStream() = default;
 
-  /// In the turn in which the stream came to be, and again when it is somebody else's.
+  /// Must be called in the same loop iteration in which the stream was created, and again after each change of
+  /// ownership.
   virtual void Listen(Listener listener) = 0;
   virtual void Send(std::string_view bytes) = 0;
   virtual std::size_t unsent() const = 0;
-  /// Closes it when what was sent has left; then on_closed.
+  /// Closes the connection once all sent bytes have been written; then calls on_closed.
   virtual void Finish() = 0;
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-/// Read before others have their turn.
+/// The limit on one read, so that other streams get their turn.
 constexpr std::size_t kPiece = std::size_t{16} << 10;
 
 bool IsSocket(int fd) {
@@ -30,7 +30,7 @@ bool IsLater(int error) { return error == EAGAIN || error == EWOULDBLOCK || erro
 
 ChannelJoint::ChannelJoint(asio::io_context& loop, ForeignDescriptor from, ForeignDescriptor into, bool is_foreign)
     : from_(loop), into_(loop), is_foreign_(is_foreign), into_is_socket_(IsSocket(into.get())), timer_(loop) {
-  boost::system::error_code refused;  // By epoll: of a plain file, say, which is no stream.
+  boost::system::error_code refused;  // Set if epoll refuses the descriptor: a regular file, for example, is no stream.
   for (auto [stream, fd] : {std::pair(&from_, &from), std::pair(&into_, &into)}) {
     if (!fd->is_open()) continue;
     ::fcntl(fd->get(), F_SETFL, ::fcntl(fd->get(), F_GETFL) | O_NONBLOCK);
@@ -64,7 +64,7 @@ Result<std::shared_ptr<ChannelJoint>> ChannelJoint::OfSocket(asio::io_context& l
   ForeignDescriptor other(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 3));
   if (!other.is_open()) return LimitExceeded("this process has no file descriptor left");
   auto joint = Make(loop, std::move(socket), std::move(other));
-  // Who reads no more may have said something before, which is still to be read; the end comes behind it.
+  // A peer that no longer reads may have sent data before; it must still be read, and its end after it.
   joint->DropUnread();
   return joint;
 }
@@ -101,7 +101,8 @@ void ChannelJoint::Accept(Channels& channels, std::uint64_t number, std::string_
 }
 
 void ChannelJoint::Begin(Channels& channels, std::uint64_t number) {
-  if (!channels.Has(number)) return OnClosed(session_over_);  // Opening it was too much for the session.
+  // Opening the channel exceeded the session's limits and ended the session.
+  if (!channels.Has(number)) return OnClosed(session_over_);
   channels_ = &channels;
   number_ = number;
   if (!from_.is_open()) has_read_all_ = true;
@@ -140,7 +141,7 @@ void ChannelJoint::Reset(std::string_view why) {
 void ChannelJoint::OnRoom() {
   if (channels_ == nullptr) return;
   if (on_parted_) {
-    // What was sent on an earlier channel and is to be sent on this one is not confirmed by it.
+    // Bytes from an earlier channel that have not been resent on this one are not confirmed by it.
     const std::size_t open = channels_->Unconfirmed(number_) + (unconfirmed_.size() - resent_);
     if (const std::size_t confirmed = unconfirmed_.size() - std::min(open, unconfirmed_.size()); confirmed > 0) {
       unconfirmed_.erase(0, confirmed);
@@ -157,7 +158,7 @@ void ChannelJoint::OnRoom() {
   ReadLater();
 }
 
-// What outlives its session is only over once all of it has come.
+// A joint that outlives its session ends only when all bytes are confirmed.
 void ChannelJoint::EndIfDone() {
   if (channels_ != nullptr && unconfirmed_.empty()) channels_->End(number_);
 }
@@ -183,7 +184,7 @@ void ChannelJoint::ReadLater() {
 void ChannelJoint::Read() {
   std::array<char, kPiece> buffer;
   const std::size_t most = std::min(buffer.size(), channels_->room(number_));
-  if (most == 0) return;  // Others have taken the room meanwhile; on_room follows.
+  if (most == 0) return;  // Other channels have used the room meanwhile; on_room follows.
   const int fd = from_.native_handle();
   const ssize_t got = ReceiveForeign(fd, buffer.data(), most, MSG_DONTWAIT).size;
   if (got > 0) {
@@ -253,7 +254,7 @@ void ChannelJoint::Write() {
   if (const auto on_done = std::exchange(on_done_, nullptr)) on_done();
 }
 
-// What has come is still written: the other end had sent it before it was over.
+// Received bytes are still written, since the peer sent them before the end.
 void ChannelJoint::OnClosed(const std::string& why) {
   channels_ = nullptr;
   if (on_parted_ && why == session_over_) return on_parted_();

@@ -1,5 +1,6 @@
-// Joins a channel of a session with descriptors of this process: what can be read from one goes into the channel, what
-// the channel brings is written to the other, at the pace of whoever reads it. Belongs to the loop's thread.
+// Connects a channel of a session with file descriptors of this process. Bytes read from one descriptor go into the
+// channel; bytes from the channel are written to the other descriptor, at the pace of its reader. Used on the loop's
+// thread only.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -24,14 +25,14 @@ namespace divvy {
 
 class ChannelJoint : public std::enable_shared_from_this<ChannelJoint> {
  public:
-  /// `from`: read until its end, which ends our direction of the channel. `into`: written, and closed at the end of
-  /// theirs. Either may be none; the two may be of one socket. They are used without ever waiting for them, whatever
-  /// others do with theirs.
+  /// `from` is read until its end, which ends our direction of the channel. `into` is written, and closed when the peer
+  /// ends its direction. Either may be absent; both may refer to one socket. Neither is ever used in a blocking way,
+  /// whatever other processes do with the same open files.
   static std::shared_ptr<ChannelJoint> Make(boost::asio::io_context& loop, Descriptor from, Descriptor into);
-  /// The same with what a user has passed.
+  /// The same, for descriptors that a user has passed to this process.
   static std::shared_ptr<ChannelJoint> Make(boost::asio::io_context& loop, ForeignDescriptor from,
                                             ForeignDescriptor into);
-  /// Both directions of one socket.
+  /// Connects both directions of one socket.
   static Result<std::shared_ptr<ChannelJoint>> OfSocket(boost::asio::io_context& loop, Descriptor socket);
   static Result<std::shared_ptr<ChannelJoint>> OfSocket(boost::asio::io_context& loop, ForeignDescriptor socket);
   ChannelJoint(boost::asio::io_context& loop, ForeignDescriptor from, ForeignDescriptor into, bool is_foreign);
@@ -39,34 +40,37 @@ class ChannelJoint : public std::enable_shared_from_this<ChannelJoint> {
   ChannelJoint(const ChannelJoint&) = delete;
   ChannelJoint& operator=(const ChannelJoint&) = delete;
 
-  /// Once the channel is over. `why`: empty where both ends had ended it.
+  /// Sets the callback for the end of the channel. `why` is empty if both ends closed it normally.
   void OnOver(std::function<void(const std::string& why)> on_over) { on_over_ = std::move(on_over); }
-  /// Once it is over and has let go of both descriptors, too: what had come for `into` is written first.
+  /// Sets the callback for the time after the end of the channel when pending output for `into` was written and both
+  /// descriptors are closed.
   void OnDone(std::function<void()> on_done) { on_done_ = std::move(on_done); }
-  /// Nobody reads `into` any more: what still comes for it is dropped, instead of the channel being reset.
+  /// Discards output that can no longer be written to `into`. Without this call, the channel is reset in that case.
   void DropUnread() { drops_unread_ = true; }
 
-  /// The end of the session, in the words `over`, does not end it: it holds on to its descriptors, and always to what
-  /// the other end may not have got. `on_parted` hears of it each time.
+  /// Keeps the joint alive when its channel ends with the reason `over`, which means that the session ended. The joint
+  /// then keeps its descriptors. It always keeps bytes that the peer may not have received. `on_parted` is called each
+  /// time the session ends.
   void OutliveSession(std::string over, std::function<void()> on_parted);
-  /// Nobody comes back: it ends like any other.
+  /// Ends the joint like any other, because no new session will take it over.
   void GiveUp(std::string_view why);
-  /// Goes on by another channel, from the byte `received` of all that was read; then with `first` of ours before all
-  /// else. False: that byte is not kept any more.
+  /// Continues on another channel: sends `first`, and then the bytes that were read from `from`, starting at offset
+  /// `received`. Returns false if the byte at that offset is no longer kept.
   bool Rejoin(Channels& channels, std::uint64_t number, std::uint64_t received, std::string_view first = {});
-  /// Bytes that the channels have brought for `into` so far.
+  /// The number of bytes that all channels together have delivered so far.
   std::uint64_t brought() const { return brought_; }
-  /// Where there is no `into`: hears what the channel brings.
+  /// Sets the receiver of the channel's bytes for a joint without `into`.
   void OnBack(std::function<void(std::string_view)> on_back) { on_back_ = std::move(on_back); }
 
-  /// Opens a channel for it.
+  /// Opens a new channel for the joint.
   Status Open(Channels& channels, std::string_view purpose);
-  /// Takes one that the other end has opened.
+  /// Accepts a channel that the peer has opened.
   void Accept(Channels& channels, std::uint64_t number, std::string_view first = {});
-  /// Ends the channel for a reason of ours.
+  /// Resets the channel with the reason `why`.
   void Reset(std::string_view why);
-  /// The same, once all of `from` has been read; whoever has its other end has closed it, or is about to. For so long
-  /// after the end of `from` that reason is waited for, where this is said before it.
+  /// Resets the channel with the reason `why` once all of `from` has been read. The process at the other end of `from`
+  /// must have closed it, or be about to. If Linger is called before the end of `from`, the joint waits up to `wait`
+  /// after that end for a call to Finish.
   void Finish(std::string_view why);
   void Linger(std::chrono::milliseconds wait) { linger_ = wait; }
 
@@ -90,12 +94,12 @@ class ChannelJoint : public std::enable_shared_from_this<ChannelJoint> {
   bool is_foreign_ = false;
   bool into_is_socket_ = false;
   bool drops_unread_ = false;
-  bool is_reading_ = false;  // The loop will call Read.
+  bool is_reading_ = false;  // True while a call to Read is scheduled on the loop.
   bool is_writing_ = false;
   bool ends_when_written_ = false;
-  bool is_over_ = false;          // The channel.
-  bool has_read_all_ = false;     // Of `from`.
-  Channels* channels_ = nullptr;  // Null before it has one and after that is over.
+  bool is_over_ = false;          // The channel is over.
+  bool has_read_all_ = false;     // All of `from` has been read.
+  Channels* channels_ = nullptr;  // Null before the channel is open and after it is over.
   std::uint64_t number_ = 0;
   std::string unwritten_;
   std::function<void(const std::string&)> on_over_;
@@ -105,11 +109,11 @@ class ChannelJoint : public std::enable_shared_from_this<ChannelJoint> {
   boost::asio::steady_timer timer_;
 
   std::string session_over_ = "the session is over";
-  // Of one that outlives its session.
+  // Used only after OutliveSession:
   std::function<void()> on_parted_;
-  std::string unconfirmed_;  // Read, and not known to have come.
-  std::size_t resent_ = 0;   // Of these, so many were sent on this channel.
-  std::uint64_t read_ = 0;   // Of `from` in all.
+  std::string unconfirmed_;  // Bytes that were read from `from` and are not confirmed by the peer.
+  std::size_t resent_ = 0;   // How many of the unconfirmed bytes were sent on the present channel.
+  std::uint64_t read_ = 0;   // The number of bytes read from `from` so far.
   std::uint64_t brought_ = 0;
   std::function<void(std::string_view)> on_back_;
 };

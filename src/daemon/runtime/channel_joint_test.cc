@@ -1,4 +1,4 @@
-// A joint that outlives its sessions: whatever was on its way when one ended, the next begins where the other end is.
+// A joint that outlives its sessions: bytes that were in transit when a session ended are sent again in the next one.
 #include "daemon/runtime/channel_joint.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ namespace channel_joint_test {
 
 const std::string kOver = "the session is over";
 
-/// The two ends of one session; what is said waits in between until it is carried.
+/// The two ends of one session; messages wait in between until they are carried.
 struct Session {
   explicit Session(Channels::OnOpen on_open)
       : near(
@@ -133,7 +133,7 @@ TEST_P(OutlivingJoint, AllOutputComesOnce) {
   }
   EXPECT_TRUE(is_over);
   EXPECT_EQ(parted, sessions - 1);
-  // The last pieces may be on their way.
+  // The last pieces may still be in transit.
   while (session_->Carry(false)) {
   }
   EXPECT_TRUE(came == text) << came.size();
@@ -156,7 +156,7 @@ TEST_P(OutlivingJoint, AllInputComesOnce) {
     Channels::Listener listener;
     listener.on_bytes = [&](std::string_view bytes) {
       said += bytes;
-      sent = std::stoul(said);  // It comes in one piece.
+      sent = std::stoul(said);  // It arrives in one piece.
       session_->near.Consumed(number_, bytes.size());
     };
     Begin(joint, 0, std::move(listener));

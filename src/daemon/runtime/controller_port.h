@@ -1,8 +1,9 @@
-// What a node tells the controller that it belongs to, and what it asks of it. Under the daemon that is the controller
-// in the same process (daemon/fleet/local_controller.h); under an agent it is one on another machine
-// (daemon/agent/agent_session.h), whose belief is what it said when the two met and what its orders have changed since.
+// Events that a node reports to its controller, and queries that it sends there. In the daemon this is the controller
+// of the same process (daemon/fleet/local_controller.h). In an agent it is a controller on another node
+// (daemon/agent/agent_session.h); the agent knows the controller's view from its Welcome message and the commands sent
+// since.
 //
-// Facts may be said twice: the controller knows a run by job and attempt.
+// Events may be repeated: the controller identifies a run by job and attempt.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +18,12 @@
 
 namespace divvy {
 
-/// How a run is gone that nobody can say the end of.
+/// How a run disappeared whose exit is unknown.
 enum class RunVanished {
-  kNeverStarted,  // Its launch never happened.
-  kUnseen,        // It ran, its supervisor was killed, and nobody saw the end.
-  kRebooted,      // It ran when the machine went down.
-  kCutOff,        // It was stopped by its machine's lease.
+  kNeverStarted,  // It was never launched.
+  kUnseen,        // It ran, its supervisor was killed, and its exit was not observed.
+  kRebooted,      // It was running when the machine went down.
+  kCutOff,        // It was stopped because the node's lease ran out.
 };
 
 class ControllerPort {
@@ -30,32 +31,36 @@ class ControllerPort {
   virtual ~ControllerPort() = default;
   virtual Time Now() const = 0;
 
-  // What has happened here. A run's record on disk stays until a ForgetOrder names it.
-  /// A part of a gang is ready, and waits for a GoOrder. The other machines' parts reach it at `port` (TCP).
+  // Events on this node. The run record on disk is kept until a ForgetOrder names the run.
+
+  /// A gang's node allocation is prepared and waits for a GoOrder. The gang's other nodes reach it at `port` (TCP).
   virtual void OnPrepared(JobId job, std::uint32_t attempt, std::uint16_t port) = 0;
-  /// A run is not started yet, and why: "waits up to 10 s for directory '/home/ada/logs' of its output file, ...".
+  /// The start of a run is delayed by `why`: "waits up to 10 s for directory '/home/ada/logs' of its output file, ...".
   /// OnStarted or OnExited follows.
   virtual void OnDelayed(JobId, std::uint32_t /*attempt*/, const std::string& /*why*/) {}
   virtual void OnStarted(JobId job, std::uint32_t attempt, Time at) = 0;
   virtual void OnExited(JobId job, std::uint32_t attempt, const Exit& exit, Time at) = 0;
   virtual void OnVanished(JobId job, std::uint32_t attempt, RunVanished how) = 0;
   virtual void OnGpusObserved(const std::vector<GpuObservation>& observations) = 0;
-  /// Who shares the GPUs here, and how it is with them now.
+  /// The tenants of this node's shared GPUs and their present state.
   virtual void OnShares(const wire::KeeperState&) {}
-  /// Nothing else was left to give others what is their right: this run, which agreed to it, is to be queued again.
+  /// This run must be queued again, because no other way was left to give other tenants their requests. The run has
+  /// agreed to that.
   virtual void OnRepay(JobId, std::uint32_t /*attempt*/, const std::string& /*why*/) {}
 
-  /// A run here that the controller did not name, or what has become of it. The answer is an AdoptOrder, a StopOrder, a
-  /// ForgetOrder once it has ended, or none: then the run is left alone. False: the controller is of an earlier release
-  /// and decides nothing about such runs.
+  /// Reports a run on this node that the controller did not name, or its end. The controller answers with an
+  /// AdoptOrder, a StopOrder, or a ForgetOrder once the run has ended. Without an answer the run is left alone. Returns
+  /// false if the controller is of an earlier release, which makes no decisions about such runs.
   virtual bool OnFound(const RunDescription&) { return false; }
 
-  // What the controller believes.
-  /// The jobs that it takes for active on this node, ascending.
+  // The controller's view.
+
+  /// The jobs that the controller considers active on this node, in ascending order.
   virtual std::vector<JobId> ActiveRuns() const = 0;
-  /// Null: it knows no live job of that id here. Valid until it is told, or says, something.
+  /// Returns null if the controller knows no live job of that id on this node. The pointer is valid until the next
+  /// event or command.
   virtual const JobRecord* Find(JobId job) const = 0;
-  /// Of a job that Find finds. Under an agent that was restarted it holds no more than how to stop it.
+  /// The specification of a job that Find returns. In a restarted agent it holds only what is needed to stop the job.
   virtual Result<std::shared_ptr<const JobSpec>> SpecOf(const JobRecord& record) const = 0;
 };
 

@@ -1,4 +1,4 @@
-// What has happened since the daemon began, counted for scrapers.
+// Event counters since the start of the daemon, for metrics scrapers.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +14,10 @@
 
 namespace divvy {
 
-/// How often something took how long.
+/// A histogram of durations.
 class TimesTaken {
  public:
-  /// Seconds: from a decision in memory to a day in the queue.
+  /// Bucket bounds in seconds: kQuick for decisions in memory, kLong for up to days in the queue.
   static constexpr std::array<double, 16> kQuick = {1e-5,  1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01,
                                                     0.025, 0.05, 0.1,    0.25, 0.5,  1,      2.5,  10};
   static constexpr std::array<double, 16> kLong = {0.1,  1,    5,      15,     60,     300,     600,     1800,
@@ -42,13 +42,13 @@ class TimesTaken {
 
 class Counters {
  public:
-  /// Before the first change: the runs that go on from before.
+  /// Call before the first change. Records the runs that were already active.
   void Begin(const Controller& controller) {
     for (const auto& [id, record] : controller.live()) {
       if (IsActive(record.state) && record.started != kNoTime) began_[id] = record.started;
     }
   }
-  /// Changes that are durable, as Core::Subscribe tells them.
+  /// Takes durable changes, as Core::Subscribe delivers them.
   void OnChanges(const Controller& controller, const std::vector<Change>& changes, Time now) {
     for (const Change& change : changes) {
       if (!change.job.is_set()) continue;
@@ -62,15 +62,15 @@ class Counters {
   }
   const std::map<JobState, std::uint64_t>& ended() const { return ended_; }
   const TimesTaken& waits() const { return waits_; }
-  /// How long runs took that are over, whether their jobs wait again or have ended.
+  /// Durations of finished runs, whether their jobs were queued again or have ended.
   const TimesTaken& runs() const { return runs_; }
-  /// Runs that were ended so that another job starts.
+  /// The number of runs that were preempted for another job.
   std::uint64_t preemptions() const { return preemptions_; }
 
  private:
   void CountRun(const Controller& controller, const Change& change, Time now) {
     const JobRecord* record = controller.Find(change.job);
-    // A job of milliseconds may have ended, or wait again, before its start is told.
+    // A job that runs for milliseconds may have ended, or be queued again, before its start is reported.
     if (change.state == JobState::kRunning)
       began_.try_emplace(change.job, record != nullptr && record->started != kNoTime ? record->started : now);
     if (change.state == JobState::kStopping && record != nullptr && WasTakenBack(*record) &&
@@ -81,7 +81,7 @@ class Counters {
     if (IsFinal(change.state)) taken_back_.erase(change.job);
   }
 
-  std::map<JobId, Time> began_;                // Of runs that are not over.
+  std::map<JobId, Time> began_;                // Start times of the runs that have not ended.
   std::map<JobId, std::uint32_t> taken_back_;  // The attempt that was counted last.
   std::uint64_t preemptions_ = 0;
   TimesTaken runs_{TimesTaken::kLong};

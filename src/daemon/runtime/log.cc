@@ -11,7 +11,7 @@ namespace {
 constexpr std::array<std::string_view, 6> kNames = {"trace", "debug", "info", "warning", "error", "off"};
 
 void ToStandardError(std::string_view line) {
-  // One call, so that lines of two threads do not mix.
+  // A single call, so that lines of two threads do not mix.
   std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
 }
 

@@ -1,5 +1,5 @@
-// The daemon's own log: one line a fact, key=value, ids first, with the time and the level before it. The lines are for
-// people; what programs need is in the API.
+// The daemon's own log. Each line holds one event as key=value pairs, ids first, after the time and the level. The
+// lines are meant for people; programs use the API.
 #pragma once
 
 #include <atomic>
@@ -9,24 +9,24 @@
 
 namespace divvy {
 
-/// kTrace: every request. kDebug: every change of a job. kInfo: the daemon's own life. kWarning: something went wrong
-/// and is being dealt with. kError: something was given up.
+/// kTrace: every request. kDebug: every change of a job. kInfo: the daemon's own life cycle. kWarning: a problem that
+/// the daemon handles. kError: the daemon gave something up.
 enum class LogLevel { kTrace, kDebug, kInfo, kWarning, kError, kOff };
 
-/// "warning"; kInfo for a word that is no level.
+/// Parses a level name such as "warning". Returns kInfo for an unknown name.
 LogLevel LogLevelFromName(std::string_view name);
 
 /// May be used from any thread.
 class Log {
  public:
-  /// Takes a whole line, without line feed; from any thread.
+  /// Receives a complete line without its line feed. Called from any thread.
   using Sink = std::function<void(std::string_view line)>;
-  /// To standard error, wherever that leads by then.
+  /// Writes to standard error, which may be redirected later.
   Log();
   explicit Log(Sink sink) : sink_(std::move(sink)) {}
 
   void SetLevel(LogLevel least) { least_ = least; }
-  /// False: a line of this level would be dropped, so that there is no need to make it.
+  /// Returns false if a line of this level would be dropped, so that callers can skip building it.
   bool Writes(LogLevel level) const { return level >= least_ && level != LogLevel::kOff; }
   void Write(LogLevel level, std::string_view line) const;
 
@@ -35,7 +35,8 @@ class Log {
   std::atomic<LogLevel> least_ = LogLevel::kInfo;
 };
 
-/// `text` as a value in a line: in double quotes, with quotes and control characters escaped, so that a line stays one.
+/// Formats `text` as a value of a log line: in double quotes, with quotes and control characters escaped. The result
+/// never contains a line break.
 std::string LogQuoted(std::string_view text);
 
 }  // namespace divvy

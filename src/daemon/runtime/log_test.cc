@@ -17,7 +17,7 @@ TEST(Log, WritesItsLevelAndThoseAboveIt) {
       log.Write(level, "event=x");
     return lines.size();
   };
-  EXPECT_EQ(write_all(), 3u);  // Info unless it is told otherwise.
+  EXPECT_EQ(write_all(), 3u);  // The default level is info.
   EXPECT_TRUE(lines[0].ends_with(" info event=x")) << lines[0];
   EXPECT_TRUE(lines[2].ends_with(" error event=x")) << lines[2];
   for (const auto& [name, count] :

@@ -1,5 +1,5 @@
-// Where a controller's orders go once they are durable: its own machine's node (daemon/node/node.h), or one behind an
-// agent (daemon/fleet/remote_node.h).
+// Receives a controller's node commands once they are durable: the controller's own node (daemon/node/node.h), or a
+// node behind an agent (daemon/fleet/remote_node.h).
 #pragma once
 
 #include <memory>
@@ -12,7 +12,8 @@ namespace divvy {
 class OrderPort {
  public:
   virtual ~OrderPort() = default;
-  /// `spec`: what to run, of a LaunchOrder; null where the store could not give it, and for all other orders.
+  /// `spec` is the specification that a LaunchOrder or an AdoptOrder needs. It is null if the store could not read it,
+  /// and for all other commands.
   virtual void Execute(const Order& order, std::shared_ptr<const JobSpec> spec) = 0;
 };
 

@@ -1,5 +1,5 @@
-// A thread that does one slow thing after another for the loop: commits, looks at GPUs. Tasks run in order; what they
-// give back they post to the loop themselves.
+// A thread that runs slow operations for the loop, one after another: commits, GPU probes. Tasks run in the order in
+// which they were submitted. A task posts its own result to the loop.
 #pragma once
 
 #include <condition_variable>
@@ -15,7 +15,7 @@ class Worker {
   Worker() : thread_([this] { Run(); }) {}
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
-  /// Finishes what was given to it.
+  /// Finishes all submitted tasks first.
   ~Worker() {
     {
       const std::lock_guard lock(mutex_);
@@ -52,7 +52,7 @@ class Worker {
   std::condition_variable wake_;
   std::deque<std::function<void()>> tasks_;
   bool is_ending_ = false;
-  std::thread thread_;  // Last: it uses all of the above.
+  std::thread thread_;  // Declared last, because the thread uses all members above.
 };
 
 }  // namespace divvy

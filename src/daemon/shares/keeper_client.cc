@@ -26,7 +26,7 @@ struct KeeperClient::Connection {
 
   asio::local::stream_protocol::socket socket;
   std::string read;
-  std::string writing;  // Under way.
+  std::string writing;  // Being written.
   std::string next;
 };
 
@@ -49,7 +49,7 @@ bool KeeperClient::is_connected() const { return connection_ != nullptr; }
 
 void KeeperClient::Open() {
   if (std::exchange(is_open_, true)) return;
-  // Whoever opened it may not be told before it has returned.
+  // Posted, because the caller may not expect a callback before Open returns.
   asio::post(loop_, [this, alive = is_alive_] {
     if (*alive) Try();
   });
@@ -78,7 +78,7 @@ void KeeperClient::TryLater() {
   });
 }
 
-// In a session of its own: it is not for the daemon's terminal, nor for whoever ends the daemon.
+// In its own session, so that signals from the daemon's terminal, or to the daemon's process group, do not reach it.
 void KeeperClient::StartOne() {
   if (options_.start) {
     const auto pid = options_.start();
@@ -90,7 +90,7 @@ void KeeperClient::StartOne() {
   if (options_.command.empty()) return;
   Spawn spawn(Spawn::Apart::kSession);
   spawn.OpenNull(0).OpenNull(1).Open(2, options_.log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
-  spawn.CloseRest();  // It outlives us, and locks of ours must not.
+  spawn.CloseRest();  // The keeper outlives this process and must not inherit its locks.
   const auto pid = spawn.Start(options_.command.front(), options_.command);
   if (!pid) {
     options_.note("event=keeper_not_started what=\"" + pid.error().message + "\"");
@@ -100,7 +100,7 @@ void KeeperClient::StartOne() {
   options_.note("event=keeper_started pid=" + std::to_string(*pid));
 }
 
-// One that we started is our child for as long as we live; it outlives us.
+// A keeper that we started is our child as long as we live; it outlives us.
 void KeeperClient::Reap() {
   int status = 0;
   if (child_ == 0 || ::waitpid(static_cast<pid_t>(child_), &status, WNOHANG) == 0) return;
@@ -169,7 +169,7 @@ void KeeperClient::Flush() {
 
 void KeeperClient::OnLost(const std::string& why) {
   options_.note("event=keeper_lost what=\"" + why + "\"");
-  // Handlers of what is under way still hold its address, and find that it is not ours any more.
+  // Pending handlers still hold its address, and must find that it is no longer the present connection.
   std::shared_ptr<Connection> gone = std::move(connection_);
   boost::system::error_code ignored;
   gone->socket.close(ignored);

@@ -1,5 +1,5 @@
-// The connection to the keeper of this node's shared GPUs: starts one where none answers, and stays joined to whichever
-// there is. Belongs to the loop's thread.
+// The connection to the keeper of this node's shared GPUs. Starts a keeper if none answers, and reconnects when the
+// keeper is replaced. Used on the loop's thread only.
 #pragma once
 
 #include <chrono>
@@ -20,22 +20,22 @@ namespace divvy {
 class KeeperClient final : public KeeperPort {
  public:
   struct Options {
-    std::string directory;             // Where the keeper keeps its tenants' folders, and listens.
-    std::string log;                   // What the last one that was started says on standard error.
-    std::vector<std::string> command;  // Starts one, which goes on without us. Empty: somebody else does.
+    std::string directory;  // The folder of the keeper's socket and of its tenants' folders.
+    std::string log;        // Standard error of the last keeper that was started.
+    // Starts a keeper, which outlives this process. Empty if another process starts it.
+    std::vector<std::string> command;
     std::function<Result<std::int64_t>()>
-        start;  // In place of `command`, where it takes root's rights; returns its pid.
+        start;  // Used instead of `command` when starting a keeper takes root's rights; returns its pid.
     std::function<void(const std::string& line)> note;
   };
-  /// A keeper that is to be there answers within milliseconds; one that must be started, within some tenths of a
-  /// second.
+  /// A keeper that runs answers within milliseconds; one that must be started, within some tenths of a second.
   static constexpr std::chrono::milliseconds kTriesEvery{50};
   static constexpr std::chrono::milliseconds kStartsEvery{2000};
 
   KeeperClient(boost::asio::io_context& loop, Options options);
   ~KeeperClient() override;
 
-  /// Before Open.
+  /// Must be called before Open.
   void SetListener(KeeperListener& listener) { listener_ = &listener; }
 
   // KeeperPort

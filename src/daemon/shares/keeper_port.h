@@ -1,4 +1,4 @@
-// The keeper of a node's shared GPUs, as the node has it (src/keeper, docs/sharing.md).
+// The keeper of a node's shared GPUs, as seen by the node (src/keeper, docs/sharing.md).
 #pragma once
 
 #include <functional>
@@ -11,21 +11,21 @@ namespace divvy {
 class KeeperPort {
  public:
   virtual ~KeeperPort() = default;
-  /// Starts the keeper if none is there, and stays joined to one from now on: after one has gone, to the next.
+  /// Starts the keeper if none runs, and stays connected: when a keeper is gone, connects to the next one.
   virtual void Open() = 0;
-  /// `answered` is called once: with what the keeper said, or kFailedPrecondition and why it would not; or, where it
-  /// has gone before it answered, with kUnreachable: whoever still wants it asks the next one.
+  /// `answered` is called once with the keeper's answer, or with kFailedPrecondition and the reason for a refusal. If
+  /// the keeper is gone before it has answered, the error is kUnreachable; the caller may then ask the next keeper.
   using Answered = std::function<void(const Result<wire::KeeperAnswer>&)>;
   virtual void Ask(wire::KeeperRequest request, Answered answered) = 0;
-  /// Why the last one that was started has ended, in its words; empty: none has.
+  /// The error message of the last keeper that was started and has ended; empty if none has.
   virtual std::string Trouble() const = 0;
 };
 
-/// What a keeper says of itself. From the loop.
+/// Messages that a keeper sends unasked. Called from the loop.
 class KeeperListener {
  public:
   virtual ~KeeperListener() = default;
-  /// There is one, which knows nothing of what was asked of an earlier one.
+  /// A new keeper is connected. It knows nothing about requests to an earlier one.
   virtual void OnKeeper() = 0;
   virtual void OnKept(const wire::KeeperState& state) = 0;
   virtual void OnRequeue(const wire::KeeperRequeue& requeue) = 0;

@@ -1,5 +1,5 @@
-// Who shares GPUs on which machine, as the keepers there said it last. Of the moment: nothing is decided by it, and
-// nothing of it is kept.
+// The tenants of shared GPUs on every node, as the keepers reported them last. Informational and in memory only: no
+// decision depends on it, and it is not stored.
 #pragma once
 
 #include <map>
@@ -15,7 +15,8 @@ namespace divvy {
 
 class ShareBoard {
  public:
-  /// `node`: empty is the controller's own. What has happened there since the last state, for the jobs' histories.
+  /// Stores the state of `node` (empty for the controller's own). Returns what has happened there since the previous
+  /// state, for the jobs' histories.
   std::vector<ShareEvent> Set(const std::string& node, wire::KeeperState state, Time now) {
     std::vector<ShareEvent> events = journals_[node].Follow(state, now);
     states_.insert_or_assign(node, std::move(state));
@@ -25,12 +26,12 @@ class ShareBoard {
     states_.erase(node);
     journals_.erase(node);
   }
-  /// Null: nothing is shared there, as far as is known.
+  /// Returns null if no GPU is known to be shared on that node.
   const wire::KeeperState* Find(std::string_view node) const {
     const auto at = states_.find(node);
     return at == states_.end() ? nullptr : &at->second;
   }
-  /// Null: it is on no shared GPU.
+  /// Returns null if the job is on no shared GPU of that node.
   const wire::KeptTenant* Find(std::string_view node, JobId job) const {
     const wire::KeeperState* state = Find(node);
     if (state == nullptr) return nullptr;

@@ -8,10 +8,10 @@
 namespace divvy {
 namespace {
 
-/// As the keeper says it (sharing/words.cc).
+/// The keeper's wording (sharing/words.cc).
 constexpr std::string_view kDamaged = "damaged while it was moved";
 
-/// Why it is on the host, as the keeper says it: "its room was needed"; empty: it does not say.
+/// The keeper's reason why the tenant is on the host: "its room was needed"; empty if it gives none.
 std::string WhyParked(const std::vector<std::string>& words) {
   constexpr std::string_view kParked = "parked on the host: ";
   for (const std::string& word : words) {
@@ -49,7 +49,7 @@ bool ShareJournal::MayTell(Known& known, Time now) {
   return true;
 }
 
-// On its way to another GPU it is on the host for a moment only, and that move is told at its end.
+// A tenant on its way to another GPU is on the host only briefly; the move is reported at its end.
 std::string ShareJournal::Take(Known& known, const wire::KeptPassage& passage) {
   const std::string place = GpusInWords(passage.gpus);
   if (std::ranges::find(passage.words, kDamaged) != passage.words.end())
@@ -92,7 +92,7 @@ std::vector<ShareEvent> ShareJournal::Follow(const wire::KeeperState& state, Tim
       for (const wire::KeptPassage& passage : tenant.passages) {
         if (passage.at > known.passed_at) tell(Take(known, passage));
       }
-      // Of a keeper that tells no passages, or began after the last.
+      // For a keeper that reports no passages, or has started after the last one.
       if (is_parked) tell(Take(known, {now, true, gpus, tenant.words}));
       if (is_there) tell(Take(known, {now, false, gpus, {}}));
     }

@@ -1,6 +1,6 @@
-// What a job's history and the log tell of parts of GPUs: who was parked, came back or was moved between two states
-// that a keeper showed. A node that spreads and packs all day does not fill a store with it: of each tenant a few lines
-// at once, then one a minute, which says how many were left out before it. Pure.
+// Turns two successive states of a keeper into events for job histories and the log: tenants that were parked, woken or
+// moved. The rate is limited, so that a node that moves tenants all day does not fill the store. Each tenant may report
+// a few events at once, then one a minute. The next event says how many were left out. Pure: no I/O.
 #pragma once
 
 #include <map>
@@ -23,8 +23,8 @@ class ShareJournal {
   static constexpr int kAtOnce = 10;
   static constexpr Duration kOneMoreEvery = std::chrono::minutes(1);
 
-  /// `state` is what the keeper shows from now on. A tenant's first showing is an event only where it is not on the GPU
-  /// that the plan gave it.
+  /// `state` is the keeper's new state. The first appearance of a tenant is an event only if the tenant is not on its
+  /// planned GPU.
   std::vector<ShareEvent> Follow(const wire::KeeperState& state, Time now);
 
  private:
@@ -32,20 +32,20 @@ class ShareJournal {
     std::uint32_t attempt = 0;
     std::vector<int> gpus;
     bool is_parked = false;
-    Time passed_at = kNoTime;  // Its last passage that is taken in.
-    // What may still be told.
+    Time passed_at = kNoTime;  // The time of the tenant's last passage that was processed.
+    // The rate limit's state.
     int tokens = kAtOnce;
     Time filled_at = kNoTime;
     int left_out = 0;
   };
   static bool MayTell(Known& known, Time now);
-  /// What is to be told of it; empty: nothing is.
+  /// Returns the text of the event; empty if nothing is to be reported.
   static std::string Take(Known& known, const wire::KeptPassage& passage);
 
   std::map<JobId, Known> known_;
 };
 
-/// GPUs in words, by its devices: "GPU 1", "GPUs 0,3".
+/// Formats GPU indices: "GPU 1", "GPUs 0,3".
 std::string GpusInWords(const std::vector<int>& gpus);
 
 }  // namespace divvy

@@ -50,7 +50,7 @@ TEST(ShareJournal, AMoveByWayOfTheHostIsAMove) {
   EXPECT_EQ(Told(journal, With(1)), "moved from GPU 0 to GPU 1");
 }
 
-// Between two states that were shown it was on the host, or elsewhere and back.
+// Between two reported states the tenant was on the host, or on another GPU and back.
 TEST(ShareJournal, WhatWasNotShownIsToldByItsPassages) {
   ShareJournal journal;
   EXPECT_EQ(Told(journal, With(1)), "on GPU 1 for now (its guaranteed part is on GPU 0)");

@@ -1,16 +1,16 @@
-// By which GPU a job with a part of one is listed, wherever GPUs and their jobs are shown.
+// The GPU under which a job with a GPU fraction is listed, wherever GPUs and their jobs are shown.
 #pragma once
 
 #include "wire/messages/share_messages.h"
 
 namespace divvy {
 
-/// Its GPU memory is on the host, whichever GPU it left: it has no GPU until it is back.
+/// The tenant's GPU memory is on the host. The tenant has no GPU until it is back, whichever GPU it left.
 inline bool IsOnHost(const wire::KeptTenant& tenant) {
   return tenant.state == wire::ShareState::kParked || tenant.state == wire::ShareState::kWaking;
 }
 
-/// The GPU that it is on, and of one on the host that of its promise.
+/// The GPU that the tenant is on; for a tenant on the host, its planned GPU.
 inline int StandsAt(const wire::KeptTenant& tenant, const wire::KeptShare& share) {
   return IsOnHost(tenant) ? share.paper : share.gpu;
 }

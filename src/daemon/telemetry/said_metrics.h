@@ -1,6 +1,6 @@
-// Numbers that jobs say of themselves past their output (`divvy metrics --add`; what `divvy run` reads as it passes),
-// until their machines' samples of those seconds come: an agent's are ten seconds late, and a job's seconds are kept in
-// their order.
+// Metrics that jobs report outside their output (`divvy metrics --add`, or the output that `divvy run` reads as it
+// passes). They are kept until the samples of the same seconds arrive from the jobs' nodes: an agent's samples are ten
+// seconds late, and the seconds of a job must be stored in order.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,26 @@ namespace divvy {
 
 class SaidMetrics {
  public:
-  static constexpr std::size_t kMostSeconds = 600;  // Kept of a job; the oldest go.
-  static constexpr samples::Second kReach = 900;    // After that nobody comes for them any more.
+  static constexpr std::size_t kMostSeconds = 600;  // The limit per job; the oldest seconds are dropped.
+  // Older values are dropped, because no more samples of that time are expected.
+  static constexpr samples::Second kReach = 900;
 
   struct Second {
     samples::Second at = 0;
     std::vector<samples::Reading> readings;
   };
 
-  /// `at`: not before what the job said before. The newest value of each name in each second counts; what is of no
-  /// name, as how much was left out, is summed up.
+  /// `at` must not be earlier than in the previous call for this job. The newest value of each name in each second
+  /// counts. Values without a name, such as the number of skipped lines, are summed up.
   void Add(std::uint64_t job, samples::Second at, const std::vector<samples::Reading>& readings);
-  /// What the job said up to that second, the oldest first; it is taken out.
+  /// Removes and returns the values that the job reported up to that second, oldest first.
   std::vector<Second> Take(std::uint64_t job, samples::Second until);
   void Forget(samples::Second now);
   bool empty() const { return jobs_.empty(); }
   std::vector<std::uint64_t> jobs() const;
 
  private:
-  std::map<std::uint64_t, std::vector<Second>> jobs_;  // None of them without seconds.
+  std::map<std::uint64_t, std::vector<Second>> jobs_;  // Contains only jobs with at least one second.
 };
 
 }  // namespace divvy

@@ -9,9 +9,9 @@
 namespace divvy {
 namespace {
 
-/// An agent sends what it saw every ten seconds.
+/// Agents send their samples every ten seconds.
 constexpr samples::Second kFresh = 30;
-/// A job of which nothing is seen for so long has ended: its blocks are on disk, and what was in memory goes.
+/// A job without samples for this long has ended: its blocks are on disk and are dropped from memory.
 constexpr samples::Second kJobIsOver = 60;
 constexpr samples::Second kIsGone = 3600;
 
@@ -47,14 +47,14 @@ void SampleBook::AddOf(const samples::Sample& sample, samples::Second at) {
   }
   const auto [found, is_new] = jobs_.try_emplace(sample.subject);
   if (is_new && !options_.path.empty()) {
-    // It may have begun before this process.
+    // The job may have started before this process.
     worker_->Do([this, keeper = keeper_, subject = sample.subject] {
       auto kept = keeper->TrackOf(subject);
       if (!kept) return;
       ports_.post([this, subject, kept = *std::move(kept)]() mutable {
         const auto job = jobs_.find(subject);
         if (job == jobs_.end()) return;
-        // What has come meanwhile goes on top.
+        // Adds the samples that arrived meanwhile on top.
         const samples::Block since = job->second.track.block();
         for (std::size_t i = 0; i < since.count; ++i) {
           std::vector<samples::Reading> readings;
@@ -76,7 +76,8 @@ void SampleBook::AddSaid(std::uint64_t job, const std::vector<samples::Reading>&
   said_.Add(job, now, readings);
 }
 
-// Of a job on several machines it goes with the first of them. One that has ended since was seen a moment ago.
+// The metrics of a job on several nodes are stored with its first node. A job that has ended since was sampled a moment
+// ago.
 void SampleBook::AddSaidOn(const std::string& node, samples::Second at) {
   for (const std::uint64_t job : said_.jobs()) {
     const auto first = std::ranges::find_if(jobs_, [&](const auto& seen) { return seen.first.job == job; });
@@ -148,7 +149,7 @@ void SampleBook::AskKept(std::uint64_t job, std::function<void(std::string)> don
 
 void SampleBook::AskUses(const Stretch& of, std::function<void(Uses, Kept)> done) {
   Uses uses;
-  std::set<std::string> known;  // What memory has of a job is newer.
+  std::set<std::string> known;  // For these jobs, memory holds newer data than the file.
   for (const auto& [subject, job] : jobs_) {
     AddUseOf(subject.job, job.track.block(), of, uses);
     known.insert(ToText(subject));
@@ -256,7 +257,7 @@ SampleBook::Gathered SampleBook::Gather(Question question, samples::Second now) 
   for (const auto& [subject, job] : jobs_) {
     if (!is_asked(subject)) continue;
     Gathered::Of& part = gathered.parts.emplace_back(Gathered::Of{subject, {}, true});
-    // Its last minutes in full, where they are asked for alone.
+    // Uses the ring of seconds if only the last minutes are requested.
     const bool is_short = range.since != 0 && range.since < now && now - range.since <= samples::kRingSeconds;
     const bool wants_own = std::ranges::any_of(
         question.metrics, [](const std::string& name) { return name.starts_with(samples::kOwnPrefix); });

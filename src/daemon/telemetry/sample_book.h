@@ -1,6 +1,6 @@
-// What the controller knows of how everything is used: rings of seconds and thinner levels of every GPU, machine and
-// job in memory, and behind them the blocks of samples.db. On the loop's thread, but for the file, which has one of its
-// own; a full or broken disk costs history, and nothing else.
+// The controller's usage history: for each GPU, node and job, rings of seconds and coarser levels in memory, backed by
+// the blocks of samples.db. Used on the loop's thread; the file has its own thread. A full or broken disk costs history
+// and nothing else.
 #pragma once
 
 #include <cstdint>
@@ -30,53 +30,53 @@ class SampleBook {
  public:
   struct Options {
     std::string path;       // Empty: nothing is kept on disk.
-    Bytes most;             // Of the file.
-    Duration keep_jobs{0};  // How long jobs are known after their ends; 0: for ever.
+    Bytes most;             // The maximal size of the file.
+    Duration keep_jobs{0};  // How long jobs are kept after their end; 0: indefinitely.
     samples::Second flush_every = 60;
-    samples::Second every = 1;  // Between two samples of a machine.
+    samples::Second every = 1;  // Seconds between two samples of a node.
   };
   struct Ports {
-    std::function<void(std::function<void()>)> post;  // Onto the loop's thread.
+    std::function<void(std::function<void()>)> post;  // Runs a task on the loop's thread.
     std::function<void(const std::string& line)> note;
   };
   SampleBook(Options options, Ports ports);
   ~SampleBook();
 
-  /// What a machine showed, or the cluster as a whole. `now`: of the controller's clock.
+  /// Adds a sample of a node or of the cluster as a whole. `now` is the controller's time.
   void Add(const samples::Snapshot& snapshot, samples::Second now);
-  /// What a job said of itself past its output: it is seen with the next sample of the job's machine, where the job was
-  /// seen at all.
+  /// Adds metrics that a job reports outside its output. They are stored with the next sample of the job's node, if the
+  /// job was ever sampled there.
   void AddSaid(std::uint64_t job, const std::vector<samples::Reading>& readings, samples::Second now);
-  /// All that is open goes to the disk; waits for it.
+  /// Writes all open blocks to disk and waits until that is done.
   void Close();
 
-  // --- Now
+  // --- Present values
 
   struct Newest {
     samples::Second at = 0;
     std::vector<samples::Reading> readings;
-    const std::map<std::string, double>* own = nullptr;  // Of jobs.
+    const std::map<std::string, double>* own = nullptr;  // Metrics that a job reports itself; null for other subjects.
   };
-  /// Of one of them, over the last so many seconds that were seen; nothing where Latest would leave it out.
+  /// The mean over the last `seconds` sampled seconds of one subject; nullopt where Latest would omit it.
   std::optional<double> MeanOf(const samples::Subject& subject, samples::Metric metric, samples::Second seconds,
                                samples::Second now) const;
-  /// Of everything that was seen in the last half minute, or that long and two samples.
+  /// The newest sample of every subject that was sampled in the last half minute, plus two sampling periods.
   std::map<samples::Subject, Newest> Latest(samples::Second now) const;
-  /// The sum of the utilisations of all GPUs.
+  /// The sum of the utilisation of all GPUs.
   double GpusUsed(samples::Second now) const;
   std::vector<samples::ProcessUse> ProcessesOn(const std::string& node, samples::Second now) const;
-  /// What the GPUs of a machine have counted until they were seen last; none where Latest would leave them out.
+  /// The counters of a node's GPUs at their last sample; empty where Latest would omit them.
   std::vector<samples::GpuCounters> CountersOn(const std::string& node, samples::Second now) const;
 
-  // --- Over time
+  // --- History
 
   struct Question {
     samples::Of of = samples::Of::kGpu;
     std::optional<std::string> node;
     std::optional<int> gpu;
     std::optional<std::uint64_t> job;
-    std::vector<std::string> metrics;  // None: all that there are.
-    samples::Range range;              // `since` 0: as far back as the ring goes; of a job, its beginning.
+    std::vector<std::string> metrics;  // Empty: all metrics.
+    samples::Range range;              // `since` 0: as far back as the ring goes; for a job, its beginning.
   };
   struct Series {
     samples::Subject subject;
@@ -85,32 +85,33 @@ class SampleBook {
   struct Answer {
     samples::Second begin = 0;
     samples::Second step = 1;
-    std::vector<Series> series;  // By subject; a job on several machines as one.
+    std::vector<Series> series;  // Ordered by subject; a job on several nodes is one series.
   };
-  /// `done` is called on the loop's thread, later. `shape` runs on the file's thread before that, for what takes time.
+  /// Calls `done` later on the loop's thread. Before that, `shape` runs on the file's thread, for slow work on the
+  /// answer.
   void Ask(Question question, samples::Second now, std::function<std::function<void()>(Result<Answer>)> shape);
-  /// What each job used, by the beginning of the piece of time that it is of, and by job.
+  /// The use of each job, by the start of the period and by job.
   using Uses = std::map<samples::Second, std::map<std::uint64_t, samples::JobUse>>;
-  enum class Pieces { kWhole, kHours };  // All under its beginning; or by hours of the clock (UTC).
+  enum class Pieces { kWhole, kHours };  // kWhole: one period. kHours: one period per clock hour (UTC).
   struct Stretch {
     samples::Second since = 0;
-    samples::Second until = 0;  // Not in it.
+    samples::Second until = 0;  // Exclusive.
     Pieces pieces = Pieces::kWhole;
   };
-  /// What was kept of jobs that have ended, by job.
+  /// The text that was kept for each ended job.
   using Kept = std::map<std::uint64_t, std::string>;
-  /// Of jobs that have ended too. `done` is called on the loop's thread, later.
+  /// Includes ended jobs. `done` is called later on the loop's thread.
   void AskUses(const Stretch& of, std::function<void(Uses, Kept)> done);
-  /// What one job used from each of these until before `until`.
+  /// The use of one job from each time in `since` until `until` (exclusive).
   void AskUsesOf(std::uint64_t job, std::vector<samples::Second> since, samples::Second until,
                  std::function<void(std::vector<samples::JobUse>)> done);
   /// By job and name: the last value of each number that a job reported. A job that reported none is left out.
   using Reported = std::map<std::uint64_t, std::map<std::string, double>>;
-  /// Of these jobs, running or ended. `done` is called on the loop's thread, later.
+  /// For these jobs, running or ended. `done` is called later on the loop's thread.
   void AskReported(std::set<std::uint64_t> jobs, std::function<void(Reported)> done);
-  /// A few words on a job that has ended, in place of what was kept of it before; for as long as its samples.
+  /// Keeps a short text about an ended job, as long as its samples. Replaces an earlier text.
   void Keep(std::uint64_t job, samples::Second ended, std::string text);
-  /// Empty: nothing was kept. `done` is called on the loop's thread, later.
+  /// Returns an empty text if none was kept. `done` is called later on the loop's thread.
   void AskKept(std::uint64_t job, std::function<void(std::string)> done);
 
  private:
@@ -140,9 +141,9 @@ class SampleBook {
   std::map<std::string, OfNow> of_now_;  // By node.
   SaidMetrics said_;
   samples::Second flushed_at_ = 0;
-  samples::Second begun_at_ = 0;  // The first second that was seen; 0: none.
+  samples::Second begun_at_ = 0;  // The first second that was sampled; 0: none.
   std::shared_ptr<Keeper> keeper_;
-  std::unique_ptr<Worker> worker_;  // Last, so that it ends first.
+  std::unique_ptr<Worker> worker_;  // Declared last, so that it ends first.
 };
 
 }  // namespace divvy

@@ -93,7 +93,7 @@ TEST_F(SampleBookTest, TheLastMinutesReachBackOverARestart) {
   EXPECT_EQ(points.at(275).mean, 0.25F) << "of its own second alone";
 }
 
-// Whatever was flushed, sealed or is open: every bucket once, before and after a restart.
+// Every bucket appears once, before and after a restart, whether it was flushed, sealed or is open.
 TEST_F(SampleBookTest, AnHourIsWholeAcrossFlushesAndARestart) {
   samples::Second at = kStart;
   for (; at < kStart + 2000; ++at) samples_->Add(SecondOf(at, 0.5), at);
@@ -136,7 +136,7 @@ TEST_F(SampleBookTest, AJobThatRunsOverARestartGoesOnWhereItWas) {
   samples_->Close();
   OpenSamples();
   samples_->Add(SecondOf(kStart + 100, 0.5, 17), kStart + 100);
-  RunOnePosted();  // What was kept of it.
+  RunOnePosted();  // Loads the stored data of the job.
   samples_->Add(SecondOf(kStart + 101, 0.5, 17), kStart + 101);
   SampleBook::Question question;
   question.of = Of::kJob;

@@ -138,7 +138,7 @@ samples::IsWanted SampleBook::Keeper::Filter(const Question& question) const {
   return [&question](samples::Metric metric, std::string_view own) {
     const auto is_it = [&](const std::string& wanted) {
       if (own.empty()) return wanted == FactsOf(metric).name;
-      // Steps are shown beside what a job says of itself.
+      // Steps are shown together with the job's own metrics.
       if (own == "step" && wanted.starts_with(samples::kOwnPrefix)) return true;
       return wanted.size() == samples::kOwnPrefix.size() + own.size() && wanted.starts_with(samples::kOwnPrefix) &&
              wanted.ends_with(own);
@@ -147,13 +147,13 @@ samples::IsWanted SampleBook::Keeper::Filter(const Question& question) const {
   };
 }
 
-// What the file has besides, also of what memory has nothing of any more. Where both have a block, memory's is newer.
+// Adds data from the file, also for subjects that memory no longer holds. If both hold a block, memory's is newer.
 void SampleBook::Keeper::AddKept(Gathered& gathered) {
   SampleFile* const file = File();
   const Question& question = gathered.question;
   const bool is_job = question.of == samples::Of::kJob;
   if (file == nullptr) return;
-  // The ring has seconds since the daemon began; before it there is what was kept.
+  // The ring holds seconds since the daemon's start; kept points cover the time before.
   const bool is_ring = gathered.level == 1 && !is_job;
   const samples::Second level = is_ring ? samples::kLevels.front().step : gathered.level;
   if (is_ring && question.range.since >= gathered.ring_since) return;

@@ -1,5 +1,5 @@
-// The thread's side of the sample book: the file, and answers from what memory and file have. Not for two threads at a
-// time.
+// The part of the sample book that runs on the file's thread: the file itself, and answers that merge memory and file.
+// Must not be used by two threads at a time.
 #pragma once
 
 #include <functional>
@@ -12,17 +12,18 @@
 
 namespace divvy {
 
-/// What memory has of an answer.
+/// The part of an answer that comes from memory.
 struct SampleBook::Gathered {
   Question question;
   samples::Second now = 0;
-  samples::Second level = 1;       // Of the points to be shown, but for jobs: their own tell.
-  samples::Second ring_since = 0;  // The ring has seconds from here on.
+  // Seconds per point of the answer; not used for jobs, whose tracks have their own step.
+  samples::Second level = 1;
+  samples::Second ring_since = 0;  // The ring holds seconds from here on.
   struct Of {
     samples::Subject subject;
     std::vector<samples::Block> blocks;
-    bool is_whole = false;                    // The file has no more of it.
-    std::vector<samples::Block> before = {};  // Of what the ring shows: what was kept of the time before it.
+    bool is_whole = false;                    // The file holds nothing more for this subject.
+    std::vector<samples::Block> before = {};  // For the ring: kept points of the time before it.
   };
   std::vector<Of> parts;
 };
@@ -32,19 +33,19 @@ class SampleBook::Keeper {
   Keeper(Options options, std::function<void(const std::string& line)> note)
       : options_(std::move(options)), note_(std::move(note)) {}
 
-  /// Puts blocks, drops what is too old, and keeps the file small; `now` is when that is.
+  /// Stores blocks, drops those that are too old at `now`, and limits the file's size.
   void Put(const std::vector<SampleBlock>& blocks, samples::Second now);
   Answer Find(Gathered gathered);
-  /// Of all jobs but those whose subjects are `known`; and what was kept of those that ended in the stretch or after
-  /// it.
+  /// Adds the use of all jobs except those whose subjects are `known`, and the kept texts of jobs that ended in the
+  /// period or later.
   void AddUses(const Stretch& of, const std::set<std::string>& known, Uses& uses, Kept& kept);
   std::string KeptOf(std::uint64_t job);
-  /// The tracks of one job on each machine, except those `known`, with the columns that are wanted.
+  /// Adds the tracks of one job on each node, except those `known`, with the wanted columns.
   void AddTracks(std::uint64_t job, const std::set<std::string>& known, const samples::IsWanted& is_wanted,
                  std::vector<samples::Block>& tracks);
   /// The last value of each number that the job reported. Adds nothing if it reported none.
   void AddReported(std::uint64_t job, Reported& reported);
-  /// What was kept of a job as a whole; nothing: nothing was.
+  /// The kept track of a job; nullopt if there is none.
   std::optional<samples::Track> TrackOf(const samples::Subject& subject);
 
  private:
@@ -56,16 +57,16 @@ class SampleBook::Keeper {
   Options options_;
   std::function<void(const std::string& line)> note_;
   std::unique_ptr<SampleFile> file_;
-  bool has_failed_ = false;  // And it was said.
+  bool has_failed_ = false;  // The failure was logged.
   samples::Second thinned_at_ = 0;
 };
 
-/// What the track of a job on one machine has of the stretch.
+/// Adds the job's use in the period, from its track on one node.
 void AddUseOf(std::uint64_t job, const samples::Block& track, const SampleBook::Stretch& of, SampleBook::Uses& uses);
-/// The row that keeps a block.
+/// Returns the row that stores a block.
 SampleBlock KeptBlock(const samples::Subject& subject, const samples::Block& block, samples::Second step);
-/// The row that keeps words on a job that has ended. Its subject ("ended/17") is none of samples: who does not know it
-/// passes over it.
+/// Returns the row that stores a text about an ended job. Its subject ("ended/17") is no subject of samples, so other
+/// readers skip it.
 SampleBlock KeptRow(std::uint64_t job, samples::Second ended, std::string text);
 
 }  // namespace divvy

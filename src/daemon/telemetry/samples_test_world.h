@@ -1,4 +1,4 @@
-// What tests of samples and of waste begin with: a machine, a job that runs on it, and a book on disk.
+// The fixture of tests of samples and waste: a node, a job that runs on it, and a sample book on disk.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ inline NodeCapacity MachineOfH100s(int gpus) {
   return capacity;
 }
 
-/// Submits it and has it started.
+/// Submits a job and makes it start.
 inline JobId StartJob(Controller& controller, JobSpec spec, const Caller& caller, Time now) {
   spec.command = {"true"};
   const auto made = controller.Submit(std::move(spec), 0, caller, now, [](JobId) { return std::nullopt; });
@@ -46,7 +46,7 @@ inline JobId StartJob(Controller& controller, JobSpec spec, const Caller& caller
   return made->id;
 }
 
-/// A book with a file of its own; what its thread brings is done when the test asks for it.
+/// A sample book with its own file. Tasks that its thread posts run when the test asks for it.
 class SampleBookOnDisk : public testing::Test {
  protected:
   SampleBookOnDisk() {
@@ -59,7 +59,7 @@ class SampleBookOnDisk : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  /// As a daemon that begins has it: what is not on disk is gone.
+  /// Opens the book as a restarted daemon does: everything that is not on disk is lost.
   void OpenSamples() {
     samples_.reset();
     posted_.clear();
@@ -75,7 +75,7 @@ class SampleBookOnDisk : public testing::Test {
     ports.note = [this](const std::string& line) { notes_.push_back(line); };
     samples_ = std::make_unique<SampleBook>(std::move(options), std::move(ports));
   }
-  /// As the loop would run it.
+  /// Runs one task, as the loop would.
   void RunOnePosted() {
     std::function<void()> task;
     {
@@ -86,7 +86,7 @@ class SampleBookOnDisk : public testing::Test {
     }
     task();
   }
-  /// What `ask` is answered: it is given where the answer goes.
+  /// Waits for the answer to `ask`, which gets the callback for it.
   template <typename Answer, typename Ask>
   Answer Await(const Ask& ask) {
     std::optional<Answer> answer;

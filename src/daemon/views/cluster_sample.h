@@ -1,5 +1,5 @@
-// The cluster as a whole in one second: how many GPUs there are, are given away and are used, how many jobs wait and
-// run; and what each team may hold of it.
+// Samples the cluster as a whole each second: the number of GPUs in total, allocated and used, the number of waiting
+// and running jobs, and each team's entitlement.
 #pragma once
 
 #include "control/controller/controller.h"
@@ -14,7 +14,7 @@ class ClusterSampler {
  private:
   static void AddTeams(const Controller& controller, samples::Snapshot& snapshot);
 
-  double queued_ = 0;  // Counted each second while there are few jobs, else every ten.
+  double queued_ = 0;  // Counted each second while there are few jobs, otherwise every ten seconds.
 };
 
 }  // namespace divvy

@@ -23,12 +23,12 @@ class ClusterSamplerTest : public testing::Test {
     spec.command = {"true"};
     spec.team = team;
     spec.request.gpus = gpus;
-    spec.preemptible = Preemptible::kRequeue;  // More than its team's quota runs only on GPUs that it borrows.
+    spec.preemptible = Preemptible::kRequeue;  // Only such jobs may exceed their team's quota, on borrowed GPUs.
     spec.is_preemptible_set = true;
     const auto nothing = [](JobId) -> std::optional<JobRecord> { return std::nullopt; };
     ASSERT_TRUE(controller_.Submit(std::move(spec), 0, root_, TimeFromSeconds(kNow), nothing));
   }
-  /// Of a team, as it is now; nothing: none was taken.
+  /// The present sample of a team; empty if there is none.
   std::vector<samples::Reading> Of(const std::string& team) {
     for (const samples::Sample& sample : sampler_.Look(controller_, book_, kNow).samples) {
       if (sample.subject.of == samples::Of::kTeam && sample.subject.node == team) return sample.readings;

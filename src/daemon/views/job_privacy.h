@@ -1,8 +1,8 @@
-// What a caller is shown of other users' jobs. Reasons never disclose their paths: those are in the owner's hands, as
-// the directory of a job is. With `[privacy] jobs = "own"` names, comments, commands and reasons are hidden as well;
-// who has which GPUs, and since when, stays visible. Administrators and a job's owner are shown all of it.
+// Decides what a caller sees of other users' jobs. Reasons never disclose paths: a path is chosen by the job's owner,
+// as the job's directory is. With `[privacy] jobs = "own"`, names, comments, commands and reasons are hidden as well.
+// Which user holds which GPUs, and since when, stays visible. Administrators and a job's owner see everything.
 //
-// One of these belongs to each request; Routes::Call::Answer applies it to every message that has an overload here.
+// Each request has one such object; Routes::Call::Answer applies it to every message that has an overload here.
 #pragma once
 
 #include <string>
@@ -21,12 +21,12 @@ struct JobInFull;
 struct WasteAnswer;
 }  // namespace wire
 
-/// `text` with "..." for each absolute path, up to its closing quote or the next space.
+/// Replaces each absolute path in `text` by "...", up to its closing quote or the next space.
 std::string WithoutPaths(std::string_view text);
 
 class JobPrivacy {
  public:
-  /// Of a caller who is shown everything.
+  /// For a caller who sees everything.
   JobPrivacy() = default;
   JobPrivacy(const Caller& caller, bool hides_others)
       : user_(caller.user.name), sees_all_(caller.is_admin), hides_others_(hides_others) {}
@@ -34,9 +34,9 @@ class JobPrivacy {
   bool sees_all() const { return sees_all_; }
   bool hides_others() const { return hides_others_ && !sees_all_; }
   bool IsShown(std::string_view user) const { return sees_all_ || user == user_; }
-  /// A text about a job of `user`: why it waits, or how it ended.
+  /// Filters a text about a job of `user`: why it waits, or how it ended.
   std::string Reason(std::string_view user, std::string text) const;
-  /// Jobs by their ids, without the names that are hidden.
+  /// Wraps `find` so that hidden names are left out.
   FindOutcome Names(FindOutcome find) const;
 
   void Conceal(wire::JobView& view) const;

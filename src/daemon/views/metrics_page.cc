@@ -69,7 +69,7 @@ constexpr std::array<Exposed, 5> kOfJobs = {{
     {Metric::kMemoryUsed, "divvy_job_memory_used_bytes", "bytes", "Memory of a running job's processes."},
 }};
 
-/// NVIDIA's exporter's names, in its units.
+/// The names and units of NVIDIA's DCGM exporter.
 struct DcgmName {
   Metric metric;
   std::string_view name;
@@ -99,10 +99,10 @@ const double* Find(const SampleBook::Newest& newest, Metric metric) {
   return nullptr;
 }
 
-// A percent of a hundred is no number of binary digits: 0.47000000000000003.
+// Rounds, because percentages divided by 100 are no exact binary numbers: 0.47000000000000003.
 double Neat(double value) { return std::round(value * 1e6) / 1e6; }
 
-/// What GPUs have counted, of those of which something is known now.
+/// Hardware counters of GPUs that have a recent sample.
 using Counted = std::map<samples::Subject, samples::GpuCounters>;
 Counted CountersOf(const SampleBook& book, const Latest& latest, samples::Second now) {
   Counted counters;
@@ -117,7 +117,7 @@ Counted CountersOf(const SampleBook& book, const Latest& latest, samples::Second
   return counters;
 }
 
-/// Of the family that was begun.
+/// Adds samples to the family that was begun.
 template <typename LabelsOf>
 void AddCounter(Exposition& out, const Counted& counters, std::optional<std::uint64_t> samples::GpuCounters::*counter,
                 double divisor, const LabelsOf& labels) {
@@ -139,7 +139,7 @@ void AddWaste(Exposition& out, const wire::WasteAnswer& waste) {
     out.Add({{"kind", std::string(samples::Name(kind))}}, Neat(gpus[samples::Name(kind)]));
 }
 
-// What has no labels is left out.
+// Subjects without labels are left out.
 template <std::size_t kCount, typename LabelsOf>
 void AddSamples(Exposition& out, const Latest& latest, Of of, const std::array<Exposed, kCount>& table,
                 const LabelsOf& labels_of) {
@@ -154,7 +154,7 @@ void AddSamples(Exposition& out, const Latest& latest, Of of, const std::array<E
   }
 }
 
-// Jobs by what they wait for, roughly: a scrape of a long queue has no time for Controller::WaitingReason.
+// A rough class of what the job waits for: with a long queue, a scrape has no time for Controller::WaitingReason.
 std::string_view WaitsFor(const Controller& controller, const JobRecord& record) {
   const Server& cluster = controller.cluster();
   if (record.is_held) return "release";
@@ -215,7 +215,7 @@ void AddGpuFacts(Exposition& out, const Controller& controller, Time now) {
   });
   out.Begin("divvy_gpu_healthy", Kind::kGauge, "", "0: it is fenced, for the driver says that it does not work.");
   each([&](NodeIndex node, const GpuFacts& gpu) {
-    // Of a machine that is away nobody knows.
+    // The health of a disconnected node's GPUs is not known.
     if (!controller.AbsenceOf(cluster.node(node).words.name).empty()) return;
     out.Add(labels(node, gpu), cluster.node(node).availability[gpu.index].fault.empty() ? 1 : 0);
   });
@@ -236,7 +236,7 @@ void AddGpuFacts(Exposition& out, const Controller& controller, Time now) {
 
 void AddNodes(Exposition& out, const MetricsAbout& about) {
   out.Begin("divvy_nodes", Kind::kGauge, "", "Machines that are known, the controller's own included.");
-  // All of them from the start, so that one that goes away is a change and no new series.
+  // All states are exported from the start, so that a change of state does not create a new series.
   std::map<std::string, int> nodes = about.nodes;
   for (const char* state : {"up", "away", "lost", "awaited", "cordoned", "draining", "drained", "unfit"})
     nodes.try_emplace(state, 0);
@@ -245,7 +245,7 @@ void AddNodes(Exposition& out, const MetricsAbout& about) {
   const auto each = [&](const auto& value_of) {
     for (const BookNode& node : cluster.nodes()) {
       const auto value = static_cast<double>(value_of(node.capacity));
-      if (value > 0) out.Add({{"node", node.words.name}}, value);  // 0: not known, or the machine was removed.
+      if (value > 0) out.Add({{"node", node.words.name}}, value);  // 0: unknown, or the node was removed.
     }
   };
   out.Begin("divvy_node_cpu_cores", Kind::kGauge, "", "Cores that it has.");
@@ -284,7 +284,7 @@ void AddTimes(Exposition& out, const MetricsAbout& about) {
   out.Begin("divvy_preemptions", Kind::kCounter, "", "Runs that were ended so that another job starts.");
   out.Add({}, static_cast<double>(about.counters->preemptions()));
   out.Begin("divvy_jobs_ended", Kind::kCounter, "", "Jobs that ended since the daemon began.");
-  // All of them from the start: of a series that begins at 1, rate() misses the first.
+  // All states are exported from the start: rate() misses the first increase of a series that begins at 1.
   const auto& ended = about.counters->ended();
   for (const JobState state :
        {JobState::kSucceeded, JobState::kFailed, JobState::kCancelled, JobState::kTimedOut, JobState::kLost}) {
@@ -370,7 +370,7 @@ std::string MetricsText(const MetricsAbout& about, wire::Exposed form) {
   AddSamples(out, latest, Of::kJob, kOfJobs, [&](const samples::Subject& subject) {
     const JobRecord* record = controller.Find(JobId(subject.job));
     if (record == nullptr || !IsActive(record->state)) return Labels();
-    return Labels{{"id", PublicId(*record)},  // As listings name it, 6_0, and not by the number behind it.
+    return Labels{{"id", PublicId(*record)},  // The public id as in listings, 6_0, not the internal number.
                   {"node", subject.node},
                   {"user", record->user.name},
                   {"name", about.hides_job_names ? "" : record->name},

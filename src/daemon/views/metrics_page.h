@@ -1,5 +1,5 @@
-// GET /metrics: everything that a scraper may want to know, as it is now. Names and labels as Prometheus' conventions
-// have them (docs/samples.md lists them). Nothing of jobs that have ended, so what there is is bounded by what runs.
+// GET /metrics: the present values of all metrics. Names and labels follow the Prometheus conventions (docs/samples.md
+// lists them). Ended jobs have no series, so the size is bounded by what runs.
 #pragma once
 
 #include <map>
@@ -15,11 +15,11 @@ namespace divvy {
 
 struct MetricsAbout {
   Core& core;
-  const SampleBook* samples = nullptr;  // Null: none are taken.
+  const SampleBook* samples = nullptr;  // Null: no samples are taken.
   const Counters* counters = nullptr;
-  std::map<std::string, int> nodes;  // By state, as divvy nodes has it.
-  bool has_dcgm_names = false;       // The GPUs under the names of NVIDIA's exporter as well.
-  const WasteBook* waste = nullptr;  // Null: nobody looks.
+  std::map<std::string, int> nodes;  // By state, as `divvy nodes` prints it.
+  bool has_dcgm_names = false;       // Also exports the GPUs under the names of NVIDIA's DCGM exporter.
+  const WasteBook* waste = nullptr;  // Null: waste is not watched.
   bool hides_job_names = false;      // [privacy] jobs = "own".
 };
 

@@ -1,4 +1,4 @@
-// The page for scrapers under the names of NVIDIA's DCGM exporter, as dashboards made for that one ask for them.
+// The metrics page under the names of NVIDIA's DCGM exporter, as dashboards for that exporter query them.
 #include "daemon/views/metrics_page.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ std::vector<GpuFacts> OneGpu(const std::string& uuid) {
   return {facts};
 }
 
-/// Two machines with a GPU each.
+/// Two nodes with one GPU each.
 class DcgmNames : public testing::Test {
  protected:
   DcgmNames() {
@@ -38,7 +38,7 @@ class DcgmNames : public testing::Test {
     world_.controller_.OnNodeAccounted("n2");
     See({"n1", "n2"});
   }
-  /// The GPUs of these machines are looked at.
+  /// Adds a sample for the GPUs of these nodes.
   void See(const std::vector<const char*>& nodes) {
     samples::Snapshot seen;
     seen.at = static_cast<samples::Second>(ToSeconds(world_.clock_.Now()));
@@ -61,7 +61,7 @@ class DcgmNames : public testing::Test {
     return MetricsText({*world_.core_, world_.samples_.get(), counters, {{"up", 1}, {"away", 1}}, true, waste},
                        wire::Exposed::kPrometheus);
   }
-  /// The values of a name, by Hostname.
+  /// The values of a metric, by Hostname.
   std::map<std::string, std::string> Of(const std::string& name) {
     std::istringstream page(Page());
     std::map<std::string, std::string> values;
@@ -80,7 +80,7 @@ class DcgmNames : public testing::Test {
 };
 
 TEST_F(DcgmNames, AreThoseThatThePublicDashboardAsksForInItsUnits) {
-  // Grafana's 12239 asks for these.
+  // The queries of Grafana's dashboard 12239.
   const std::array<std::pair<const char*, const char*>, 7> kPanels = {{{"DCGM_FI_DEV_GPU_TEMP", "61"},
                                                                        {"DCGM_FI_DEV_POWER_USAGE", "350"},
                                                                        {"DCGM_FI_DEV_SM_CLOCK", "1980"},
@@ -181,7 +181,7 @@ TEST_F(MetricsPage, CountsRunsThatAreOver) {
   const JobId job = world_.Submit("train");
   world_.Settle();
   const Time begun = world_.clock_.Now();
-  // A change is told once it is durable: the job may be further by then.
+  // A change is reported once it is durable; the job may have progressed by then.
   counters.OnChanges(world_.controller_, {{job, JobState::kQueued}}, begun);
   JobRecord record = *world_.controller_.Find(job);
   ASSERT_EQ(record.state, JobState::kStarting) << "it was decided on";

@@ -14,7 +14,8 @@ bool IsOneOf(const std::vector<std::string>& wanted, const std::string& value) {
   return wanted.empty() || std::ranges::find(wanted, value) != wanted.end();
 }
 
-/// A job that waits for several pools is in each of them, and in those of all its components.
+/// Returns true if any of the job's pools is wanted, including those of its components. A job that waits for several
+/// pools is in each of them.
 bool IsInOneOf(const std::vector<std::string>& wanted, const JobRecord& record, const SpecLabels& labels) {
   if (wanted.empty()) return true;
   const auto is_wanted = [&](const std::string& pools) {
@@ -67,7 +68,7 @@ std::optional<SpecLabels> LabelBook::Known(JobId spec_of) const {
 SpecLabels LabelBook::Remember(JobId spec_of, const SpecLabels& labels) {
   const std::lock_guard lock(mutex_);
   if (read_.size() >= kMostRemembered) read_.clear();
-  // What was there first wins: it may be a change that came after our look into the store.
+  // An existing entry wins: it may be a change that came after the store was read.
   return *read_.emplace(spec_of, Share(labels)).first->second;
 }
 
@@ -86,7 +87,7 @@ SpecLabels LabelBook::OfStored(const JobRecord& record, Store& store) {
 std::vector<JobId> LabelBook::UnknownAmong(const std::map<JobId, JobRecord>& jobs) const {
   std::vector<JobId> unknown;
   for (const auto& [id, record] : jobs) {
-    // An array's elements come behind it and share its spec.
+    // An array's elements follow it and share its specification.
     if (!Known(record.spec_of) && (unknown.empty() || unknown.back() != record.spec_of))
       unknown.push_back(record.spec_of);
   }

@@ -1,5 +1,6 @@
-// The labels of jobs (pool, account, QOS) for listings and filters. They are part of a job's spec, which listings do
-// not read: so they are remembered from the submission on, and read once for what an earlier daemon was given.
+// The labels of jobs (pool, account, QOS) for listings and filters. They are part of a job's specification, which
+// listings do not read. So they are cached from the submission on, and read once for jobs from before the daemon's
+// start.
 #pragma once
 
 #include <cstddef>
@@ -15,40 +16,39 @@
 
 namespace divvy {
 
-/// Used by the loop's thread, but for OfStored. Memory is bounded: what is forgotten is read again when it is asked
-/// for.
+/// Used on the loop's thread, except OfStored and Read. Memory is bounded: evicted labels are read again when needed.
 class LabelBook {
  public:
   explicit LabelBook(Core& core) : core_(core) {}
 
-  /// A submission that was accepted. Ids grow; this one is the greatest so far.
+  /// Caches the labels of an accepted submission. `id` must be greater than all earlier ones.
   void Learn(JobId id, const SpecLabels& labels);
-  /// The specification under this id has changed, or is new (of an element that differs from its array).
+  /// The specification under this id has changed, or is new (for an element that differs from its array).
   void Replace(JobId id, const SpecLabels& labels);
-  /// Empty labels where the spec cannot be read.
+  /// Returns empty labels if the specification cannot be read.
   SpecLabels Of(const JobRecord& record);
-  /// The same for a job that `store` has, from any thread.
+  /// The same for a job in `store`. Any thread.
   SpecLabels OfStored(const JobRecord& record, Store& store);
-  /// The specs that would have to be read for the labels of all of these jobs.
+  /// Returns the specifications that must be read to know the labels of all these jobs.
   std::vector<JobId> UnknownAmong(const std::map<JobId, JobRecord>& jobs) const;
-  /// Reads and remembers them; from any thread.
+  /// Reads and caches them. Any thread.
   void Read(const std::vector<JobId>& specs, Store& store);
-  /// True if the job's labels pass the selector's; cheap where it asks for none.
+  /// Returns true if the job's labels pass the selector's filters. Cheap if there are none.
   bool Passes(const JobRecord& record, const wire::JobSelector& select);
   static bool Passes(const JobRecord& record, const SpecLabels& labels, const wire::JobSelector& select);
 
  private:
   using Shared = std::shared_ptr<const SpecLabels>;
-  /// `labels`, sharing the one given last where it is the same: most jobs in a row have the same.
+  /// Returns a shared copy; reuses the last one if equal, since successive jobs mostly have the same labels.
   Shared Share(const SpecLabels& labels);
   std::optional<SpecLabels> Known(JobId spec_of) const;
   SpecLabels Remember(JobId spec_of, const SpecLabels& labels);
 
   Core& core_;
-  mutable std::mutex mutex_;             // Of all below.
-  std::optional<JobId> all_known_from_;  // Later submissions that are not in `learned_` have no labels.
-  std::map<JobId, Shared> learned_;      // Only those that have some.
-  std::map<JobId, Shared> read_;         // Of submissions before all_known_from_.
+  mutable std::mutex mutex_;             // Guards all members below.
+  std::optional<JobId> all_known_from_;  // Submissions from this id on that are not in `learned_` have no labels.
+  std::map<JobId, Shared> learned_;      // Only jobs that have labels.
+  std::map<JobId, Shared> read_;         // For submissions before all_known_from_.
   Shared last_;
 };
 

@@ -1,4 +1,4 @@
-// Labels that only specs know, for listings and actions: remembered, read again, filtered by.
+// Labels that only specifications hold, for listings and actions: cached, read again, and used as filters.
 #include "daemon/views/routes_labels.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class NoOrders : public OrderPort {
   void Execute(const Order&, std::shared_ptr<const JobSpec>) override {}
 };
 
-/// A daemon's core that commits at once, over a store that outlives it.
+/// A core that commits at once, over a store that outlives it.
 struct World {
   explicit World(CountingStore& s) : store(s) {
     auto loaded = store.Load();

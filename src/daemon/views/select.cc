@@ -9,11 +9,11 @@
 namespace divvy {
 namespace {
 
-// A range such as 1-999999 names what exists; past this it is a slip.
+// A range such as 1-999999 selects the jobs that exist; a longer one is a typing error.
 constexpr std::int64_t kRangeMost = 1'000'000;
 
 Result<JobId> Latest(Core& core, std::uint64_t back, const Caller& caller) {
-  // The last ones may not be in the store yet; ids grow, so the live ones are looked at first.
+  // The last jobs may not be in the store yet. Ids grow, so live jobs are searched first.
   std::uint64_t skipped = 0;
   const auto& live = core.controller().live();
   std::set<JobId> mine;
@@ -73,7 +73,7 @@ std::optional<std::pair<JobId, JobId>> RangeOf(std::string_view word) {
   return std::pair(JobId(static_cast<std::uint64_t>(*first)), JobId(static_cast<std::uint64_t>(*last)));
 }
 
-/// "17+1": the whole job, if it has such a component.
+/// "17+1" selects the whole job, if it has such a component.
 Result<JobId> JobOfComponent(Core& core, const std::string& word) {
   const auto plus = word.find('+');
   const auto id = ToId(std::string_view(word).substr(0, plus));
@@ -161,7 +161,7 @@ Result<JobId> SelectOne(Core& core, const std::string& word, const Caller& calle
 
 bool Passes(const JobRecord& record, const wire::JobSelector& select, const Caller& caller) {
   const std::string& user = select.user;
-  // Words name jobs of anybody; whether the caller may act on them is asked later.
+  // Words may name jobs of any user; whether the caller may act on them is checked later.
   const bool is_mine = user == "@me" || (user.empty() && select.ids.empty());
   if (is_mine) {
     if (record.user.uid != caller.user.uid) return false;
@@ -187,7 +187,7 @@ Result<std::vector<JobId>> SelectIds(Core& core, LabelBook& labels, const wire::
   for (const std::string& word : select.ids) DIVVY_CHECK(AddWord(core, word, caller, ids));
   if (!select.ids.empty() && HasFilter(select)) {
     std::erase_if(ids, [&](JobId id) {
-      const auto record = core.FindJob(id);  // One that does not exist is named by what is done with it.
+      const auto record = core.FindJob(id);  // A job that does not exist is reported by the action on it.
       return record && !(Passes(*record, select, caller) && labels.Passes(*record, select));
     });
   }

@@ -1,5 +1,5 @@
-// When the jobs that wait should start, for listings: each is an estimate of its own, so what was found stays for a
-// while, and one look finds no more than the loop has time for.
+// A cache of expected start times of waiting jobs, for listings. Each is a separate estimate, so results are kept for a
+// while, and one update computes only as many as the loop has time for.
 #pragma once
 
 #include <functional>
@@ -13,16 +13,16 @@ namespace divvy {
 
 class StartBook {
  public:
-  /// So long an estimate is good enough; it is of one moment, and said to the minute.
+  /// How long an estimate is used. It is valid for one moment and shown to the minute.
   static constexpr Duration kStays = std::chrono::seconds(10);
 
-  /// Brings the book up to date for these, and forgets all others: those of whom nothing is known first, then those
-  /// that were looked at longest ago. Stops when `has_time` says so, but not before it has looked at one. `estimate` is
-  /// asked once for each that is looked at.
+  /// Updates the estimates of these jobs and drops all others. Jobs without an estimate go first, then the oldest
+  /// estimates. Stops when `has_time` returns false, but not before one job was estimated. Calls `estimate` once per
+  /// estimated job.
   void Update(const std::vector<JobId>& waiting, Time now, const std::function<core::Estimate(JobId)>& estimate,
               const std::function<bool()>& has_time);
 
-  /// Null: not looked at yet.
+  /// Returns null if the job was not estimated yet.
   const core::Estimate* Find(JobId job) const;
 
  private:

@@ -7,7 +7,7 @@ namespace start_book_test {
 
 class StartBookTest : public testing::Test {
  protected:
-  /// So many at most; the ids that were asked for, in their order.
+  /// Updates at most `most` estimates; returns the estimated ids in order.
   std::vector<std::uint64_t> Look(const std::vector<std::uint64_t>& waiting, int most) {
     std::vector<JobId> ids;
     for (const std::uint64_t one : waiting) ids.emplace_back(one);
@@ -42,7 +42,7 @@ TEST_F(StartBookTest, LooksAgainAtTheOldestAfterAWhile) {
   now_ += StartBook::kStays - std::chrono::seconds(1);
   EXPECT_EQ(Look({3, 5}, 2), (Ids{5}));
   now_ += std::chrono::seconds(1);
-  // Who was never looked at goes first.
+  // Jobs without an estimate go first.
   EXPECT_EQ(Look({3, 5, 8}, 2), (Ids{8, 3}));
 }
 

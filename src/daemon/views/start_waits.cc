@@ -8,7 +8,7 @@
 namespace divvy {
 namespace {
 
-/// Jobs with parts of GPUs that the job is to have whole, and of whom the keeper's own words say nothing.
+/// Tenants on GPUs that the job needs as a whole and that the keeper's own text does not mention.
 std::vector<std::string> Untold(const Seat& seat, const wire::KeeperState& state, const std::string& told) {
   std::vector<std::string> names;
   for (const wire::KeptTenant& tenant : state.tenants) {

@@ -1,4 +1,5 @@
-// What a job that was told to start waits for on its machines: others that leave GPUs which it is to have whole.
+// Explains what a starting job waits for on its nodes: other jobs that are moving away from GPUs which it needs as a
+// whole.
 #pragma once
 
 #include <string>
@@ -9,8 +10,8 @@
 
 namespace divvy {
 
-/// As the keepers of its machines say it: sentences, the first with a space before it; who is in the way is named once,
-/// by the name that people know. Empty: nothing is known to be. Requires: it is to start.
+/// Returns sentences from the keepers of the job's nodes, the first with a leading space. Each job in the way is named
+/// once, by its public name. Empty if nothing is known to be in the way. Requires: the job is starting.
 std::string StartWaitsText(const JobRecord& record, const ShareBoard& shares, const FindOutcome& find);
 
 }  // namespace divvy

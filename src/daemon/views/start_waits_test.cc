@@ -5,7 +5,7 @@
 namespace divvy {
 namespace start_waits_test {
 
-/// Job 6 is element 0 of array 5; job 20 is to have GPU 1 whole.
+/// Job 6 is element 0 of array 5; job 20 needs GPU 1 as a whole.
 class StartWaits : public testing::Test {
  protected:
   StartWaits() {

@@ -13,8 +13,8 @@ std::shared_ptr<void> UserLoads::Begin(std::int64_t uid) {
   return {count.get(), [count](void*) { --*count; }};
 }
 
-// The generic cell rate algorithm: a submission's turn is one pause after the last one's, and up to a burst of them may
-// come before their turns.
+// The generic cell rate algorithm: each submission is due one pause after the previous one, and a limited burst may
+// come earlier.
 Duration UserLoads::NextSubmission(std::int64_t uid, Time now) {
   Time& next = loads_[uid].next_submission;
   const Time turn = std::max(next, now);

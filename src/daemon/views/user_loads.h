@@ -1,5 +1,5 @@
-// How much each user asks of the daemon at once: requests that are not answered yet, and submissions per second. For
-// users who are no administrators; belongs to the loop's thread.
+// Limits each user's load on the daemon: requests in flight, and submissions per second. Applies to users who are not
+// administrators. Used on the loop's thread only.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +13,24 @@ namespace divvy {
 
 class UserLoads {
  public:
-  /// The most requests of one user that wait for their answers, streams included.
+  /// The limit on unanswered requests of one user, streams included.
   static constexpr std::size_t kMostInFlight = 512;
-  /// One user may submit so many jobs at once, and after that one in each pause (200 a second).
+  /// The submission burst of one user, and then the pause between submissions (200 a second).
   static constexpr std::int64_t kSubmissionsAtOnce = 1000;
   static constexpr Duration kSubmissionPause = std::chrono::milliseconds(5);
 
-  /// Counts a request until the ticket is let go; null where the user has as many as they may. May outlive this object.
+  /// Counts a request until the ticket is released; returns null if the user is at the limit. The ticket may outlive
+  /// this object.
   std::shared_ptr<void> Begin(std::int64_t uid);
-  /// Counts a submission; how long it has to wait for its turn, 0 or more. Requires: `now` never decreases.
+  /// Counts a submission and returns how long it must wait, 0 or more. Requires: `now` never decreases.
   Duration NextSubmission(std::int64_t uid, Time now);
 
  private:
   struct Load {
     std::weak_ptr<std::size_t> in_flight;
-    Time next_submission = kNoTime;  // The earliest turn of the next one, if none came all at once.
+    Time next_submission = kNoTime;  // The earliest time of the next submission if there were no bursts.
   };
-  std::unordered_map<std::int64_t, Load> loads_;  // A few bytes for each user who ever asked.
+  std::unordered_map<std::int64_t, Load> loads_;  // A few bytes for each user who has ever sent a request.
 };
 
 }  // namespace divvy

@@ -58,12 +58,12 @@ wire::RequestView RequestViewOf(const JobRecord& record) {
   return view;
 }
 
-/// How many characters an id takes at the start of `text`; 0: there is none, or it is a count ("12 more").
+/// Returns the length of the id at the start of `text`; 0 if there is none, or if it is a count ("12 more").
 std::size_t IdLength(std::string_view text) {
   std::size_t length = 0;
   while (length < text.size() && std::isdigit(static_cast<unsigned char>(text[length])) != 0) ++length;
   if (length < text.size() && (text[length] == '_' || std::isalpha(static_cast<unsigned char>(text[length])) != 0))
-    return 0;  // "5_1" has its name already.
+    return 0;  // "5_1" is already a public id.
   return text.substr(length).starts_with(" more") ? 0 : length;
 }
 
@@ -84,10 +84,11 @@ wire::ProgressView ProgressViewOf(const JobRecord& record) {
   return view;
 }
 
-/// It runs, or has ended after a run.
+/// Returns true if the job runs, or has ended after a run.
 bool HasRun(const JobRecord& record) { return record.started != kNoTime && !IsWaiting(record.state); }
 
-/// What JobView and JobDetail share. Both are flat on purpose: a reader of the JSON should not have to know of a base.
+/// Fills the fields that JobView and JobDetail share. Both are flat on purpose, so that readers of the JSON need not
+/// know a base type.
 template <typename View>
 void FillCommon(const JobRecord& record, const Reason& reason, const SpecLabels& labels, const FindOutcome& find,
                 View& view) {
@@ -137,7 +138,7 @@ void FillCommon(const JobRecord& record, const Reason& reason, const SpecLabels&
   view.team = record.team;
   if (record.is_preemptible_set) view.preemptible = Name(record.preemptible);
   view.is_foreground = record.is_foreground;
-  // A store of an older release may have taken lines and control characters in these.
+  // The store of an older release may hold line breaks and control characters in these fields.
   for (std::string* text :
        {&view.name, &view.comment, &view.project, &view.group, &view.team, &view.pool, &view.reason})
     *text = WithoutControls(*text);
@@ -160,10 +161,10 @@ std::vector<std::pair<Time, std::string>> HistoryLines(const JobRecord& record,
                                                        const std::vector<Batch::HistoryLine>& history) {
   std::vector<std::pair<Time, std::string>> lines;
   lines.emplace_back(record.submitted, "submitted by " + record.user.name);
-  // Of one that was cancelled while it waited to run again the last run is there already.
+  // If the job was cancelled while waiting for its next run, its last run is already in the history.
   std::set<std::uint32_t> told;
   for (const auto& line : history) {
-    // It had ended before its machine was missed.
+    // The job had ended before its node was missed.
     if (IsFinal(record.state) && line.at > record.ended && line.text.ends_with(kMayGoOn)) continue;
     const auto run = ReadRunLine(line.text);
     if (!run || told.insert(run->run).second) lines.emplace_back(line.at, line.text);
@@ -219,7 +220,7 @@ std::string WithPublicIds(const std::string& text, const FindOutcome& find) {
       continue;
     }
     copy(before->size());
-    // "3", and in a list of jobs what follows: ", 5 and 7", but not the count in "and 12 more".
+    // "3", and further ids of a list: ", 5 and 7", but not the count in "and 12 more".
     while (const std::size_t length = IdLength(all.substr(at))) {
       out += PublicIdOf(all.substr(at, length), find);
       at += length;
@@ -268,7 +269,7 @@ wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Rea
   }
   if (record.exit && IsFinal(record.state))
     detail.steps = wire::StepViewsOf(ReadStepList(record.exit->steps), record.ended, spec != nullptr, detail.seats);
-  // Each element of an array has its own.
+  // Each element of an array has its own deadline.
   if (IsActive(record.state) && record.array_count == 0) detail.deadline = OptionalSeconds(Deadline(record));
   detail.retries_left = std::max<std::int64_t>(0, record.retries - static_cast<std::int64_t>(record.retries_used));
   detail.wants_pty = record.wants_pty;
@@ -335,8 +336,7 @@ void Observe(const Controller& controller, NodeIndex node, const std::vector<Job
   }
 }
 
-// The GPUs of its machine that a job is listed by at this moment: of one with parts of GPUs as the keeper there says,
-// else as the plan does.
+// Returns true if the job is listed under this GPU now: by the keeper for a GPU fraction, otherwise by the plan.
 bool IsOnGpu(const wire::KeptTenant* tenant, const RunningJob& job, NodeIndex node, GpuIndex gpu) {
   if (tenant == nullptr) return job.gpus_on(node).Contains(gpu);
   return std::ranges::any_of(tenant->shares,
@@ -349,10 +349,10 @@ std::string SlicesAlone(const GpuFacts& gpu) {
   return gpu.slices.empty() ? text : text + ", " + gpu.slices.front().name + " to " + gpu.slices.back().name;
 }
 
-/// Has a part of a GPU, and a line of its own.
+/// Returns true if the job has a GPU fraction or a MIG slice, and therefore its own line.
 bool IsTenant(const RunningJob& job) { return job.request.is_portioned() || job.slice.any(); }
 
-/// Nobody uses it, and who comes may not have it all the same.
+/// Marks a GPU that is idle but not available to every job.
 void MarkKept(const Controller& controller, const IdleGpus& idle, NodeIndex node, Time now, wire::GpuView& view) {
   const auto gpu = static_cast<GpuIndex>(view.index);
   if (idle.unused(node).Contains(gpu)) {
@@ -410,7 +410,7 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
     holders.push_back(id);
     wire::TenantView& shown = view.tenants.emplace_back(TenantViewOf(controller.Find(id), job, tenant, facts));
     MarkAbsent(absence, shown.state, shown.note);
-    // Its facts are of the daemon's start; the mode may have been switched on since, for this instance.
+    // The facts are from the daemon's start; MIG mode may have been enabled since, for this instance.
     view.is_mig_enabled |= shown.mechanism == wire::kByMig;
   }
   for (const JobId job : planned) {
@@ -430,7 +430,7 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
     for (const JobId holder : holders) {
       const RunningJob* job = cluster.running(holder);
       if (job == nullptr) continue;
-      if (IsTenant(*job)) continue;  // They have lines of their own.
+      if (IsTenant(*job)) continue;  // Tenants have their own lines.
       view.reason += (view.reason.empty() ? "" : ", ") + job->name + " of " + job->user;
     }
     const auto add = [&view](const std::string& more) { view.reason += (view.reason.empty() ? "" : "; ") + more; };
@@ -448,7 +448,7 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
     view.state = "unmanaged";
     view.reason = availability.unmanaged;
   } else if (!availability.stuck.empty()) {
-    view.state = "unmanaged";  // Why is told below.
+    view.state = "unmanaged";  // The reason is added below.
   } else if (availability.is_restricted) {
     view.state = "restricted";
     view.reason = "divvy gpus restrict";
@@ -465,7 +465,7 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
     const auto troubled = std::ranges::find(state->gpus, facts.index, &wire::KeptGpu::index);
     if (troubled != state->gpus.end()) view.reason += (view.reason.empty() ? "" : "; ") + troubled->trouble;
     for (const wire::KeptWait& wait : state->waits) {
-      // It is emptied for a job that has all of it.
+      // The GPU is being emptied for a job that will have all of it.
       if (wait.bound == Duration(0) || std::ranges::find(view.jobs, wait.job) == view.jobs.end()) continue;
       view.reason += (view.reason.empty() ? "" : "; ") +
                      WithPublicIds("job " + ToString(wait.job) + " waits: " + wait.why, [&](JobId id) {
@@ -474,7 +474,8 @@ wire::GpuView GpuViewOf(const Controller& controller, NodeIndex node, const GpuF
                      });
     }
   }
-  if (absence.empty()) Observe(controller, node, holders, now, view);  // What was seen last is long past.
+  // The last observation of a disconnected node is outdated.
+  if (absence.empty()) Observe(controller, node, holders, now, view);
   return view;
 }
 
@@ -488,7 +489,7 @@ std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_vi
   for (NodeIndex node = 0; node < cluster.nodes().size(); ++node) {
     for (const GpuFacts& facts : cluster.node(node).capacity.gpus) {
       views.push_back(GpuViewOf(controller, node, facts, shares, idle, now));
-      // How jobs are kept apart on other machines is for their agents to know.
+      // The isolation on other nodes is known only to their agents.
       if (node == kOwnNode) views.back().isolation = isolation;
       if (!cluster.has_many()) views.back().node.clear();
     }

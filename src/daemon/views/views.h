@@ -1,4 +1,4 @@
-// The controller's records as the messages that clients read.
+// Converts the controller's records to the messages that clients read.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ namespace divvy {
 
 class IdleGpus;
 
-/// What a listing shows of a job that only its spec knows.
+/// Labels in listings that only a job's specification holds.
 struct SpecLabels {
   std::string pool;
   std::string account;
@@ -25,47 +25,48 @@ struct SpecLabels {
   friend bool operator==(const SpecLabels&, const SpecLabels&) = default;
 };
 SpecLabels LabelsOf(const JobSpec& spec);
-/// As it is shown: all that it waits for, "a,b", until it runs in one of them.
+/// The pool for display: all pools that the job waits for, "a,b", until it runs in one of them.
 std::string PoolOf(const JobRecord& record, const SpecLabels& labels);
 
-/// What people call the job: "17", and "17_3" for an element of an array; never "17_[4-99]".
+/// The job's public id: "17", or "17_3" for an element of an array; never "17_[4-99]".
 std::string PublicId(const JobRecord& record);
-/// The engine and the controller name jobs by their own ids. Gives each element of an array that `text` names after
-/// "job", "jobs" or "divvy release" the name that people know; the rest stays.
+/// The engine and the controller name jobs by internal ids. Replaces the id of each array element after "job", "jobs"
+/// or "divvy release" in `text` by its public id; keeps the rest.
 std::string WithPublicIds(const std::string& text, const FindOutcome& find);
 
-/// Of a job on several machines: what it has on each, in the order of its ranks.
+/// For a job on several nodes: its allocation on each, ordered by rank.
 std::vector<wire::SeatView> SeatViewsOf(const JobRecord& record);
-/// `find` knows the jobs that the texts mention.
+/// `find` must know the jobs that the texts mention.
 wire::JobView ViewOf(const JobRecord& record, const Reason& reason, const SpecLabels& labels, const FindOutcome& find);
-/// `spec` may be null: then what only it knows stays empty.
+/// `spec` may be null; fields that only it holds are then empty.
 wire::JobDetail DetailOf(const JobRecord& record, const JobSpec* spec, const Reason& reason, const SpecLabels& labels,
                          const FindOutcome& find, const std::vector<GpuFacts>& gpus,
                          const std::vector<Batch::HistoryLine>& history);
-/// What beyond it the page shows.
+/// Adds the fields that only the web page shows.
 wire::JobInFull InFull(wire::JobDetail detail, const JobRecord& record, const FindOutcome& find,
                        const std::vector<Batch::HistoryLine>& history);
-/// Where a job with parts of GPUs really is, as the keeper there said it last; `tenant` null: it is not there yet.
-/// Nothing for a job with whole GPUs, or that does not run.
+/// The present GPUs of a job with GPU fractions, as the keeper reported them last; a null `tenant` means that it is not
+/// there yet. Returns nullopt for a job with whole GPUs, or one that does not run.
 std::optional<wire::ShareView> ShareViewOf(const JobRecord& record, const wire::KeptTenant* tenant);
-/// Of a machine that says nothing now (Controller::AbsenceOf; empty: it does): what is shown is of before.
+/// Marks data of a disconnected node as old. `absence` is Controller::AbsenceOf; does nothing if it is empty.
 void MarkAbsent(const std::string& absence, std::string& state, std::string& note);
 wire::TenantView TenantViewOf(const JobRecord* record, const RunningJob& job, const wire::KeptTenant* tenant,
                               const GpuFacts& gpu);
-/// What is to be said in "divvy why" of one that runs: sentences, the first with a space before it.
+/// Sentences for "divvy why" about a running job; the first one has a leading space.
 std::string ShareSentences(const wire::ShareView& share);
-/// " on GPU 1 for now (its guaranteed part is on GPU 0)"; empty: it is on the host.
+/// Returns " on GPU 1 for now (its guaranteed part is on GPU 0)"; empty if the tenant is on the host.
 std::string WhereItIs(const wire::ShareView& share);
-/// 0..1
+/// Returns a value from 0 to 1.
 double PartOfWhole(GpuShare share);
-/// Of a job that is not final. `find` gives the names of those that hold it back.
+/// For a job that is not final. `find` gives the names of the jobs that block it.
 wire::WhyView WhyOf(const JobRecord& record, const core::Explanation& explanation, const Reason& reason,
                     const FindOutcome& find, Time now, std::optional<wire::ShareView> share = {});
 wire::WhyView WhyFinal(const JobRecord& record, const FindOutcome& find, Time now);
-/// Every GPU with who has it. `now` gives the age of foreign processes.
+/// All GPUs with their jobs. `now` is used for the age of foreign processes.
 std::vector<wire::GpuView> GpuViews(const Controller& controller, std::string_view isolation, const ShareBoard& shares,
                                     Time now);
-/// Of the GPUs that are free by the plan: those that parts of GPUs use beyond it, until somebody comes.
+/// The number of GPUs that are free in the plan but used by GPU fractions beyond their request, until another job needs
+/// them.
 int LentCount(const Controller& controller, const IdleGpus& idle, const ShareBoard& shares);
 wire::ErrorView ErrorViewOf(const Error& error);
 int HttpStatusOf(ErrorCode code);

@@ -21,13 +21,13 @@ std::map<std::string, double> ValuesOf(const std::vector<samples::Reading>& read
 std::optional<double> ValueOf(const samples::Curve& curve, float value) {
   if (std::isnan(value)) return std::nullopt;
   if (!curve.name.empty()) return ShortestDecimal(value);
-  // A float has seven digits; what is kept is no finer than a quantum.
+  // A float has seven digits; stored values are no finer than a quantum.
   const double quantum = FactsOf(curve.metric).quantum;
   const auto exact = static_cast<double>(value);
   return quantum > 1 ? std::round(exact / quantum) * quantum : Rounded(curve.metric, exact);
 }
 
-// A job's parts on all its machines as one.
+// Merges the samples of a job from all its nodes.
 void AddJob(const samples::Subject& subject, const SampleBook::Newest& newest, bool is_shown,
             wire::LatestAnswer& answer) {
   const JobId id(subject.job);
@@ -36,7 +36,7 @@ void AddJob(const samples::Subject& subject, const SampleBook::Newest& newest, b
   wire::LatestJob& job = answer.jobs.back();
   job.time = std::max(job.time, static_cast<double>(newest.at));
   if (newest.own != nullptr && is_shown) {
-    // An agent of another version may send what no float holds.
+    // An agent of another version may send values that no float can hold.
     std::ranges::copy_if(*newest.own, std::inserter(job.own, job.own.end()),
                          [](const auto& own) { return std::isfinite(own.second); });
   }
@@ -50,7 +50,7 @@ void AddJob(const samples::Subject& subject, const SampleBook::Newest& newest, b
     if (is_first) continue;
     if (facts.join == samples::Join::kSum) at->second += reading.value;
     else if (facts.join == samples::Join::kMost) at->second = std::max(at->second, reading.value);
-    // The mean of the two that are seen here; a third weighs more, which half a minute may bear.
+    // The mean of two nodes; a third one gets more weight, which is acceptable for recent samples.
     else at->second = (at->second + reading.value) / 2;
   }
 }
@@ -87,7 +87,7 @@ double ShortestDecimal(float value) {
 double Rounded(samples::Metric metric, double value) {
   const double quantum = FactsOf(metric).quantum;
   if (quantum >= 1) return std::round(value);
-  // Ratios to four digits: a mean of many seconds is finer than what is kept of each.
+  // Ratios with four digits, since the mean of many seconds is finer than each stored value.
   return std::round(value * 1e4) / 1e4;
 }
 
@@ -103,7 +103,7 @@ LatestSamples KnownNow(const SampleBook& book, samples::Second now,
   for (const auto& [node, at] : seen) known[node] = is_there(node);
   std::erase_if(latest, [&](const auto& one) {
     const auto& [subject, newest] = one;
-    if (subject.of == Of::kTeam || subject.of == Of::kCluster) return false;  // Of no machine.
+    if (subject.of == Of::kTeam || subject.of == Of::kCluster) return false;  // These belong to no node.
     return !known[subject.node] || newest.at < seen[subject.node];
   });
   return latest;
@@ -116,7 +116,7 @@ wire::LatestAnswer LatestViewOf(const SampleBook& book, Time now, bool has_many,
   answer.time = ToSeconds(now);
   const samples::Second second = static_cast<samples::Second>(answer.time);
   std::map<std::string, std::vector<samples::ProcessUse>> processes;
-  // By kind, then by machine, GPU and job: all parts of a job are together once they are sorted by job.
+  // Ordered by kind, node, GPU and job; sorting by job brings all entries of a job together.
   std::map<std::pair<std::uint64_t, std::string>, std::pair<samples::Subject, SampleBook::Newest>> jobs;
   for (const auto& [subject, newest] : KnownNow(book, second, is_there)) {
     const std::string node = has_many ? subject.node : "";
@@ -140,7 +140,7 @@ wire::LatestAnswer LatestViewOf(const SampleBook& book, Time now, bool has_many,
       case Of::kCluster:
         answer.cluster = ValuesOf(newest.readings);
         break;
-      case Of::kTeam:  // For the report of shares alone.
+      case Of::kTeam:  // Only for the report of shares.
         break;
     }
   }

@@ -1,4 +1,4 @@
-// Samples in the API's words.
+// Converts samples to the API's messages.
 #pragma once
 
 #include <functional>
@@ -10,26 +10,25 @@
 
 namespace divvy {
 
-/// How much of a job is shown to whom.
-enum class JobShown { kNothing /* it runs no more */, kUse, kAll /* with what it says of itself */ };
+/// How much of a job is shown to a caller.
+enum class JobShown { kNothing /* it has ended */, kUse, kAll /* including its own metrics */ };
 
 using LatestSamples = std::map<samples::Subject, SampleBook::Newest>;
-/// What is known of this moment: nothing of a machine that is not there, nor what a machine that goes on to say how it
-/// is says nothing of any more.
+/// The newest samples of connected nodes. Omits subjects that a node no longer reports while it still reports others.
 LatestSamples KnownNow(const SampleBook& book, samples::Second now,
                        const std::function<bool(const std::string& node)>& is_there);
 
-/// `has_many`: there are other machines, so each is named.
+/// `has_many`: there are several nodes, so each is named.
 wire::LatestAnswer LatestViewOf(const SampleBook& book, Time now, bool has_many,
                                 const std::function<JobShown(JobId)>& shown,
                                 const std::function<bool(const std::string& node)>& is_there);
-/// `has_own`: the metrics that a job says of itself as well.
+/// `has_own`: includes the metrics that a job reports itself.
 wire::SeriesAnswer SeriesViewOf(const SampleBook::Answer& answer, bool has_many, bool has_own);
 
-/// The shortest decimal number that is this float: 0.3, not 0.30000001192092896.
+/// Returns the shortest decimal number that rounds to this float: 0.3, not 0.30000001192092896.
 double ShortestDecimal(float value);
 
-/// As people and programs read it: no more digits than are kept.
+/// Rounds a value for output to no more digits than are stored.
 double Rounded(samples::Metric metric, double value);
 
 }  // namespace divvy

@@ -44,7 +44,7 @@ TEST_F(LatestTest, HasEveryGpuMachineAndJobOnce) {
   ASSERT_EQ(latest.nodes.size(), 2U);
   EXPECT_EQ(latest.nodes[0].values.at("cpu_cores"), 1.2346);
   ASSERT_EQ(latest.jobs.size(), 2U);
-  // Of both machines: a sum, and a mean where a sum means nothing.
+  // Merged from both nodes: a sum, or a mean where a sum is meaningless.
   EXPECT_EQ(latest.jobs[0].values.at("cpu_cores"), 4);
   EXPECT_EQ(latest.jobs[0].values.at("gpu_utilization"), 0.75);
   EXPECT_EQ(latest.jobs[1].own.at("loss"), 0.3);
@@ -57,7 +57,7 @@ TEST_F(LatestTest, WhatAJobSaysOfItselfIsForThoseWhoMaySeeIt) {
 }
 
 TEST_F(LatestTest, HasNothingThatIsNotKnownNow) {
-  // n1 goes on without its GPU 1 and without job 17, whose part on n2 goes on.
+  // n1 now reports neither its GPU 1 nor job 17, whose other node n2 still reports it.
   samples::Snapshot next;
   next.at = kNow + 1;
   next.samples.push_back({{Of::kGpu, "n1", 0, -1, 0}, {{Metric::kGpuUtilization, 0.1, ""}}});

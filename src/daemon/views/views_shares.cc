@@ -1,4 +1,4 @@
-// Jobs that have parts of GPUs, as they are there at this moment: the keeper's words joined with the plan's.
+// Jobs with GPU fractions in their present state: the keeper's data merged with the plan.
 #include <algorithm>
 
 #include "base/bytes_text.h"
@@ -29,7 +29,7 @@ std::string StateText(wire::ShareState state) {
   return "running";
 }
 
-/// On its GPU it stands still with its job.
+/// A tenant on its GPU is shown as paused if its job is.
 std::string StateOf(const wire::KeptTenant& tenant, bool is_paused) {
   const bool is_there = tenant.state == wire::ShareState::kRunning || tenant.state == wire::ShareState::kIdle;
   return is_there && is_paused ? "paused" : StateText(tenant.state);
@@ -45,7 +45,7 @@ std::string NoteOf(const wire::KeptTenant& tenant) {
   for (const std::string& word : tenant.words) {
     if (word != tenant.trouble) notes.push_back(word);
   }
-  const bool tells_why = tenant.mechanism != wire::kByMig;  // That says it.
+  const bool tells_why = tenant.mechanism != wire::kByMig;  // For MIG, the mechanism explains it.
   if (tells_why && tenant.words.empty() && !tenant.is_movable && !tenant.unmovable.empty())
     notes.push_back(tenant.unmovable);
   return Join(notes, "; ");
@@ -91,7 +91,7 @@ void MarkAbsent(const std::string& absence, std::string& state, std::string& not
 
 namespace {
 
-// An instance is what it is, whoever asks for how much.
+// An instance has a fixed size, whatever the job requested.
 void SetSlice(const GpuSlice& slice, const GpuFacts& gpu, wire::TenantView& view) {
   view.compute_request = view.compute_limit = PartOfWhole(GpuShare(TenThousandthsOf(slice.size)));
   for (const SliceProfile& profile : gpu.slices) {
@@ -126,7 +126,7 @@ wire::TenantView TenantViewOf(const JobRecord* record, const RunningJob& job, co
   for (const wire::KeptShare& share : tenant->shares) {
     if (StandsAt(*tenant, share) != gpu.index) continue;
     view.paper_gpu = share.paper;
-    if (share.limit == Bytes()) continue;  // A slice that is not there yet, or not any more.
+    if (share.limit == Bytes()) continue;  // A slice that does not exist yet, or no longer exists.
     view.request_bytes = share.request.count();
     view.limit_bytes = share.limit.count();
     view.ceiling_bytes = share.ceiling.count();

@@ -1,4 +1,4 @@
-// What people read of jobs: names instead of the ids behind them, and why a job waits.
+// Texts about jobs for users: public ids instead of internal ones, and why a job waits.
 #include "daemon/views/views.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 const Time kNow = TimeFromSeconds(1'000'000);
 
-/// Array 5 has the elements 6 (5_0) and 7 (5_1), which run; 12 is a job by itself.
+/// Array 5 has the running elements 6 (5_0) and 7 (5_1); 12 is a single job.
 class Jobs {
  public:
   Jobs() {
@@ -108,7 +108,7 @@ TEST(JobDetail, ItsTimelineHasMomentsAndItsArrayAllIndices) {
   EXPECT_EQ(InFull({}, array, none, {}).all_indices, "0-3");
 }
 
-// Its start is that of its first element, and its time limit is each element's.
+// Its start is that of its first element, and the time limit applies to each element.
 TEST(JobDetail, AnArrayEndsAtNoDeadlineOfItsOwn) {
   JobRecord record;
   record.id = record.spec_of = JobId(5);
@@ -229,7 +229,7 @@ TEST(Why, NamesTheCommandWhereNoChangeOfTheRequestHelps) {
   const wire::WhyView more = WhyOf(Waiting(), OneBlocker(gpus), "", jobs.find(), kNow);
   EXPECT_EQ(more.would_start_now, "a cap of 4 GPUs");
   EXPECT_EQ(more.command, "divvy teams user ada --max-gpus 4");
-  // With a second reason the first one's remedy would not start it.
+  // With a second blocker, removing the first one would not start the job.
   core::Explanation both = OneBlocker(held);
   both.blockers.push_back(cap);
   EXPECT_EQ(WhyOf(Waiting(), both, "", jobs.find(), kNow).command, "");
@@ -325,7 +325,7 @@ TEST(Shares, AreOfTheAttemptThatRunsAndOfItsState) {
 
 TEST(Shares, AnInstanceIsAsMuchOfItsGpuAsItCountsAs) {
   RunningJob job;
-  job.share = GpuShare(1'250);  // As the engine has it, and reports after it.
+  job.share = GpuShare(1'250);  // As the engine stores and reports it.
   job.slice = {"1g.10gb", 1, 1, 0};
   const wire::TenantView view = TenantViewOf(nullptr, job, nullptr, GpuFacts());
   EXPECT_EQ(view.request, 0.125);
@@ -333,7 +333,7 @@ TEST(Shares, AnInstanceIsAsMuchOfItsGpuAsItCountsAs) {
   EXPECT_EQ(view.compute_limit, view.request);
 }
 
-/// Which jobs each GPU is said to have, in state and JOB: "allocated 1", "free".
+/// The jobs listed under each GPU, as state and JOB: "allocated 1", "free".
 std::vector<std::string> Listed(const std::vector<wire::GpuView>& gpus) {
   std::vector<std::string> lines;
   for (const wire::GpuView& gpu : gpus) {
@@ -381,7 +381,7 @@ TEST(Shares, OneOnTheHostIsListedWhereItIsPlannedAndNotOnTheGpuItLeft) {
     EXPECT_EQ(planned.tenants[0].compute, 0) << "what it had before it left";
     EXPECT_EQ(planned.free, 0.75) << "as /metrics counts it";
   }
-  // The GPU that it left goes to a job that has it whole, and is nobody else's.
+  // The GPU that the tenant left goes to a job that has it as a whole, and is not available to others.
   JobSpec all;
   all.request.gpus = 1;
   const JobId whole = StartJob(controller, std::move(all), ada, kNow);

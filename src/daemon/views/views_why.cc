@@ -1,4 +1,4 @@
-// What "divvy why" tells: the engine's explanation, joined with the names and users of the jobs that it speaks of.
+// The content of "divvy why": the engine's explanation, with the names and users of the jobs that it mentions.
 #include <algorithm>
 #include <cctype>
 #include <optional>
@@ -67,7 +67,7 @@ std::string Subject(const JobRecord& record) {
          (record.name.empty() ? "" : " (" + WithoutControls(record.name) + ")");
 }
 
-/// A blocker's text as the second half of a sentence: what begins with a verb wants its subject.
+/// Turns a blocker's text into the second half of a sentence: adds the subject if the text starts with a verb.
 std::string Clause(const std::string& text, bool is_array) {
   for (std::string_view verb : {"needs ", "is ", "waits ", "may ", "asks ", "can "}) {
     if (text.starts_with(verb)) return (is_array ? "each " : "it ") + text;
@@ -117,7 +117,7 @@ std::int64_t AmountOf(core::BlockerUnit unit, std::int64_t amount) {
   return amount;
 }
 
-/// The jobs that a "waits for job 12 to succeed" names; the engine knows no more of them than that text.
+/// Adds the jobs of a text like "waits for job 12 to succeed"; the engine provides only the text.
 void AddDependencies(const JobRecord& record, const std::string& text, const FindOutcome& find,
                      wire::BlockerView& view) {
   for (const Dependency& dependency : record.dependencies) {
@@ -144,14 +144,14 @@ void AddDependencies(const JobRecord& record, const std::string& text, const Fin
   }
 }
 
-/// The whole number that ends `text`: the cap in "array cap %3" and "limit of group a: 3".
+/// Returns the whole number at the end of `text`: the limit in "array cap %3" and "limit of group a: 3".
 std::optional<std::int64_t> LastNumber(std::string_view text) {
   std::size_t at = text.size();
   while (at > 0 && std::isdigit(static_cast<unsigned char>(text[at - 1])) != 0) --at;
   return ParseInteger(text.substr(at));
 }
 
-/// Of "limit of user ada: 2 GPUs at once": a cap with which the job would start.
+/// For "limit of user ada: 2 GPUs at once": adds the limit with which the job would start.
 void AddMoreGpus(const wire::BlockerView& blocker, wire::WhyView& view) {
   constexpr std::string_view kWhose = "limit of user ";
   const std::string& rule = blocker.rule;
@@ -166,7 +166,8 @@ void AddMoreGpus(const wire::BlockerView& blocker, wire::WhyView& view) {
       "divvy teams user " + ShellQuote(rule.substr(kWhose.size(), colon - kWhose.size())) + " --max-gpus " + more;
 }
 
-/// "--gpu-type 'A B' and no --constraint" as the words of a command line; empty for what is no change of options.
+/// Converts "--gpu-type 'A B' and no --constraint" to command line options; returns an empty string if it is no change
+/// of options.
 std::string OptionsOf(std::string_view change) {
   constexpr std::string_view kAnd = " and ";
   std::string options;
@@ -175,7 +176,7 @@ std::string OptionsOf(std::string_view change) {
     const auto end = change.find(kAnd);
     std::string_view one = change.substr(0, end);
     change = end == std::string_view::npos ? "" : change.substr(end + kAnd.size());
-    // "no --gpu-type and --gpu-memory" is of both.
+    // "no --gpu-type and --gpu-memory" applies to both.
     if (one.starts_with("no --")) {
       one.remove_prefix(3);
       takes_away = true;
@@ -188,7 +189,7 @@ std::string OptionsOf(std::string_view change) {
   return options;
 }
 
-/// The smallest change and its command: what the engine found, and what is no change of the request.
+/// Adds the smallest change and its command: the one that the engine found, or one outside the request.
 void AddRemedy(const JobRecord& record, const core::Explanation& explanation, wire::WhyView& view) {
   const std::vector<core::Blocker>& blockers = explanation.blockers;
   const std::string id = PublicId(record);
@@ -286,7 +287,7 @@ std::string WaitingSummary(const JobRecord& record, const core::Explanation& exp
   return text + "." + (tries_again && !record.reason.empty() ? " Its last try: " + record.reason + "." : "");
 }
 
-/// "; between 10 min and 2 h from now", where both are known and differ.
+/// Returns "; between 10 min and 2 h from now" if both are known and differ.
 std::string IntervalText(const core::Explanation& explanation, Time now) {
   const Time earliest = std::max(explanation.start.earliest, now);
   const Time latest = explanation.start.latest;
@@ -350,7 +351,7 @@ wire::WhyView WhyFinal(const JobRecord& record, const FindOutcome& find, Time no
                                                                       : " was cancelled ";
   view.summary = Subject(record) + std::string(verb) + DurationText(now - record.ended) + " ago";
   const std::string reason = WithPublicIds(record.reason, find);
-  // "cancelled by ada" and the like say the verb again.
+  // Avoids repeating the verb of "cancelled by ada" and the like.
   std::string_view rest = reason;
   if (rest.starts_with("cancelled ")) rest.remove_prefix(std::string_view("cancelled ").size());
   if (rest.starts_with("by ")) view.summary += " " + std::string(rest);

@@ -11,7 +11,7 @@ Status StatusOf(const Result<Value>& result) {
   return result ? Status() : Status(result.error());
 }
 
-/// As which the controller is asked.
+/// The caller for actions through the controller.
 Caller Divvy() {
   Caller divvy;
   divvy.is_admin = true;
@@ -31,7 +31,7 @@ void WasteActor::Look(SampleBook& samples, samples::Second now) {
   }
   for (const WasteBook::News& news : all) {
     log_.Write(LogLevel::kInfo, "job=" + ToString(news.job) + " event=waste what=" + LogQuoted(news.text));
-    // Of one that is stopped the end says it.
+    // For a stopped job, its end reports this.
     if (news.action != WasteAction::kStop)
       core_.controller().OnShareEvent(news.job, news.attempt, news.text, core_.Now());
     const JobRecord* record = core_.controller().Find(news.job);

@@ -1,5 +1,5 @@
-// Says what is found of jobs that waste their GPUs, warns them, and does what is to be done: in the job's history, in
-// the log, to who is told (notifier.h), and through the controller as an administrator would.
+// Reports jobs that waste their GPUs, warns them and takes actions. It writes to the job's history and the log, sends
+// notifications (notifier.h), and acts through the controller as an administrator would.
 #pragma once
 
 #include <deque>
@@ -18,16 +18,16 @@ namespace divvy {
 class WasteActor {
  public:
   using Park = std::function<void(const JobRecord& record, std::function<void(const Status&)> done)>;
-  /// All of these outlive it. `park`: of a job with parts of GPUs, wherever it runs.
+  /// All arguments must outlive this object. `park` parks a job with GPU fractions, on whichever node it runs.
   WasteActor(Core& core, WasteBook& book, Notifier& notifier, Log& log, Park park)
       : core_(core), book_(book), notifier_(notifier), log_(log), park_(std::move(park)) {
     book_.ExpectPast();
   }
   ~WasteActor() { *is_alive_ = false; }
 
-  /// What ended is judged as a whole, as soon as all of it is seen.
+  /// Schedules the judgement of each ended job for when all its samples have arrived.
   void OnDurable(const Effects& effects);
-  /// Each second.
+  /// Call once a second.
   void Look(SampleBook& samples, samples::Second now);
 
  private:
@@ -40,7 +40,7 @@ class WasteActor {
   Notifier& notifier_;
   Log& log_;
   Park park_;
-  std::deque<std::pair<samples::Second, JobRecord>> ended_;  // When each is to be judged, in that order.
+  std::deque<std::pair<samples::Second, JobRecord>> ended_;  // When each job is to be judged, in that order.
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
 };
 

@@ -18,7 +18,7 @@ namespace {
 using samples::Metric;
 using samples::Of;
 
-/// A daemon that begins has met the jobs that ran before it after so long.
+/// How long after its start a daemon may meet jobs that ran before it.
 constexpr samples::Second kMeetsOldJobs = 120;
 
 samples::WasteWatch::Shape ShapeOf(const JobRecord& record, const Controller& controller) {
@@ -31,7 +31,7 @@ samples::WasteWatch::Shape ShapeOf(const JobRecord& record, const Controller& co
   shape.may_share = shape.is_on_one && !request.is_elastic() && !record.gpu_slice.any();
   shape.is_by_memory = request.portion.is_by_memory();
   if (!request.spreads_tasks && !request.is_heterogeneous()) shape.cpus = request.cpus;
-  // The least of its GPUs' memories, and of its machines' cores.
+  // Uses the smallest of its GPUs' memories and of its nodes' core counts.
   for (const Seat& seat : SeatsOf(record)) {
     const auto index = controller.IndexOf(seat.node);
     if (!index) continue;
@@ -99,7 +99,7 @@ samples::WasteWatch::Look WasteBook::LookAt(const JobRecord& record, const Sampl
   std::optional<double> busy = 1;
   for (const Seat& seat : seats) {
     const std::string node = NodeIn(seat);
-    // Since the last look, so that work between two of them counts.
+    // The mean since the last look, so that work between two looks counts.
     const auto mean_of = [&](const samples::Subject& subject, Metric metric) {
       return samples.MeanOf(subject, metric, kEvery, now);
     };
@@ -127,7 +127,7 @@ samples::WasteWatch::Look WasteBook::LookAt(const JobRecord& record, const Sampl
 WasteAction WasteBook::ActionFor(const JobRecord& record, std::int64_t requeues) const {
   const WasteAction own = wish_ ? wish_(record) : WasteAction::kNone;
   const WasteAction action = std::max(IsExempt(record) ? WasteAction::kNone : rules_.action, own);
-  // Whole GPUs cannot be parked, and who runs on somebody's terminal cannot be queued again.
+  // Whole GPUs cannot be parked, and a job on a caller's terminal cannot be queued again.
   const bool has_parts = record.request.is_portioned();
   if (action == WasteAction::kPark && !has_parts) return WasteAction::kNone;
   const bool queues = action == WasteAction::kRequeue || (action == WasteAction::kPause && !has_parts);
@@ -135,7 +135,7 @@ WasteAction WasteBook::ActionFor(const JobRecord& record, std::int64_t requeues)
   return action == WasteAction::kRequeue && requeues >= kMostRequeues ? WasteAction::kPause : action;
 }
 
-// The first finding for which something is done counts for warnings; each finding is said once besides.
+// The first finding with an action counts for warnings. In addition, each finding is reported once.
 void WasteBook::Tell(const JobRecord& record, Watched& watched, samples::Second now, std::vector<News>& news) const {
   const std::vector<samples::Waste> findings = watched.watch.Findings(rules_);
   const WasteAction action = ActionFor(record, watched.requeues);
@@ -143,7 +143,7 @@ void WasteBook::Tell(const JobRecord& record, Watched& watched, samples::Second 
     return std::ranges::find(rules_.action_on, samples::Name(waste.kind)) != rules_.action_on.end();
   });
   const bool is_found = acted_on != findings.end();
-  // After a restart of the daemon what is not found may only not have been seen for long enough.
+  // After a restart of the daemon, a missing finding may only mean that the job was not sampled for long enough.
   watched.is_resumed = watched.is_resumed && !is_found && !watched.watch.KnowsEnough(rules_, ActsOnIdleAlone());
   const auto due =
       watched.is_resumed ? samples::WasteSteps::Due::kNothing : watched.steps.Look(is_found, action, rules_, now);
@@ -202,7 +202,7 @@ bool WasteBook::ActsOnIdleAlone() const {
 WasteBook::Watched WasteBook::Begin(const JobRecord& record, const samples::WasteWatch::Shape& shape) const {
   const auto started = static_cast<samples::Second>(ToSeconds(record.started));
   Watched watched{record.attempt, samples::WasteWatch(shape, started), 0, {}};
-  // Later ones that began before were paused meanwhile, or are exempt no more: what they did then is of no concern.
+  // Jobs that are met later and started before were paused, or are no longer exempt; their earlier use does not matter.
   if (expects_past_ && started < begun_at_ && looked_at_ - begun_at_ < kMeetsOldJobs)
     watched.past = Watched::Past::kUnknown;
   const auto kept = kept_.find(record.id);
@@ -238,7 +238,7 @@ std::vector<WasteBook::Setting> WasteBook::TakeSettings(const Controller& contro
   }
   for (const auto& [id, kept] : kept_) {
     if (now.contains(id)) continue;
-    // One that is not looked at yet, or not now, is still told of; and how often it was queued again counts on.
+    // A job that is not examined yet, or not now, keeps its record of reports and requeues.
     const JobRecord* const record = controller.Find(id);
     const bool is_same_run = record != nullptr && IsActive(record->state) && record->attempt == kept.attempt;
     if ((is_same_run || (record != nullptr && kept.requeues > 0)) && !jobs_.contains(id)) now.emplace(id, kept);

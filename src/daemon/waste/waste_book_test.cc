@@ -38,7 +38,7 @@ class WasteBookTest : public testing::Test {
   JobId Start(JobSpec spec) { return StartJob(controller_, std::move(spec), ada_, Now()); }
   Time Now() const { return TimeFromSeconds(static_cast<double>(now_)); }
 
-  // For so many minutes a look each ten seconds at GPUs that are all used like this.
+  // Adds samples every ten seconds for so many minutes, all GPUs used alike; returns the news.
   std::vector<WasteBook::News> Watch(WasteBook& book, int minutes, double use, double memory = 40 * kGib) {
     std::vector<WasteBook::News> all;
     for (int i = 0; i < minutes * 6; ++i) {
@@ -67,8 +67,8 @@ class WasteBookTest : public testing::Test {
   SampleBook samples_{SampleBook::Options{"", 10_MiB, Duration(0), 1'000'000'000},
                       {[](const std::function<void()>&) {}, [](const std::string&) {}}};
   Second now_ = kStart;
-  double cores_ = 1;      // That each job keeps busy,
-  double machine_ = 0.1;  // and of all cores the part that is.
+  double cores_ = 1;      // Cores that each job keeps busy.
+  double machine_ = 0.1;  // The busy fraction of all cores.
 };
 
 TEST_F(WasteBookTest, AnIdleJobIsNamedOnceAndShownWithItsCost) {
@@ -116,7 +116,7 @@ TEST_F(WasteBookTest, WarningsSurviveARestart) {
   ASSERT_EQ(store.size(), 2U);
   keep(book);
 
-  // Nothing is known of the time before: the first warning is neither given again nor forgotten.
+  // Nothing is known of the time before: the first warning is neither repeated nor forgotten.
   WasteBook next(rules, "own");
   for (const auto& [key, text] : store) EXPECT_TRUE(next.LoadSetting(key, text));
   EXPECT_FALSE(next.LoadSetting("notify.gpus", "[]"));
@@ -130,7 +130,7 @@ TEST_F(WasteBookTest, WarningsSurviveARestart) {
   EXPECT_EQ(store.size(), 1U) << "of one that has ended nothing is kept";
   EXPECT_EQ(Watch(next, 16, 0).at(0).action, WasteAction::kStop);
 
-  // Whoever works after the restart begins anew.
+  // A job that works after the restart starts without warnings.
   WasteBook third(rules, "own");
   for (const auto& [key, text] : store) third.LoadSetting(key, text);
   EXPECT_TRUE(Watch(third, 1, 0.5).empty());
@@ -277,7 +277,7 @@ TEST_F(WasteBookTest, WhoWastesEachOfItsRunsIsHeldAfterTheThird) {
         << news.back().text;
     book->OnAction(news.back(), true, now_);
     ASSERT_TRUE(controller_.Requeue(job, false, divvy, Now()));
-    // A daemon that begins anew knows it as well.
+    // A restarted daemon knows it as well.
     std::map<std::string, std::string> rows;
     const auto keep = [&] {
       for (auto& [key, text] : book->TakeSettings(controller_)) rows[key] = text;

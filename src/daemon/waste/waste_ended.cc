@@ -20,7 +20,8 @@ void FindEndedWaste(SampleBook& samples, const WasteBook& book, const Controller
            [&samples, &book, &controller, record, now, done = std::move(done)](const samples::JobUse& use,
                                                                                const samples::RunDetail& detail) {
              wire::KeptFindings kept{SecondOf(record.ended), book.OfEnded(record, use, detail, controller)};
-             // That there is none is kept as well. What is still on its way may say something else.
+             // An empty list is stored as well. While samples are still arriving the result may change, so it is not
+             // stored yet.
              if (now >= kept.ended + kAllIsSeenAfter) samples.Keep(record.id.value(), kept.ended, wire::Encode(kept));
              if (done) done(kept.findings);
            });

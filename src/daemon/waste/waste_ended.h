@@ -1,5 +1,5 @@
-// What a job that has ended should have asked for: found soon after its end, while all that it used is still known
-// finely, and kept beside its samples.
+// Findings about an ended job: the request that it should have made. They are computed soon after the end, while
+// fine-grained samples are still available, and stored next to the job's samples.
 #pragma once
 
 #include <functional>
@@ -16,17 +16,17 @@ namespace divvy {
 
 using EndedFindings = std::function<void(const std::vector<wire::WasteFinding>&)>;
 
-/// An agent has sent all that it saw of a job so long after its end.
+/// Seconds after a job's end until an agent has sent all its samples.
 inline constexpr samples::Second kAllIsSeenAfter = 15;
 
-/// Finds and keeps it, where the run is one that is judged. `done` may be null, and is called on the loop's thread, now
-/// or later; all else outlives that.
+/// Computes and stores the findings, if the run is to be judged. `done` may be null. It is called on the loop's thread,
+/// now or later; all other arguments must live until then.
 void FindEndedWaste(SampleBook& samples, const WasteBook& book, const Controller& controller, const JobRecord& record,
                     samples::Second now, EndedFindings done);
-/// As it was kept, or else as FindEndedWaste.
+/// Returns the stored findings, or else computes them as FindEndedWaste does.
 void AskEndedWaste(SampleBook& samples, const WasteBook& book, const Controller& controller, const JobRecord& record,
                    samples::Second now, EndedFindings done);
-/// What was kept of the run that ended then; nothing: that of another, or none.
+/// Decodes stored findings of the run that ended at `ended`; nullopt if they belong to another run or there are none.
 std::optional<std::vector<wire::WasteFinding>> FindingsIn(std::string_view kept, Time ended);
 
 }  // namespace divvy

@@ -18,20 +18,20 @@ std::vector<std::string> NamesOf(std::initializer_list<Metric> metrics) {
   return names;
 }
 
-/// What a curve shows at this second; nothing: it was not seen.
+/// Returns the value of a series at this second; nullopt if it was not sampled.
 std::optional<double> At(const SampleBook::Answer& answer, const SampleBook::Series& series, Metric metric,
                          samples::Second at) {
   for (const samples::Curve& curve : series.curves) {
     if (curve.metric != metric || !curve.name.empty() || at < answer.begin) continue;
     const auto i = static_cast<std::size_t>((at - answer.begin) / answer.step);
     if (i >= curve.points.size() || !samples::IsPoint(curve.points[i])) return std::nullopt;
-    // A moment of work is work, though the mean is too small to be kept.
+    // A moment of work counts, even if the mean is too small to be stored.
     return curve.points[i].mean > 0 ? curve.points[i].mean : curve.points[i].greatest;
   }
   return std::nullopt;
 }
 
-/// Of this GPU; below 0 of the only series that there is.
+/// The value of this GPU; of the only series if `gpu` is below 0.
 std::optional<double> Shown(const SampleBook::Answer& answer, int gpu, Metric metric, samples::Second at) {
   for (const SampleBook::Series& series : answer.series) {
     if (gpu < 0 || series.subject.gpu == gpu) return At(answer, series, metric, at);
@@ -87,7 +87,7 @@ std::vector<samples::WasteWatch::Look> LooksOf(const JobRecord& record, const st
         continue;
       }
       for (const int gpu : seats[i].gpus.ToVector()) {
-        // What its GPUs did while it was paused, and nothing is known of it, is not its doing.
+        // The use of its GPUs while the job was paused, and had no samples of its own, is not the job's.
         const auto use = does ? Shown(answers[2 * i], gpu, Metric::kGpuUtilization, at) : std::nullopt;
         look.gpus.push_back({use, Shown(answers[2 * i], gpu, Metric::kGpuMemoryUsed, at)});
       }
@@ -103,7 +103,7 @@ std::vector<samples::Second> IdleSinceOf(const JobRecord& record, const std::vec
                                          const samples::Range& range) {
   std::vector<samples::Second> since;
   const std::vector<Seat> seats = SeatsOf(record);
-  if (IsSeenAsOne(record)) return since;  // The job's own use says it.
+  if (IsSeenAsOne(record)) return since;  // The job's own samples show that.
   const SampleBook::Answer& own = answers.back();
   constexpr samples::Second kMayBeMissed = 60;
   for (std::size_t i = 0; i < seats.size(); ++i) {
@@ -130,8 +130,8 @@ namespace {
 
 using Answers = std::vector<SampleBook::Answer>;
 
-/// Asks one after the other: while the first are answered, what memory has of the job is put behind what was kept of
-/// it.
+/// Asks the questions one after another. While earlier ones are answered, the book adds the stored data of the job to
+/// what memory holds.
 struct Asking : std::enable_shared_from_this<Asking> {
   SampleBook& book;
   std::vector<SampleBook::Question> questions;
@@ -155,7 +155,7 @@ struct Asking : std::enable_shared_from_this<Asking> {
   }
 };
 
-/// What the job used from `since` until before `until`, and what the range shows of it.
+/// Returns the job's use from `since` until range.until (exclusive), and the answers for the range.
 void AskBoth(SampleBook& samples, const JobRecord& record, const std::string& own_node, const samples::Range& range,
              samples::Second since, samples::Second now,
              std::function<void(const samples::JobUse& use, const Answers& answers)> done) {
@@ -173,7 +173,7 @@ samples::Range RangeOf(samples::Second since, samples::Second until, std::size_t
   return range;
 }
 
-/// Takes the points of this metric that lie in the range as a whole.
+/// Calls `take` for the points of this metric that lie completely in the range.
 template <typename Take>
 void ForEachWithin(const SampleBook::Answer& answer, const SampleBook::Series& series, Metric metric,
                    const samples::Range& range, const Take& take) {
@@ -197,7 +197,7 @@ bool DidNothing(const SampleBook::Answer& answer, int gpu, const samples::Range&
       has_worked |= point.greatest > 0;
     });
   }
-  // Of what was seen for less than half of the time nobody knows.
+  // If less than half of the range was sampled, the GPU does not count as unused.
   return !has_worked && 2 * seen >= range.until - range.since;
 }
 
@@ -224,7 +224,7 @@ samples::RunDetail DetailOf(const JobRecord& record, const std::vector<SampleBoo
     const bool was_known = i == 0 || detail.machine_cpus;
     detail.machine_cpus =
         busy && was_known ? std::optional(std::min(*busy, detail.machine_cpus.value_or(1))) : std::nullopt;
-    // Which GPUs an elastic job had when is not known.
+    // It is not known which GPUs an elastic job had at which time.
     if (IsSeenAsOne(record) || record.request.is_elastic()) continue;
     for (const int gpu : seats[i].gpus.ToVector()) detail.gpus_unused += DidNothing(answers[2 * i], gpu, range) ? 1 : 0;
   }
@@ -235,7 +235,7 @@ void AskPast(SampleBook& samples, const JobRecord& record, const std::string& ow
              samples::Second now, std::function<void(WastePast)> done) {
   const auto started = static_cast<samples::Second>(ToSeconds(record.started));
   const samples::Range range = RangeOf(std::max(started, now - back), now + 1, samples::kMostChartPoints);
-  // Looks at all of a long run would be too many; since when each of its GPUs is idle is seen from its curves.
+  // Looks at the whole of a long run would be too many, so idle times are read from its curves.
   const samples::Range whole = RangeOf(started, now + 1, samples::kMostChartPoints);
   AskBoth(samples, record, own_node, range, started, now,
           [&samples, record, own_node, range, whole, now, done = std::move(done)](const samples::JobUse& use,

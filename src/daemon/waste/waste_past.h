@@ -1,5 +1,5 @@
-// What samples have of a running job from before the daemon began, as the looks that would have been had at it; and of
-// one that has ended, of each of its GPUs and of its machines.
+// Past samples for waste detection: of a running job from before the daemon's start, as the looks that would have been
+// taken; of an ended job, for each of its GPUs and its nodes.
 #pragma once
 
 #include <functional>
@@ -14,32 +14,33 @@
 namespace divvy {
 
 struct WastePast {
-  samples::JobUse use;  // Of its run until now.
+  samples::JobUse use;  // The use of the run until now.
   std::vector<samples::WasteWatch::Look> looks;
-  std::vector<samples::Second> idle_since;  // Of each GPU, as far back as its run; samples::WasteWatch::Past.
+  // For each GPU, at most back to the start of the run; see samples::WasteWatch::Past.
+  std::vector<samples::Second> idle_since;
 };
 
-/// What curves say of a job, from `since` until `until`, a look each `every` seconds. `answers`: to the questions of
-/// PastQuestions, in their order.
+/// Converts a job's curves to looks, one each `every` seconds within `range`. `answers` belong to the questions of
+/// PastQuestions, in the same order.
 std::vector<samples::WasteWatch::Look> LooksOf(const JobRecord& record, const std::vector<SampleBook::Answer>& answers,
                                                const samples::Range& range, samples::Second every);
-/// Since when each of its GPUs did nothing, up to the end of the range; 0: it worked. Points that nobody saw end it, as
-/// what it did while it was paused does. `answers`: as of LooksOf.
+/// For each GPU, since when it was idle, up to the end of the range; 0: it was working. An idle period ends at a gap of
+/// more than a minute in which the job was not sampled or was paused. `answers` as in LooksOf.
 std::vector<samples::Second> IdleSinceOf(const JobRecord& record, const std::vector<SampleBook::Answer>& answers,
                                          const samples::Range& range);
-/// GPUs and machine of each of its seats, and the job itself. `own_node`: the name that samples have of the
-/// controller's own machine.
+/// Questions about the GPUs and the node of each node allocation, and about the job itself. `own_node` is the name of
+/// the controller's own node in samples.
 std::vector<SampleBook::Question> PastQuestions(const JobRecord& record, const std::string& own_node,
                                                 const samples::Range& range);
 
-/// Looks at the last `back` seconds of its run. `done` is called on the loop's thread, later.
+/// Collects the last `back` seconds of the job's run. `done` is called later on the loop's thread.
 void AskPast(SampleBook& samples, const JobRecord& record, const std::string& own_node, samples::Second back,
              samples::Second now, std::function<void(WastePast)> done);
 
-/// What GPUs and machines showed in the range. `answers`: as of LooksOf.
+/// Summarises the samples of GPUs and nodes in the range. `answers` as in LooksOf.
 samples::RunDetail DetailOf(const JobRecord& record, const std::vector<SampleBook::Answer>& answers,
                             const samples::Range& range);
-/// What a run that is over used from `counts_from` on. `done` is called on the loop's thread, later.
+/// Collects the use of a finished run from `counts_from` on. `done` is called later on the loop's thread.
 void AskEnded(SampleBook& samples, const JobRecord& record, const std::string& own_node, samples::Second counts_from,
               samples::Second now, std::function<void(const samples::JobUse&, const samples::RunDetail&)> done);
 

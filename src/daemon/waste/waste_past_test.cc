@@ -27,7 +27,7 @@ class WastePastTest : public SampleBookOnDisk {
     Begin();
   }
 
-  /// The daemon ends, and another one begins.
+  /// Restarts the daemon.
   void Open() {
     samples_->Close();
     OpenSamples();
@@ -45,7 +45,7 @@ class WastePastTest : public SampleBookOnDisk {
   }
   Time Now() const { return TimeFromSeconds(static_cast<double>(now_)); }
 
-  /// For so many minutes a sample every ten seconds; GPU i is used as uses[i].
+  /// Adds samples every ten seconds for so many minutes; GPU i is used as uses[i].
   std::vector<WasteBook::News> Watch(int minutes, const std::vector<double>& uses) {
     std::vector<WasteBook::News> all;
     for (int i = 0; i < minutes * 6; ++i) {
@@ -114,7 +114,7 @@ TEST_F(WastePastTest, WhatAJobLostAndHowLongItIsIdleGoOnOverARestart) {
   EXPECT_EQ(view.jobs[0].findings[0].kind, "idle");
   EXPECT_NEAR(static_cast<double>(now_) - view.jobs[0].findings[0].since, 3660, 90);
 
-  // It is known once, and then as ever.
+  // The past is loaded once.
   past_.reset();
   Watch(60, {0.5, 0.5, 0.5, 0.5});
   EXPECT_FALSE(past_);
@@ -133,7 +133,7 @@ TEST_F(WastePastTest, EachGpuIsKnownByItself) {
   EXPECT_EQ(view.jobs[0].findings.at(0).remedy, "submit it with --gpus 2");
 }
 
-// Looks at its past go back for as long as the rules take, and no further.
+// Looks at the past go back as far as the rules need, and no further.
 TEST_F(WastePastTest, SinceWhenSomeOfItsGpusAreIdleGoesOnOverRestarts) {
   Run(4);
   Watch(20, {0.9, 0.9, 0.9, 0.9});
@@ -149,14 +149,14 @@ TEST_F(WastePastTest, SinceWhenSomeOfItsGpusAreIdleGoesOnOverRestarts) {
     Watch(1, {0.9, 0, 0.9, 0});
     EXPECT_NEAR(static_cast<double>(since()), static_cast<double>(idle_since), 60);
   }
-  // One that has worked since begins anew.
+  // A GPU that has worked since starts a new idle period.
   Watch(1, {0.9, 0.9, 0.9, 0.9});
   const Second again = now_ + 10;
   Watch(40, {0.9, 0, 0.9, 0});
   Open();
   Watch(1, {0.9, 0, 0.9, 0});
   EXPECT_NEAR(static_cast<double>(since()), static_cast<double>(again), 60);
-  // What it did while nobody looked is not known.
+  // The use in a time without samples is not known.
   Watch(60, {0.9, 0, 0.9, 0});
   Open();
   now_ += 3600;
@@ -190,7 +190,7 @@ TEST_F(WastePastTest, AnHourInWhichItWasPausedIsNoIdleTime) {
   ASSERT_EQ(Watch(21, {0, 0, 0, 0}).size(), 1U) << "half an hour anew";
 }
 
-// Two of its GPUs work in the grace alone; and what comes after its end is another's work.
+// Two of its GPUs work only in the grace period, and use after its end belongs to another job.
 TEST_F(WastePastTest, WhatAnEndedJobShouldHaveAskedForIsFoundOnceAndKept) {
   const JobId job = Run(4);
   Watch(9, {0.9, 0.9, 0.9, 0.9});
@@ -201,7 +201,7 @@ TEST_F(WastePastTest, WhatAnEndedJobShouldHaveAskedForIsFoundOnceAndKept) {
   ASSERT_EQ(finished.size(), 1U);
   const JobRecord& record = finished.front();
   const Second ended = now_;
-  // What is still on its way from another machine is waited for before anything is kept.
+  // Samples of another node may still be arriving, so nothing is stored yet.
   EXPECT_EQ(AskOfEnded(record, ended).size(), 1U);
   EXPECT_EQ(KeptOf(job), "");
   Watch(1, {0.9, 0.9, 0.9, 0.9});
@@ -214,7 +214,7 @@ TEST_F(WastePastTest, WhatAnEndedJobShouldHaveAskedForIsFoundOnceAndKept) {
   EXPECT_EQ(FindingsIn(kept, record.ended)->at(0).text, "used 2 of its 4 GPUs; the others did nothing");
   EXPECT_FALSE(FindingsIn(kept, record.ended + std::chrono::hours(2))) << "another run";
 
-  // It goes on over a restart, and stands in the report.
+  // The findings survive a restart, and appear in the report.
   Open();
   EXPECT_EQ(KeptOf(job), kept);
   wire::WasteReport report;

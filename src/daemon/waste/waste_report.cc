@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kHourS = 3600;
 
-/// What was seen of a run, in all of the stretch or in an hour of it.
+/// The samples of a run, in the whole period or in one hour of it.
 struct Seen {
   const ReportedRun& run;
   const samples::JobUse& use;
@@ -41,7 +41,7 @@ Duration RanUntil(const ReportedRun& run, Time until) {
   return (run.ended == kNoTime ? until : std::min(run.ended, until)) - run.started;
 }
 
-/// The greatest first; hours stay in their order.
+/// Sorts by value, largest first; hours keep their order.
 template <typename Row, typename Value>
 void SortRows(std::vector<Row>& rows, ReportBy by, const Value& value) {
   if (by == ReportBy::kHour) return;
@@ -56,7 +56,7 @@ void AddCost(std::optional<double>& cost, double amount) { cost = cost.value_or(
 RunHours HoursOf(const ReportedRun& run, const samples::JobUse& use) {
   if (use.machines == 0 || run.gpus <= 0 || run.share <= 0) return {};
   const double worth = run.gpus / use.machines / kHourS;
-  // Who borrows beside its part uses no more than all of it, and nothing of it while it is idle.
+  // A run that borrows capacity counts as using at most its own share, and nothing while it is idle.
   const double used = std::min(use.use_seconds / run.share, use.seconds - use.idle_seconds);
   return {worth * use.seconds, worth * used, worth * use.idle_seconds};
 }
@@ -97,13 +97,13 @@ wire::WasteReport ReportWaste(const std::vector<ReportedRun>& runs, const JobUse
 void CountNowAsRows(const std::vector<ReportedRun>& runs, const JobUses& uses, const ReportStretch& stretch,
                     const PriceOfModel& price, const std::vector<JobId>& first_runs, wire::WasteReport& report) {
   const std::set<JobId> firsts(first_runs.begin(), first_runs.end());
-  // Of hours there are many pieces: a job's runs are looked for among all but once.
+  // An index of the runs, since by hour there are many pieces.
   std::multimap<JobId, const ReportedRun*> of_firsts;
   for (const ReportedRun& run : runs) {
     if (firsts.contains(run.id)) of_firsts.emplace(run.id, &run);
   }
   for (wire::WastefulJob& job : report.now.jobs) {
-    // What it had in runs of before, or before the stretch, is in the one and not in the other.
+    // A job with earlier runs, or one that started before the period, has different totals in the two.
     if (!firsts.contains(job.id) || job.start_time < ToSeconds(stretch.since)) continue;
     RunHours all;
     double cost = 0;
@@ -152,8 +152,8 @@ wire::EfficiencyReport ReportEfficiency(const std::vector<ReportedRun>& runs, co
     double used = 0;
     double cpu_seconds = 0;
     double core_seconds = 0;
-    double asked_seconds = 0;       // Cores that were asked for x seconds,
-    double asked_core_seconds = 0;  // and the CPU time of those who asked.
+    double asked_seconds = 0;       // Requested cores times seconds.
+    double asked_core_seconds = 0;  // CPU seconds of the jobs that requested cores.
   };
   std::map<std::string, Lot> lots;
   wire::EfficiencyReport report;
@@ -168,7 +168,7 @@ wire::EfficiencyReport ReportEfficiency(const std::vector<ReportedRun>& runs, co
     ++lot.row.jobs;
     lot.row.gpu_hours += hours.known;
     lot.used += hours.used;
-    // Of several parts, and of tracks of before, what was on each is not known: then it is their mean.
+    // For several fractions, and for tracks of older releases, the memory per GPU is not known; then the mean is used.
     lot.row.memory_peak_bytes = std::max(lot.row.memory_peak_bytes, samples::MemoryPeakOf(use, run.gpu_count));
     lot.cpu_seconds += use.cpu_seconds / use.machines;
     lot.core_seconds += use.core_seconds * run.part;

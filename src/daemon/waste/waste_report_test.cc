@@ -32,7 +32,7 @@ const ReportStretch kStretch = {TimeFromSeconds(1000), TimeFromSeconds(1'000'000
 
 class WasteReportTest : public testing::Test {
  protected:
-  // Four GPUs for ten hours at 50%; half a GPU at 25% of a whole one; a gang of two machines that did nothing.
+  // Four GPUs for ten hours at 50%; half a GPU at 25% of a whole one; an idle gang on two nodes.
   std::vector<ReportedRun> runs_ = {Ran(1, "ada", 4, 4, 8), Ran(2, "bob", 0.5, 1), Ran(3, "bob", 16, 16),
                                     Ran(4, "cyd", 2, 2), Ran(5, "cyd", 0, 0)};
   JobUses uses_ = {{1000,
@@ -193,7 +193,7 @@ TEST(WasteReportOfAGang, MemoryIsThatOfTheFullestGpu) {
 }
 
 TEST(WasteReportOfAPart, WhoBorrowsAndThenRestsLosesWhatItDidNotUse) {
-  // A quarter that used 80% of the GPU for half an hour, and nothing for the other half.
+  // A quarter GPU that used 80% of the GPU for half an hour, and nothing for the other half.
   const auto report = ReportWaste({Ran(1, "ada", 0.25, 1)}, {{1000, {{1, Used(1, 1, 0.4, 0.5, 1e9, 1)}}}},
                                   ReportBy::kUser, kStretch, nullptr);
   ASSERT_EQ(report.rows.size(), 1U);

@@ -36,7 +36,7 @@ Result<std::vector<std::string>> Names(const ConfigValue& value) {
   return names;
 }
 
-/// A part of a whole, from 0 to 1.
+/// A fraction from 0 to 1.
 Result<double> Share(const ConfigValue& value) {
   double share = -1;
   if (const auto* whole = std::get_if<std::int64_t>(&value)) share = static_cast<double>(*whole);
@@ -91,7 +91,7 @@ Result<std::vector<std::string>> WasteKinds(const ConfigValue& value) {
   return kinds;
 }
 
-/// `assign` of a value that `read` makes.
+/// Sets `target` to the value that `read` parses.
 template <typename Value, typename Read>
 Assign Into(Value& target, Read read) {
   return [&target, read](const ConfigValue& value) -> Status {
@@ -113,7 +113,8 @@ Assign IntoSpan(Duration& target, std::string_view example, Duration least = Dur
   };
 }
 
-/// When the jobs of a lost node run elsewhere: no sooner than they can have been stopped there.
+/// When the jobs of a lost node may run on other nodes. The minimum is the time after which the node has surely stopped
+/// them.
 Assign IntoFence(Duration& target) {
   static constexpr Duration kSoonest =
       std::chrono::floor<std::chrono::seconds>(FencedAfter(TermsFor(Duration(1), Duration(1))));
@@ -146,7 +147,7 @@ std::vector<Key> Keys(Config& config) {
                                             {"apptainer", "apptainer"},
                                             {"singularity", "singularity"}});
   };
-  // As many as Linux can have in all.
+  // Linux's maximum number of processes.
   const auto processes = [](const ConfigValue& value) { return ConfigCount(value, 0, 4'194'304); };
   const auto devices = [](const ConfigValue& value) {
     return ConfigOneOf<std::string>(value,
@@ -186,7 +187,7 @@ std::vector<Key> Keys(Config& config) {
     DIVVY_TRY(HostPort address, ParseHostPort(text));
     return std::optional<HostPort>(std::move(address));
   };
-  // "off", or where; whoever is on this machine may come, so that is all of it.
+  // "off", or an address. Any user of this machine may connect, so only loopback addresses are accepted.
   const Assign ui_listen = [&config](const ConfigValue& value) -> Status {
     DIVVY_TRY(const std::string text, ConfigText(value, "127.0.0.1:8642"));
     config.has_ui = text != "off";
@@ -300,7 +301,7 @@ std::string_view NearestName(std::string_view name, const std::vector<std::strin
   return name.size() > 40 ? std::string_view() : Nearest(name, known);
 }
 
-/// The entry names no key: which one was meant, or where the key belongs.
+/// The error for an unknown key: suggests a similar key, or the section where the key belongs.
 std::string Unknown(const ConfigEntry& entry, const std::vector<Key>& keys) {
   std::vector<std::string_view> sections;
   std::vector<std::string_view> siblings;
@@ -337,7 +338,7 @@ std::string Unknown(const ConfigEntry& entry, const std::vector<Key>& keys) {
   return start + "; there are " + list;
 }
 
-/// One line, whatever bytes a quoted key holds.
+/// Makes a text one line, whatever bytes a quoted key contains.
 std::string OneLine(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < ' ' || c == 127) c = '?';

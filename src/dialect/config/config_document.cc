@@ -9,7 +9,7 @@
 namespace divvy::dialect {
 namespace {
 
-/// Sections of which there is one for each name: [teams.vision].
+/// Sections with one table per name: [teams.vision].
 bool IsOfNames(std::string_view section) {
   return section == "teams" || section == "users" || section == "pools" || section == "notify";
 }
@@ -85,7 +85,7 @@ class DocumentReader {
       const std::string what = entry.key.empty() ? "[" + entry.section + "]" : Quoted(entry.key);
       return Fail(what + " is there twice; first on line " + std::to_string(same->line));
     }
-    // A thousand is many times what there can be; past it the search above would cost.
+    // A real file has far fewer entries; more would make the search above expensive.
     if (entries_.size() > 1000) return Fail("more than 1000 entries; this is no divvy.toml");
     entries_.push_back(std::move(entry));
     return {};
@@ -111,7 +111,7 @@ class DocumentReader {
     SkipBlanks();
     DIVVY_TRY(section_, ReadKey("a section's name, as in [queue]"));
     SkipBlanks();
-    // Tables of what has names of its own.
+    // Sections with one table per name.
     if (Peek() == '.' && IsOfNames(section_)) {
       Take();
       SkipBlanks();
@@ -182,7 +182,8 @@ class DocumentReader {
   Result<ConfigValue> ReadValue() {
     if (Peek() == '"' || Peek() == '\'') {
       DIVVY_TRY(std::string text, ReadText());
-      // In place: g++ 12 sees a ghost in the destructor of a variant that is moved from here (-Wfree-nonheap-object).
+      // Constructed in place: g++ 12 gives a false warning (-Wfree-nonheap-object) about the destructor of a variant
+      // moved from here.
       return Result<ConfigValue>(tl::in_place, std::in_place_type<std::string>, std::move(text));
     }
     if (Peek() == '{') return Fail("a table in braces has no use here");
@@ -205,7 +206,7 @@ class DocumentReader {
                 (has_quote ? "" : "; a text needs quotes: \"" + Quoted(word).substr(1, word.size()) + "\""));
   }
 
-  /// "..." with backslashes, or '...' as it is.
+  /// "..." with backslash escapes, or '...' without.
   Result<std::string> ReadText() {
     const char quote = Take();
     if (text_.starts_with(std::string(2, quote)))

@@ -138,7 +138,7 @@ Status ReadNotifyEntry(const ConfigEntry& entry, NotifySettings& settings) {
   return read ? read : AboutConfigKey(entry, read.error());
 }
 
-// The place of what is missing is the table's own line.
+// Reports missing keys at the table's own line.
 Status CheckNotifyEntry(const ConfigEntry& entry, const NotifySettings& settings) {
   if (!entry.section.starts_with(kReceivers) || !entry.key.empty()) return {};
   const std::string_view name = std::string_view(entry.section).substr(kReceivers.size());

@@ -1,4 +1,4 @@
-// The tables of divvy.toml that are about notifications: [notify], and [notify.NAME] for each receiver.
+// The tables of divvy.toml for notifications: [notify], and [notify.NAME] for each receiver.
 #pragma once
 
 #include "base/result.h"
@@ -9,9 +9,9 @@ namespace divvy::dialect {
 
 /// True if the entry's section is one of these.
 bool IsOfNotify(const ConfigEntry& entry);
-/// Puts it into `settings`. An error says what is wrong without the line, which the caller knows.
+/// Applies the entry to `settings`. The error does not name the line; the caller adds it.
 Status ReadNotifyEntry(const ConfigEntry& entry, NotifySettings& settings);
-/// What an entry says, once all of them are read: a receiver is whole.
+/// Checks an entry after all of them are read: a receiver must be complete.
 Status CheckNotifyEntry(const ConfigEntry& entry, const NotifySettings& settings);
 
 }  // namespace divvy::dialect

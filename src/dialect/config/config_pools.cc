@@ -15,7 +15,7 @@ constexpr std::string_view kPoolKeys[] = {
 constexpr std::int64_t kMost = 1'000'000;
 constexpr int kMostJobsPerGpu = 16;
 
-/// PoolNames stand in lists ("a,b") and as Slurm's partitions.
+/// Names of pools appear in comma-separated lists and as Slurm's partitions.
 Status CheckName(std::string_view name) {
   const auto is_plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
@@ -56,7 +56,7 @@ Status ReadConstraint(const ConfigValue& value, PoolRow& row) {
 
 Result<std::vector<std::string>> PoolNames(const ConfigValue& value) {
   DIVVY_TRY(auto names, ConfigNames(value));
-  // Nobody could use it; without the key everybody can.
+  // Refuse an empty list, which would exclude everybody. Without the key, everybody may use the pool.
   if (names.empty()) return ConfigNames({});
   return names;
 }
@@ -115,7 +115,7 @@ Status Read(const ConfigEntry& entry, PoolRow& row) {
   return {};
 }
 
-/// What one line breaks of what others before it say; the place of the mistake is then that line.
+/// Checks a line against the lines before it, so that the error names this line.
 Status CheckTogether(const std::string& key, const PoolRow& row, const std::vector<PoolRow>& pools) {
   if (key == "default" && row.is_default) {
     const auto is_other = [&](const PoolRow& other) { return other.is_default && other.name != row.name; };

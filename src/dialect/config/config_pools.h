@@ -11,7 +11,7 @@ namespace divvy::dialect {
 
 /// True if the entry's section is one of these.
 bool IsOfPools(const ConfigEntry& entry);
-/// Puts it into `pools`. An error says what is wrong without the line, which the caller knows.
+/// Applies the entry to `pools`. The error does not name the line; the caller adds it.
 Status ReadPoolsEntry(const ConfigEntry& entry, std::vector<PoolRow>& pools);
 
 }  // namespace divvy::dialect

@@ -34,7 +34,7 @@ Result<std::string> Text(const ConfigValue& value) {
   return InvalidArgument("is not a text in quotes");
 }
 
-/// True if the key is one of those that teams and users share.
+/// Returns true if the key is a limit that teams and users share.
 Result<bool> ReadCaps(const ConfigEntry& entry, Caps& caps) {
   if (entry.key == "running") {
     DIVVY_TRY(caps.running, Whole(entry.value, 0));

@@ -1,4 +1,4 @@
-// The tables of divvy.toml that are about teams: [teams] and [teams.NAME], [users.NAME], [prices].
+// The tables of divvy.toml for teams: [teams] and [teams.NAME], [users.NAME], [prices].
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace divvy::dialect {
 
 /// True if the entry's section is one of these.
 bool IsOfTeams(const ConfigEntry& entry);
-/// Puts it into `file`. An error says what is wrong without the line, which the caller knows.
+/// Applies the entry to `file`. The error does not name the line; the caller adds it.
 Status ReadTeamsEntry(const ConfigEntry& entry, TeamsFile& file);
 
-/// What an entry says of other tables, once all of them are read: a parent, or a user's team, is a team of the file.
+/// Checks an entry's references after all entries are read: a parent, or a user's team, must be a team of the file.
 Status CheckTeamsEntry(const ConfigEntry& entry, const TeamsFile& file);
 
 }  // namespace divvy::dialect

@@ -261,7 +261,7 @@ TEST(Config, MistakesInTablesOfTeamsNameTheLine) {
   EXPECT_EQ(refusal("[teams]\nquotas = \"on\"\n"), "divvy.toml:2: quotas is neither true nor false, without quotes");
 }
 
-/// The file that is installed shows every key with its default behind '#'. If it lied, people would copy the lie.
+/// The installed file shows every key with its default behind '#'. Users copy it, so it must be right.
 TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   std::ifstream file(DIVVY_SOURCE_DIR "/packaging/divvy.toml");
   ASSERT_TRUE(file);
@@ -270,7 +270,7 @@ TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   int keys = 0;
   for (std::string line; std::getline(file, line);) {
     text += line + "\n";
-    // "#key = value" is a key, "# words" are words.
+    // "#key = value" is a key; "# text" is a comment.
     const bool is_key = line.size() > 1 && line[0] == '#' && line[1] >= 'a' && line[1] <= 'z';
     with_keys += (is_key ? line.substr(1) : line) + "\n";
     keys += is_key ? 1 : 0;
@@ -280,8 +280,8 @@ TEST(Config, ThePackagedFileShowsTheDefaultOfEveryKey) {
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(keys, 79);
   Config want;
-  // Keys whose defaults cannot be written down: no stand-in GPUs, no door to other machines, a page where it is asked
-  // for.
+  // These keys have no default that could be written down: emulated GPUs, the address for other machines, and the
+  // page's address.
   want.emulate = "8xH100-80GB";
   want.listen = {"0.0.0.0", 7433};
   want.name = "gpu1.lab";

@@ -1,5 +1,5 @@
-// How values of divvy.toml are read, whatever table they stand in. An error says what is wrong without the key and the
-// line: "is not a text in quotes". Internal to this folder.
+// Parsers for values of divvy.toml, used by all tables. Errors name neither the key nor the line: "is not a text in
+// quotes". Internal to this folder.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@
 
 namespace divvy::dialect {
 
-/// "is not `what`": the error of a value of another kind.
+/// The error for a value of the wrong type: "is not `what`".
 Error Expected(std::string_view what);
 Result<std::string> ConfigText(const ConfigValue& value, std::string_view example);
 Result<std::int64_t> ConfigCount(const ConfigValue& value, std::int64_t least, std::int64_t most);
 Result<bool> ConfigYesOrNo(const ConfigValue& value);
-/// Any texts; the list may be empty.
+/// A list of strings; it may be empty.
 Result<std::vector<std::string>> ConfigNames(const ConfigValue& value);
-/// A bare number could mean minutes to one reader and seconds to another; in a file that stays, it must say which.
+/// Requires a unit: a bare number could mean minutes to one reader and seconds to another.
 Result<Duration> ConfigSpan(const ConfigValue& value, std::string_view example);
 Result<QueuePolicy> ConfigQueuePolicy(const ConfigValue& value);
 Result<PlacementStrategy> ConfigPlacement(const ConfigValue& value);
@@ -49,7 +49,7 @@ Result<Choice> ConfigOneOf(const ConfigValue& value,
                          (near.empty() ? "" : "; did you mean \"" + std::string(near) + "\"?"));
 }
 
-/// `row` of the table `name`, which is made where it is not there.
+/// Finds the row called `wanted`, or adds it.
 template <typename Row>
 Row& ConfigRow(std::vector<Row>& rows, std::string Row::*name, std::string_view wanted) {
   for (Row& row : rows) {
@@ -60,7 +60,7 @@ Row& ConfigRow(std::vector<Row>& rows, std::string Row::*name, std::string_view 
   return rows.back();
 }
 
-/// The error with the key that it is about, where it does not name it.
+/// Adds the key to the error, unless it is named already.
 Error AboutConfigKey(const ConfigEntry& entry, const Error& error);
 Error UnknownConfigKey(const ConfigEntry& entry, std::span<const std::string_view> keys);
 

@@ -26,14 +26,14 @@ std::string Kept(const JobSpec& spec, std::string_view label) {
   return found == spec.labels.end() ? std::string() : found->second;
 }
 
-/// "2"; and "gpu:2" of its alias --gres, as fingers used to Slurm write it.
+/// "2"; also "gpu:2" for its alias --gres, as Slurm users write it.
 Result<int> ReadGpus(std::string_view text) {
   if (Trim(text) == "gpu") return 1;
   if (Trim(text).starts_with("gpu:")) text = Trim(text).substr(4);
   return ReadGpuCount(text);
 }
 
-/// "12", "12,13", "@", "@~1": all succeed, or one does.
+/// "12", "12,13", "@", "@~1": all must succeed, or with `any` one of them.
 Status ApplyJobs(std::string_view text, bool any, const Surroundings& around, JobSpec& spec) {
   JobSpec read;
   for (std::string_view part : Split(text, ',')) {
@@ -253,7 +253,7 @@ void AddGflowLabels(Table& table, JobSpec& spec) {
                    [](std::string_view) -> Status { return {}; }});
 }
 
-/// A name that no other submission has: the time of this one, in nanoseconds.
+/// A unique group name: the time of this submission in nanoseconds.
 std::string FreshGroup(const Surroundings& around) {
   constexpr std::string_view kDigits = "0123456789abcdefghijklmnopqrstuvwxyz";
   std::string out;
@@ -280,7 +280,7 @@ Status FinishGflow(JobSpec& spec, const Surroundings& around) {
     if (spec.request.gpu_memory == Bytes(0) && !spec.request.portion.is_by_memory())
       return InvalidArgument("--shared needs --gpu-memory SIZE: what it may use of each GPU");
     if (spec.request.gpus == 0) return InvalidArgument("--shared without a GPU; add --gpus 1");
-    // Finishing twice does no harm.
+    // This may run twice.
     if (spec.request.gpu_memory > Bytes(0))
       spec.request.portion.memory = std::exchange(spec.request.gpu_memory, Bytes());
   }

@@ -1,10 +1,10 @@
-// gflow's words: the options of gbatch and of "# GFLOW" script lines, read into a JobSpec. Unlike gflow, every option
-// that a script line names is applied.
+// Parses the options of gbatch and of "# GFLOW" script lines into a JobSpec. Unlike in gflow, every option on a script
+// line is applied.
 //
-// Differences that a user can see are notes of the spec: GPUs are given whole (--shared).
+// Visible differences to gflow are added to the spec as notes.
 //
-// Order of calls: options of script lines, options of the command line, FinishGflow. ReadScript does the first and the
-// last for a script; a command line that changes the spec afterwards calls FinishGflow again, which does no harm.
+// Order of calls: options of script lines, options of the command line, FinishGflow. For a script, ReadScript does the
+// first and the last. If a command line changes the spec afterwards, call FinishGflow again; that is harmless.
 #pragma once
 
 #include <string_view>
@@ -17,17 +17,18 @@
 
 namespace divvy::dialect {
 
-/// gflow's priorities go from 0 to 255 with 10 in the middle of things; divvy's middle is 0. Taking 10 off keeps the
-/// jobs of both tools side by side in one queue.
+/// gflow's priorities are 0 to 255 with a default of 10; divvy's default is 0. Subtracting 10 puts the jobs of both
+/// tools into one order.
 inline constexpr int kGflowDefaultPriority = 10;
 constexpr int GflowPriority(int divvy_priority) { return divvy_priority + kGflowDefaultPriority; }
 
-/// gbatch's options. Each call makes a new level (see JobOptions). The closures write into `spec`, which must outlive
-/// the table, as must `around`.
+/// gbatch's options. Each call makes a new level (see JobOptions). The closures write into `spec`. `spec` and `around`
+/// must outlive the table.
 std::vector<Option> GflowOptions(JobSpec& spec, const Surroundings& around);
 
-/// What needs all options: --shared needs --gpu-memory, --max-concurrent makes a group, --conda-env wraps the command
-/// or script so that it runs inside that environment, and fails plainly where it cannot be activated.
+/// Applies rules over all options. --shared needs --gpu-memory, and --max-concurrent makes a group. --conda-env wraps
+/// the command or script so that it runs in that environment. It fails with a message if the environment cannot be
+/// activated.
 Status FinishGflow(JobSpec& spec, const Surroundings& around);
 
 }  // namespace divvy::dialect

@@ -1,6 +1,6 @@
-// How a table of bad inputs is read, for tests: tests/bad_input/*.txt have lines of KIND <TAB> INPUT <TAB> WHAT THE
-// ERROR MUST CONTAIN; '#' begins a comment line; in INPUT \n \t \r \\ and \xNN are escapes. A test file of another
-// dialect adds its kinds with one static object:
+// Tables of bad inputs for tests. tests/bad_input/*.txt have lines of KIND <TAB> INPUT <TAB> WHAT THE ERROR MUST
+// CONTAIN. '#' begins a comment line. In INPUT, \n \t \r \\ and \xNN are escapes. A test file of another dialect adds
+// its kinds with one static object:
 //
 //   const BadInputKind kYaml("yaml", [](const std::string& input) -> std::optional<std::string> { ... });
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace divvy::dialect {
 
-/// The error that `input` gives; nothing if it was accepted. A partial effect is an error text that says so.
+/// Returns the error for `input`; nullopt if it was accepted. For a partial effect, returns a text that says so.
 using BadInputReader = std::function<std::optional<std::string>(const std::string& input)>;
 
 inline std::map<std::string, BadInputReader>& BadInputKinds() {

@@ -1,5 +1,5 @@
-// Walks tests/bad_input/*.txt: every line must give one error of one line that says what the table wants, and must
-// leave what it was to fill as it was.
+// Checks every line of tests/bad_input/*.txt: the input must give a one-line error with the expected text, and must not
+// change the output.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::optional<std::string> ErrorOf(const Result<T>& result) {
   return result.error().message;
 }
 
-/// Runs `apply` on a spec that is not empty; a changed spec after an error is reported in its place.
+/// Runs `apply` on a non-empty spec. If an error left the spec changed, returns a text that says so.
 std::optional<std::string> ErrorWithoutEffect(const std::function<Status(JobSpec&)>& apply) {
   JobSpec spec;
   spec.name = "before";
@@ -84,7 +84,7 @@ const BadInputKind kKinds[] = {
      [](const std::string& input) {
        return ErrorWithoutEffect([&](JobSpec& spec) { return ParseDependencies(input, TestSurroundings(), spec); });
      }},
-    // One option of divvy's own table; it must not change the spec either.
+    // A single option of divvy's own table. An error must not change the spec.
     {"option",
      [](const std::string& input) {
        return ErrorWithoutEffect([&](JobSpec& spec) {
@@ -99,7 +99,7 @@ const BadInputKind kKinds[] = {
          return ApplyWords(GflowOptions(spec, around), input);
        });
      }},
-    // A whole command line: each option is fine, together they are not.
+    // A command line whose options are valid individually but not together.
     {"command",
      [](const std::string& input) {
        const Surroundings around = TestSurroundings();
@@ -124,7 +124,7 @@ const BadInputKind kKinds[] = {
        }
        if (error && !was_explained) return std::optional<std::string>("EXPLAIN FINDS NOTHING: " + *error);
        if (error) return error;
-       // What only a server without other machines refuses.
+       // Errors that only a single-node server reports.
        JobSpec spec;
        if (auto again = ErrorOf(ReadScript(input, "job.sh", around, spec))) return again;
        return ErrorOf(CompleteSlurmOnOne(spec, around.hostname));
@@ -150,7 +150,7 @@ std::string Unescape(std::string_view text) {
   return out;
 }
 
-/// Checks one line of a table; the answer is what is wrong with it, or "".
+/// Checks one line of a table. Returns what is wrong with it, or "".
 std::string CheckLine(const std::string& line) {
   const auto fields = Split(line, '\t');
   if (fields.size() != 3) return "a line has three fields: kind, input, part of the error";

@@ -10,10 +10,10 @@
 namespace divvy::dialect {
 namespace {
 
-/// More GPUs, or tasks, than any job is given.
+/// Limit for the GPUs or tasks of a job.
 constexpr std::int64_t kMostInAll = 1'000'000'000;
 
-/// Without what a component says for itself.
+/// The spec without the fields that each component sets itself.
 JobSpec JobsOwn(JobSpec spec) {
   spec.request = Request();
   spec.pool.clear();
@@ -32,7 +32,7 @@ JobSpec SpecOfComponent(const JobSpec& job, std::size_t component) {
   if (component > job.request.others.size()) return spec;
   const Component& known = job.request.others[component - 1];
   spec.request = ComponentOf(job.request, component);
-  // Said once, for all.
+  // Topology is given once for all components.
   spec.request.topology = TopologyNeed::kAny;
   spec.request.requires_topology = false;
   spec.pool = known.pool;

@@ -1,6 +1,6 @@
-// Components of a heterogeneous job beyond its first: what stands behind ":" on a command line, or below "#SBATCH
-// hetjob". The options of each are read by the same tables, into a spec of their own; only what they ask of machines
-// counts, for name, output and times are those of the whole job.
+// Components of a heterogeneous job after its first: the options behind ":" on a command line, or below "#SBATCH
+// hetjob". The same tables parse each component into a separate spec. Only its resource request counts, because name,
+// output and times belong to the whole job.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,17 @@
 
 namespace divvy::dialect {
 
-/// More components than one job may have.
+/// Limit for the components of one job.
 inline constexpr std::size_t kMostComponents = 64;
 
-/// What is known of this component of the job, from 1; of one that there is not yet: nothing.
+/// The present spec of component `component`, from 1; an empty request if it does not exist yet.
 JobSpec SpecOfComponent(const JobSpec& job, std::size_t component);
-/// Puts it back, or adds it. Requires: no component between the last and it is missing. The longest time limit is the
-/// job's. Fails for too many components and for an elastic one.
+/// Stores the component in `job`, or appends it. Requires: number <= the present number of components. The job gets the
+/// longest time limit. Fails for too many components and for an elastic one.
 Status TakeComponent(JobSpec component, std::size_t number, JobSpec& job);
 
-/// Options, then ":" and the options of the next component, and so on, then the command. `options` are those of the
-/// first, `options_of` makes those of another.
+/// Parses options, then ":" and the options of the next component, and so on, then the command. `options`: the first
+/// component's table. `options_of` makes a table for another.
 template <typename OptionsOf, typename Finish>
 Result<Parsed> ReadComponents(const std::vector<Option>& options, const std::vector<std::string>& words,
                               const ParseRules& rules, JobSpec& job, OptionsOf options_of, Finish finish) {
@@ -34,7 +34,7 @@ Result<Parsed> ReadComponents(const std::vector<Option>& options, const std::vec
   }
   for (std::size_t number = 1; !parsed.positional.empty() && parsed.positional.front() == ":"; ++number) {
     JobSpec component = SpecOfComponent(job, number);
-    // The words behind "--" stay there.
+    // Keep the words behind "--".
     const bool saw_dashes = parsed.saw_dashes;
     std::vector<std::string> after = std::move(parsed.after_dashes);
     const std::vector<std::string> rest(parsed.positional.begin() + 1, parsed.positional.end());
@@ -49,7 +49,7 @@ Result<Parsed> ReadComponents(const std::vector<Option>& options, const std::vec
   return parsed;
 }
 
-/// That they go together, and with the rest of the job.
+/// Checks that the components are consistent with each other and with the rest of the job.
 Status CheckComponents(const JobSpec& spec);
 
 }  // namespace divvy::dialect

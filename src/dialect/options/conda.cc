@@ -12,8 +12,8 @@ constexpr std::string_view kEnd = "# <<< divvy: conda environment <<<\n";
 constexpr std::string_view kCommandMark = "divvy-conda";
 constexpr std::string_view kTextEnd = "DIVVY_END_OF_SCRIPT";
 
-/// Finds conda (or mamba) as its own documentation says it installs itself, and activates. `hook` is "shell.bash" or
-/// "shell.posix". Runs under "set -eu" as well: every failure is caught, every variable has a default.
+/// Finds conda (or mamba) in the places where its installer puts it, and activates the environment. `hook` is
+/// "shell.bash" or "shell.posix". Works under "set -eu": every failure is caught, and every variable has a default.
 std::string Activation(const std::string& environment, std::string_view hook) {
   const std::string name = ShellQuote(environment);
   std::string out;
@@ -27,7 +27,7 @@ std::string Activation(const std::string& environment, std::string_view hook) {
   out += "done\n";
   out += "if [ ! -x \"$divvy_conda\" ]; then\n";
   out += "  echo \"divvy: no conda was found to activate\" " + name + " >&2\n  exit 1\nfi\n";
-  // conda's own functions read unset variables; a script's "set -u" comes after.
+  // conda's own functions read unset variables, so a script's "set -u" must come later.
   out += "if ! eval \"$(\"$divvy_conda\" " + std::string(hook) + " hook)\" || ! conda activate " + name + "; then\n";
   out += "  echo \"divvy: the conda environment cannot be activated:\" " + name + " >&2\n  exit 1\nfi\n";
   out += "unset divvy_conda divvy_dir\n";
@@ -36,17 +36,17 @@ std::string Activation(const std::string& environment, std::string_view hook) {
 
 void WrapCommand(const std::string& environment, JobSpec& spec) {
   std::vector<std::string>& command = spec.command;
-  // bash -c TEXT divvy-conda WORD...
+  // Remove an earlier wrapping: bash -c TEXT divvy-conda WORD...
   if (command.size() > 4 && command[3] == kCommandMark) command.erase(command.begin(), command.begin() + 4);
   std::vector<std::string> wrapped = {"/bin/bash", "-c", Activation(environment, "shell.bash") + "exec \"$@\"\n",
                                       std::string(kCommandMark)};
   wrapped.insert(wrapped.end(), command.begin(), command.end());
-  // Else the job would be called bash.
+  // Otherwise the job would be called bash.
   if (spec.name.empty()) spec.name = command.front().substr(command.front().rfind('/') + 1);
   command = std::move(wrapped);
 }
 
-/// The script as it was before an earlier wrapping.
+/// Removes an earlier wrapping from the script.
 std::string Unwrapped(const std::string& script) {
   const auto begin = script.find(kBegin);
   const auto end = script.find(kEnd);
@@ -59,8 +59,8 @@ std::string Unwrapped(const std::string& script) {
   return out.substr(first, out.size() - tail.size() - first + 1);
 }
 
-/// The words of the "#!" line: "/usr/bin/env", "python3". As the kernel has it, all behind the first is one word; env
-/// splits no more than that either.
+/// The text of the "#!" line: "/usr/bin/env python3". The kernel passes everything after the first word as one
+/// argument, and env does not split it either.
 std::string InterpreterLine(std::string_view script) {
   if (!script.starts_with("#!")) return "/bin/bash";
   return std::string(Trim(script.substr(2, script.find('\n') - 2)));
@@ -82,7 +82,7 @@ void WrapScript(const std::string& environment, JobSpec& spec) {
     spec.script = script.insert(body, prologue);
     return;
   }
-  // Not a shell's: it is handed to its interpreter through a file descriptor that bash opens on its text.
+  // Not a shell script: pass it to its interpreter through a file descriptor that bash opens for its text.
   std::string interpreter;
   for (std::string_view word : words) interpreter += ShellQuote(word) + " ";
   if (!script.ends_with('\n')) script += '\n';

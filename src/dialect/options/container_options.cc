@@ -88,7 +88,7 @@ Result<std::string> ReadImage(std::string_view text) {
   }
   const auto hash = image.find('#');
   if (hash == std::string_view::npos) return std::string(image);
-  // enroot: [USER@][REGISTRY#]IMAGE[:TAG].
+  // enroot's form: [USER@][REGISTRY#]IMAGE[:TAG].
   std::string_view registry = image.substr(0, hash);
   if (const auto at = registry.find('@'); at != std::string_view::npos) registry.remove_prefix(at + 1);
   return std::string(registry) + "/" + std::string(image.substr(hash + 1));

@@ -1,5 +1,5 @@
-// --image and what belongs to it, and pyxis' --container-* of sbatch and srun, which mean the same. Like the options of
-// tasks they are labels of the job, because its node and its step process read them and nobody else does.
+// --image and related options, and pyxis' equivalent --container-* options of sbatch and srun. Like task options they
+// are stored as labels of the job, because only its node and its step process read them.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,12 @@
 
 namespace divvy::dialect {
 
-/// An image's name as podman and docker have it: "nvcr.io#nvidia/pytorch:24.01" (enroot's) becomes
-/// "nvcr.io/nvidia/pytorch:24.01"; "docker://" in front goes. The path of a .sif file stays. Refuses a .sqsh file.
+/// Normalises an image name for podman and docker. enroot's "nvcr.io#nvidia/pytorch:24.01" becomes
+/// "nvcr.io/nvidia/pytorch:24.01", and a leading "docker://" is removed. The path of a .sif file is unchanged. Refuses
+/// a .sqsh file.
 Result<std::string> ReadImage(std::string_view text);
 
-/// "SRC:DST[:ro|rw]" or "SRC", several with commas between. Relative sources start at `directory`, "~" is `home`.
+/// Parses "SRC:DST[:ro|rw]" or "SRC", separated by commas. Relative sources start at `directory`; "~" is `home`.
 Result<std::vector<ContainerMount>> ReadMounts(std::string_view text, std::string_view directory,
                                                std::string_view home);
 
@@ -27,11 +28,11 @@ void AddContainerOptions(std::vector<Option>& table, JobSpec& spec);
 /// --container-image, --container-mounts, --container-workdir, --container-env, --container-mount-home.
 void AddSlurmContainerOptions(std::vector<Option>& table, JobSpec& spec);
 
-/// The container that the job is to run in; nothing: none. `runs_valohai_images`: steps of valohai.yaml run in their
-/// image. Fails where an option's value was no good, which the option has said before.
+/// The container for the job; nullopt if none. `runs_valohai_images`: steps of valohai.yaml run in their image. Fails
+/// if an option's value is invalid, which the option has already reported.
 Result<std::optional<ContainerPlan>> ContainerOf(const JobSpec& spec, bool runs_valohai_images);
 
-/// That a mount or a working directory is not given for a job without a container.
+/// Fails if a job without a container has a mount or a container working directory.
 Status CheckContainer(const JobSpec& spec);
 
 /// "in a container of pytorch:24.01"; empty without one.

@@ -1,4 +1,4 @@
-// What a job waits for: "afterok:12:13,afterany:14".
+// The dependencies of a job: "afterok:12:13,afterany:14".
 #include <algorithm>
 #include <array>
 
@@ -10,7 +10,7 @@
 namespace divvy::dialect {
 namespace {
 
-/// A thousand parents is a fan-in that exists; more is a slip, and each one is looked at when a parent ends.
+/// Jobs with a thousand dependencies exist; more is a mistake. Each one is checked when a parent ends.
 constexpr std::size_t kMostDependencies = 1000;
 
 struct NamedKind {
@@ -22,7 +22,8 @@ constexpr std::array kKinds = {
     NamedKind{"afterok", DependencyKind::kAfterOk},
     NamedKind{"afternotok", DependencyKind::kAfterNotOk},
     NamedKind{"afterany", DependencyKind::kAfterAny},
-    // Both of Slurm: waiting for the whole array, and for nothing but the end, is the safe side of what they ask.
+    // Slurm's kinds that divvy lacks map to stricter ones: the whole array instead of one element, and the end of the
+    // job instead of its burst buffer.
     NamedKind{"aftercorr", DependencyKind::kAfterOk},
     NamedKind{"afterburstbuffer", DependencyKind::kAfterAny},
 };
@@ -35,7 +36,7 @@ const NamedKind* FindKind(std::string_view name) {
   return found == kKinds.end() ? nullptr : &*found;
 }
 
-/// As all commands take it: the newest of that name.
+/// As in all commands, a name means the newest job with that name.
 Result<JobId> JobByName(std::string_view name, const Surroundings& around) {
   if (!around.resolve_job || name.empty()) return NotFound("no job is known by its name here");
   return around.resolve_job(name);
@@ -72,7 +73,7 @@ Result<Dependency> ReadJob(std::string_view text, DependencyKind kind, const Sur
   }
   if (underscore != std::string_view::npos) {
     const std::string_view element = job.substr(underscore + 1);
-    // "12_*" is the whole array in Slurm.
+    // In Slurm, "12_*" is the whole array.
     if (element != "*") {
       const auto index = ParseInteger(element);
       if (!index || *index < 0 || *index > 4'000'000) {
@@ -167,7 +168,7 @@ Status ParseDependencies(std::string_view text, const Surroundings& around, JobS
 std::string FormatDependency(const Dependency& dependency) {
   std::string out(KindName(dependency.kind));
   if (dependency.kind == DependencyKind::kSingleton) return out;
-  // Not set: a shorthand that `divvy explain` had nobody to ask about.
+  // Not set: a shorthand that `divvy explain` could not resolve.
   out += ":" + (dependency.job.is_set() ? ToString(dependency.job) : std::string("@"));
   if (dependency.element) out += "_" + std::to_string(*dependency.element);
   if (dependency.delay > Duration(0)) {

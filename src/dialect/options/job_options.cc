@@ -19,7 +19,7 @@
 namespace divvy::dialect {
 namespace {
 
-/// What one level of options has seen, shared by its closures.
+/// The options that one level has seen; its closures share it.
 struct Level {
   bool has_gpus = false;
   bool has_dependencies = false;
@@ -337,7 +337,7 @@ void AddSignals(Table& table, JobSpec& spec) {
                    }});
 }
 
-/// "a,b": each once, and none empty.
+/// "a,b": checks that the list has no empty or duplicate names.
 Status CheckPoolList(std::string_view list) {
   std::vector<std::string_view> seen;
   for (const std::string_view part : Split(list, ',')) {
@@ -380,7 +380,7 @@ void AddLabels(Table& table, JobSpec& spec) {
                    {"partition"}});
 }
 
-/// Whether a word is an event is said here, to whom is the daemon's business.
+/// Checks only the event names; the daemon checks the receivers.
 Status ApplyNotify(std::string_view value, JobSpec& spec) {
   std::string events;
   for (const std::string_view word : Split(value, ',')) {

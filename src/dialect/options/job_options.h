@@ -1,4 +1,4 @@
-// The options of divvy's own submission, and of "# DIVVY" script lines, as a table that fills a JobSpec.
+// The options of divvy's own submission commands and of "# DIVVY" script lines, as a table that fills a JobSpec.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace divvy::dialect {
 
-/// What a text cannot know by itself: the caller's surroundings, given by the command line.
+/// The caller's context, which a text does not contain. The command line provides it.
 struct Surroundings {
   Time now = kNoTime;
   Duration utc_offset{0};
@@ -22,77 +22,78 @@ struct Surroundings {
   std::string home;                      // $HOME.
   std::string user;
   std::string hostname;
-  /// Reads a file that a text names (a CSV of parameters, a script), bounded in size.
+  /// Reads a file that a text names (a CSV of parameters, a script). The size is limited.
   std::function<Result<std::string>(const std::string& path)> read_file;
-  /// "@", "@~1" -> the caller's last jobs. Empty: such names are refused.
+  /// Resolves "@", "@~1" to the caller's last jobs. If not set, such names are refused.
   std::function<Result<JobId>(std::string_view shorthand)> resolve_job;
 };
 
-/// A job's priority goes from minus this to this.
+/// A job's priority is between -kMostPriority and kMostPriority.
 inline constexpr int kMostPriority = 1'000'000;
 
-/// --gpus, --time, --array, --param ... The table's closures write into `spec`, which must outlive it, as must
-/// `around`. Each call makes a new level: what may be given several times (--param, --dependency, --after) adds up
-/// within one level and replaces what an earlier level (a script's lines) gave.
+/// --gpus, --time, --array, --param ... The closures write into `spec`. `spec` and `around` must outlive the table.
+/// Each call makes a new level: repeatable options (--param, --dependency, --after) add up within one level and replace
+/// the values of an earlier level (a script's lines).
 ///
-/// VH_GPUS=N in --env means --gpus N where --gpus is not given; a VH_GPUS that merely was in the caller's environment
-/// means nothing (dialect/valohai/valohai.h reads that of an execution).
+/// VH_GPUS=N in --env means --gpus N unless --gpus is given. VH_GPUS in the caller's environment is ignored (for
+/// executions see dialect/valohai/valohai.h).
 std::vector<Option> JobOptions(JobSpec& spec, const Surroundings& around);
 
-/// --dependency's value: "afterok:12:13,afterany:14", "after:12+5", "singleton", "12" (afterok), "@"; "?" between
-/// parts makes one enough. Shared by every dialect.
+/// Parses the value of --dependency: "afterok:12:13,afterany:14", "after:12+5", "singleton", "12" (afterok), "@". With
+/// "?" between the parts, one is enough. Used by every dialect.
 Status ParseDependencies(std::string_view text, const Surroundings& around, JobSpec& spec);
 std::string FormatDependency(const Dependency& dependency);
 
-/// --topology's value: "any", "numa", "nvlink", the last two with ":required" behind them or without.
+/// Parses the value of --topology: "any", "numa" or "nvlink", the last two optionally with ":required".
 Status ParseTopology(std::string_view text, Request& request);
 
-/// "lr=1e-3,1e-4" or "seed=0:9" or "seed=0:10:2" (start:stop[:step], stop included).
+/// Parses "lr=1e-3,1e-4", "seed=0:9" or "seed=0:10:2" (start:stop[:step], stop included).
 Status ParseParameter(std::string_view text, JobSpec& spec);
-/// A CSV text with a header line: one element a row.
+/// Parses a CSV with a header line: one element per row.
 Status ParseParameterFile(std::string_view csv, std::string_view path, JobSpec& spec);
 
-/// How many elements the sweep and the array make together, and the values of the one with ordinal `ordinal` (from 0).
-/// The array index changes fastest. Refuses more than 4,000,000.
+/// ElementCount: the number of elements of the sweep and array together; fails for more than 4,000,000. ElementAt: the
+/// values of the element number `ordinal` (from 0). The array index changes fastest.
 Result<std::uint64_t> ElementCount(const JobSpec& spec);
 struct Element {
-  std::uint32_t index = 0;  // What DIVVY_ARRAY_INDEX says.
+  std::uint32_t index = 0;  // The value of DIVVY_ARRAY_INDEX.
   std::map<std::string, std::string> parameters;
 };
 Element ElementAt(const JobSpec& spec, std::uint64_t ordinal);
-/// `text` with every {name} of a parameter replaced; other braces, and ${name}, stay as they are.
+/// Replaces every {name} of a parameter; other braces and ${name} stay.
 std::string FillParameters(std::string_view text, const std::map<std::string, std::string>& parameters);
-/// What --name-template makes of the element's parameters; nothing where there is none, or it makes no name of them.
+/// Fills --name-template with the element's parameters; nullopt without a template, or if the result is not a valid
+/// name.
 std::optional<std::string> ElementName(const JobSpec& spec, std::uint64_t ordinal);
 
-/// Checks what only shows once all options are in: exactly one of command and script, begin after now, array and
-/// foreground together, ... The message names the option to change.
+/// Checks rules over all options: exactly one of command and script, begin after now, array and foreground together,
+/// ... The message names the option to change.
 Status CheckComplete(const JobSpec& spec);
 
-/// Before the submission, after spec.capture is filled: keeps of the captured environment what --export named. Does
-/// nothing without --export, nor to a spec of Slurm's (CompleteSlurm), and no harm when called twice.
+/// Applies --export to the captured environment. Call after spec.capture is filled and before the submission. Does
+/// nothing without --export or for a Slurm spec (see CompleteSlurm). Calling it twice is harmless.
 void CompleteCapture(JobSpec& spec);
-/// --export was given.
+/// True if --export was given.
 bool NamesExports(const JobSpec& spec);
 
-/// What a spec asks for, one phrase a field: "2 GPUs (h100)", "1 h 30 min", ... Summarise joins the first ones; explain
-/// shows them all.
+/// A spec's request, one phrase per field: "2 GPUs (h100)", "1 h 30 min", ... Summarise joins the first ones; explain
+/// shows all.
 struct Readings {
-  std::vector<std::string> request;  // What decides where and when it runs.
+  std::vector<std::string> request;  // Determines where and when it runs.
   std::vector<std::string> others;   // Files, signals, labels.
 };
 Readings ReadBack(const JobSpec& spec);
 
-/// "2 GPUs (h100), 1 h 30 min, 20 GiB each, after job 12": how a spec was read, in one line.
+/// One line that shows how a spec was parsed: "2 GPUs (h100), 1 h 30 min, 20 GiB each, after job 12".
 std::string Summarise(const JobSpec& spec);
 
-/// A script's text: which dialect its comment lines speak (#SBATCH, # GFLOW, # DIVVY), and those lines applied to
-/// `spec` (its script, name and dialect set). The words of a later command line are applied after, so they win. Errors
-/// name the line: "train.sh line 3: --gres: ...".
+/// Detects the dialect of a script's comment lines (#SBATCH, # GFLOW, # DIVVY) and applies them to `spec`, together
+/// with its script, name and dialect. Apply the words of a command line afterwards, so that they win. Errors name the
+/// line: "train.sh line 3: --gres: ...".
 Status ReadScript(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec);
 
-/// What `divvy explain SCRIPT` prints: what the script asks for, line by line, its mistakes with the repair, and what
-/// does not apply here. Never fails: errors are part of the text. `had_errors` tells the exit code.
+/// The output of `divvy explain SCRIPT`: the requests line by line, mistakes with their fixes, and what does not apply
+/// here. Never fails: errors are part of the text. `had_errors` determines the exit code.
 struct ScriptExplanation {
   std::string text;
   bool had_errors = false;

@@ -11,7 +11,7 @@
 namespace divvy::dialect {
 namespace job_options_test {
 
-/// A spec after one level of options; a failure is a failure of the test.
+/// The spec after one level of options. A parse error fails the test.
 JobSpec Read(const std::string& line, JobSpec spec = {}) {
   const Surroundings around = TestSurroundings();
   const auto parsed = ParseOptions(JobOptions(spec, around), *ShellSplit(line));
@@ -50,7 +50,7 @@ TEST(JobOptions, EachOneFillsItsField) {
                   .constraint = "ib&nvme",
                   .node_list = {"n1", "n2", "n3"},
                   .excluded_nodes = {"n3"}};
-  want.labels["divvy.tasks"] = "4";  // So that --nodes does not say it.
+  want.labels["divvy.tasks"] = "4";  // So that --nodes does not set it.
   want.preemptible = Preemptible::kRequeue;
   want.is_preemptible_set = true;
   want.team = "nlp";

@@ -1,4 +1,4 @@
-// Points in time as people write them.
+// Points in time as users write them.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -22,10 +22,10 @@ std::optional<int> Digits(std::string_view text, std::size_t least, std::size_t 
   return value ? std::optional<int>(static_cast<int>(*value)) : std::nullopt;
 }
 
-/// Days since 1970 of a date that exists.
+/// Days since 1970; nullopt if the date does not exist.
 std::optional<Duration> Date(std::optional<int> year, std::optional<int> month, std::optional<int> day) {
   if (!year || !month || !day) return std::nullopt;
-  // Nanoseconds in 64 bits end in 2262.
+  // 64 bits of nanoseconds end in 2262.
   if (*year < 1970 || *year > 2200) return std::nullopt;
   const std::chrono::year_month_day date{std::chrono::year(*year), std::chrono::month(static_cast<unsigned>(*month)),
                                          std::chrono::day(static_cast<unsigned>(*day))};
@@ -33,7 +33,7 @@ std::optional<Duration> Date(std::optional<int> year, std::optional<int> month, 
   return Duration(std::chrono::sys_days(date).time_since_epoch());
 }
 
-/// "16:00", "16:00:30", "4:00pm": since midnight.
+/// "16:00", "16:00:30", "4:00pm": the time since midnight.
 std::optional<Duration> TimeOfDay(std::string_view text) {
   int shift = -1;  // Hours to add for "am" (0) and "pm" (12); -1: a 24 hour clock.
   const std::string lower = ToLower(text);
@@ -59,11 +59,11 @@ struct NamedTime {
   std::string_view name;
   Duration since_midnight;
 };
-// The words of at(1), which Slurm took over.
+// The words of at(1), which Slurm also accepts.
 constexpr std::array kNamedTimes = {NamedTime{"midnight", 0h}, NamedTime{"noon", 12h}, NamedTime{"teatime", 16h},
                                     NamedTime{"elevenses", 11h}, NamedTime{"fika", 15h}};
 
-/// "Z", "+02:00", "-0530" at the end of a time; nothing if there is none. Takes it off `text`.
+/// Removes "Z", "+02:00" or "-0530" from the end of `text` and returns it; nullopt if there is none.
 std::optional<Duration> TakeZone(std::string_view& text) {
   if (text.ends_with('Z') || text.ends_with('z')) {
     text.remove_suffix(1);
@@ -99,7 +99,7 @@ std::optional<Time> IsoMoment(std::string_view text, Duration utc_offset) {
   return Time(*date + since_midnight - utc_offset);
 }
 
-/// "03/01/26", "3/1/2026", "03/01" (the next one), each with "-HH:MM[:SS]" behind it as sbatch has it.
+/// "03/01/26", "3/1/2026", "03/01" (the next one), each optionally followed by "-HH:MM[:SS]", as in sbatch.
 std::optional<Time> AmericanMoment(std::string_view text, Time now, Duration utc_offset) {
   Duration since_midnight{0};
   if (const auto dash = text.find('-'); dash != std::string_view::npos) {
@@ -121,7 +121,7 @@ std::optional<Time> AmericanMoment(std::string_view text, Time now, Duration utc
   }
   const std::chrono::year_month_day today(
       std::chrono::sys_days(std::chrono::floor<std::chrono::days>((now + utc_offset).time_since_epoch())));
-  // 29 February may be up to eight years away.
+  // 29 February may be eight years away.
   for (int year = static_cast<int>(today.year()); year < static_cast<int>(today.year()) + 9; ++year) {
     const auto date = Date(year, month, day);
     if (date && Time(*date + kDay - utc_offset) > now) return Time(*date + since_midnight - utc_offset);
@@ -167,7 +167,7 @@ Result<Time> ParsePastMoment(std::string_view text, Time now, Duration utc_offse
   const std::string_view trimmed = Trim(text);
   const std::string word = ToLower(trimmed);
   if (word == "now") return now;
-  // A clock's hands before a length: "16:00" is four o'clock here, not sixteen minutes.
+  // Try a time of day before a length: "16:00" is four o'clock here, not sixteen minutes.
   if (trimmed.find('-') == std::string_view::npos && trimmed.find('/') == std::string_view::npos) {
     if (const auto time = TimeOfDay(trimmed)) {
       const Time next = NextAt(*time, now, utc_offset);
@@ -179,7 +179,7 @@ Result<Time> ParsePastMoment(std::string_view text, Time now, Duration utc_offse
   if (word == "today") return midnight;
   if (word == "yesterday") return midnight - 24h;
   if (const auto moment = IsoMoment(trimmed, utc_offset)) return *moment;
-  // Without a year it is the last such day.
+  // Without a year, use the last such day.
   constexpr int kYearsBetweenLeapDays = 8;
   for (int years = 0; years <= kYearsBetweenLeapDays; ++years) {
     const auto moment = AmericanMoment(trimmed, now - years * 364 * 24h, utc_offset);

@@ -13,7 +13,7 @@
 namespace divvy::dialect {
 namespace {
 
-// A host's name has no more (RFC 1123).
+// The limit for host names (RFC 1123).
 constexpr std::size_t kLongestName = 253;
 
 bool IsName(std::string_view name) {
@@ -32,7 +32,7 @@ Status CheckNames(std::string_view option, const std::vector<std::string>& names
 
 Result<std::vector<std::string>> ReadNodeList(std::string_view text) {
   const auto read = ExpandHostList(Trim(text));
-  // "Invalid hostlist: n[3-1]: why"
+  // Shorten "Invalid hostlist: n[3-1]: why".
   if (const auto why = read ? std::string::npos : read.error().message.find("]: "); why != std::string::npos)
     return InvalidArgument(Quoted(text) + read.error().message.substr(why + 1));
   if (!read) return InvalidArgument(Quoted(text) + " is no list of machines; write it like n1,n2 or n[1-4,7]");
@@ -70,7 +70,7 @@ void AddNodeOptions(std::vector<Option>& table, JobSpec& spec) {
                      DIVVY_TRY(spec.request.constraint, ReadConstraint(value));
                      return {};
                    }});
-  // No letter: -w is --wait.
+  // No letter, because -w is --wait.
   table.push_back({"nodelist", 0, Takes::kValue, "LIST", "run on machines of this list only: n1,n2 or n[1-4,7]",
                    [&spec](std::string_view value) -> Status {
                      DIVVY_TRY(spec.request.node_list, ReadNodeList(value));

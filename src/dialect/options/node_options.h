@@ -1,4 +1,4 @@
-// On how many machines a job runs, and on which: options of a submission, and what must hold between them.
+// Options for the number and choice of a job's nodes, and the rules between them.
 #pragma once
 
 #include <string>
@@ -11,22 +11,22 @@
 
 namespace divvy::dialect {
 
-/// More machines than one job is given.
+/// Limit for the nodes of one job.
 inline constexpr int kMostNodes = 10'000;
 
 /// --nodes, --constraint, --nodelist, --exclude.
 void AddNodeOptions(std::vector<Option>& table, JobSpec& spec);
 
-/// The names in "n[1-4,7],login", each once, in their order. Refuses a list without a name, names that no machine can
-/// have, and more than kMostNodes.
+/// Expands "n[1-4,7],login" into unique names in order. Refuses a list without a name, names that no node can have, and
+/// more than kMostNodes.
 Result<std::vector<std::string>> ReadNodeList(std::string_view text);
-/// "ib&(nvme|ssd)", without the blanks around it, if it is an expression that has a meaning for a job.
+/// Checks an expression such as "ib&(nvme|ssd)" and returns it without surrounding blanks.
 Result<std::string> ReadConstraint(std::string_view text);
 
-/// That the machines of a request go together: --nodes and --tasks, the names, the condition.
+/// Checks that a request's node options are consistent: --nodes and --tasks, the names, the constraint.
 Status CheckNodes(const Request& request);
 
-/// "on n[1-4]", "not on n7", "where ib&nvme": a phrase for each that is asked for.
+/// One phrase per given option: "on n[1-4]", "not on n7", "where ib&nvme".
 std::vector<std::string> NodeReadings(const Request& request);
 
 }  // namespace divvy::dialect

@@ -12,9 +12,9 @@
 namespace divvy::dialect {
 namespace {
 
-/// More than any server holds; what this one holds is checked when the job is submitted.
+/// More than any server has. The real capacity is checked when the job is submitted.
 constexpr int kMostGpus = 1024;
-/// Of an elastic job: what one server holds (GpuSet::kCapacity).
+/// For an elastic job: the capacity of one server (GpuSet::kCapacity).
 constexpr int kMostElasticGpus = GpuSet::kCapacity;
 constexpr std::size_t kLongestPath = 4096;
 constexpr std::string_view kExportLabel = "divvy.export";
@@ -150,7 +150,7 @@ Result<ArraySpec> ReadArray(std::string_view text) {
     array.at_once = *cap;
     ranges = ranges.substr(0, percent);
   }
-  // The text is shown in the error, so it must be one that can be shown.
+  // The error shows the text, so it must be printable.
   if (ranges.size() > 4096 || HasControlCharacter(ranges) || ranges.find("--") != std::string_view::npos) {
     return InvalidArgument(Quoted(text) + ": write indices such as 0-9, 1,3,7 or 0-15:4");
   }
@@ -273,7 +273,7 @@ void CompleteCapture(JobSpec& spec) {
   if (label == spec.labels.end()) return;
   const auto names = Split(label->second, ',');
   if (std::ranges::find(names, "ALL") != names.end()) return;
-  // What a process cannot do without, whatever was asked; Slurm keeps these as well.
+  // Variables that every process needs, whatever --export says. Slurm keeps them too.
   constexpr std::string_view kAlways[] = {"HOME", "USER", "LOGNAME", "SHELL", "PATH"};
   std::erase_if(spec.capture.environment, [&](const std::string& pair) {
     const std::string_view name = std::string_view(pair).substr(0, pair.find('='));

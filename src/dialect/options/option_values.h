@@ -1,5 +1,5 @@
-// The values of options that mean the same in divvy's own table and in gflow's. Each function reads one value or says,
-// in one line without the option's name, what is wrong with it. Internal to this folder.
+// Parsers for option values that divvy's own table and gflow's share. Each returns a one-line error without the
+// option's name. Internal to this folder.
 #pragma once
 
 #include <cstddef>
@@ -13,47 +13,47 @@
 
 namespace divvy::dialect {
 
-/// What a bare number of a size counts: Slurm and gflow both mean megabytes.
+/// The unit of a size without a suffix, as in Slurm and gflow: megabytes.
 inline constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
 
-/// A whole number between `least` and `most`; `what` is the noun of the error.
+/// A whole number between `least` and `most`; `what` is the noun in the error.
 Result<int> ReadCount(std::string_view text, int least, int most, std::string_view what);
-/// "2"; refuses shares ("0.5", "2x0.5") and ranges ("2..8") for what they are.
+/// "2". Refuses fractions ("0.5", "2x0.5") and ranges ("2..8") with specific errors.
 Result<int> ReadGpuCount(std::string_view text);
-/// The same, and "2..8" for an elastic job: Request::gpus and gpus_most.
+/// The same, but accepts "2..8" for an elastic job. For Request::gpus and gpus_most.
 struct GpuRange {
   int least = 0;
   int most = 0;  // 0: exactly `least`.
 };
 Result<GpuRange> ReadGpuRange(std::string_view text);
 Result<Preemptible> ReadPreemptible(std::string_view text);
-/// Request::gpu_type, checked; its speeds ("h100*1.0|a100*0.55") stay in it.
+/// Checks Request::gpu_type, with its speeds ("h100*1.0|a100*0.55").
 Result<std::string> ReadGpuType(std::string_view text);
-/// A duration whose bare number is minutes; "none", "unlimited" and 0 are no limit.
+/// A duration in minutes if without a unit; "none", "unlimited" and 0 mean no limit.
 Result<Duration> ReadTimeLimit(std::string_view text);
 /// "0-99%8".
 Result<ArraySpec> ReadArray(std::string_view text);
-/// "USR1@300", "B:USR1@5m", "USR1" (60 seconds before, as Slurm has it).
+/// "USR1@300", "B:USR1@5m", "USR1" (60 seconds before the end, as in Slurm).
 Result<WarnSignal> ReadWarnSignal(std::string_view text);
 Result<PlacementStrategy> ReadPlacement(std::string_view text);
-/// True: append.
+/// Returns true for append.
 Result<bool> ReadOpenMode(std::string_view text);
-/// One line of at most `longest` bytes, not empty.
+/// A non-empty line of at most `longest` bytes.
 Result<std::string> ReadLabel(std::string_view text, std::size_t longest);
 Result<std::string> ReadPath(std::string_view text);
-/// Absolute: a relative one is taken from the caller's directory, "~" from the home.
+/// Returns an absolute path. A relative one starts at the caller's directory; "~" is the home directory.
 Result<std::string> ReadDirectory(std::string_view text, const Surroundings& around);
-/// The text of a file that an option names; a relative path is taken from the caller's directory.
+/// Reads a file that an option names. A relative path starts at the caller's directory.
 Result<std::string> ReadNamedFile(std::string_view path, const Surroundings& around);
 
-/// "NAME=VALUE" with a name that the environment can hold.
+/// "NAME=VALUE" with a valid variable name.
 Result<std::string> ReadEnvironmentPair(std::string_view text);
-/// Adds "NAME=VALUE" to spec.extra_environment, in place of an earlier value.
+/// Adds "NAME=VALUE" to spec.extra_environment, replacing an earlier value.
 void SetEnvironment(JobSpec& spec, const std::string& pair);
-/// --export: keeps ALL, NONE or the names in a label for CompleteCapture, and sets each NAME=VALUE.
+/// --export: stores ALL, NONE or the names in a label for CompleteCapture, and sets each NAME=VALUE.
 Status ApplyExport(std::string_view text, JobSpec& spec);
 
-/// Adds a note once.
+/// Adds a note unless it exists already.
 void AddNote(JobSpec& spec, std::string_view note);
 
 }  // namespace divvy::dialect

@@ -59,18 +59,18 @@ class Parser {
 
   std::string_view NearestTo(std::string_view name) const {
     std::vector<std::string_view> known;
-    // Names before aliases: of two that are equally near, it is the one that --help shows.
+    // List names before aliases: if two are equally near, suggest the one that --help shows.
     for (const Option& option : options_) {
       if (!option.is_hidden) known.push_back(option.name);
     }
     for (const Option& option : options_) {
       if (!option.is_hidden) known.insert(known.end(), option.aliases.begin(), option.aliases.end());
     }
-    // Edit distance costs letters x letters; no option has a name of more than a few words.
+    // Edit distance costs letters x letters, and option names are short.
     return name.size() > 64 ? std::string_view() : Nearest(name, known);
   }
 
-  /// False: it is an error to be told.
+  /// Returns false if the option is an error.
   bool TakesUnknown(std::string_view name, std::optional<std::string_view> value) {
     if (!rules_.take_unknown || name.empty() || HasBegun(name) || !NearestTo(name).empty()) return false;
     const std::string_view next = next_ < words_.size() ? std::string_view(words_[next_]) : std::string_view();
@@ -91,7 +91,7 @@ class Parser {
         if (!option.is_hidden && HasNameBeginning(option, name)) begun.push_back(&option);
       }
     }
-    // Rare options are hidden from --help, not from who abbreviates them.
+    // Options that --help hides can still be abbreviated.
     if (rules_.allows_abbreviations && begun.empty() && name.size() > 2) {
       for (const Option& option : options_) {
         if (option.is_hidden && HasNameBeginning(option, name)) begun.push_back(&option);
@@ -115,7 +115,7 @@ class Parser {
         (near.empty() ? std::string("; --help lists all") : "; did you mean --" + std::string(near) + "?"));
   }
 
-  /// True for a word that is plainly an option of its own and so not the value of the one before it.
+  /// True if the word is a known long option, so that it is not the value of the option before it.
   bool IsKnownLongOption(std::string_view word) const {
     return word.starts_with("--") && (word.size() == 2 || FindExactly(word.substr(2, word.find('=') - 2)) != nullptr);
   }
@@ -154,7 +154,7 @@ class Parser {
       std::string_view rest = std::string_view(word).substr(i + 1);
       if (rest.empty())
         return option->takes == Takes::kValue ? ApplyNextWord(*option, shown) : ApplyValue(*option, shown, "");
-      // "-g=2" is not getopt's, but what else could it mean.
+      // getopt does not accept "-g=2", but its meaning is clear.
       if (rest.front() == '=') rest.remove_prefix(1);
       return ApplyValue(*option, shown, rest);
     }
@@ -185,7 +185,7 @@ class Parser {
   }
 
   static Status ApplyValue(const Option& option, const std::string& shown, std::string_view value) {
-    // Neither an argument of a process nor a name in the file system can hold a NUL.
+    // Neither process arguments nor file names can contain a NUL.
     if (value.find('\0') != std::string_view::npos) return InvalidArgument(shown + ": the value holds a NUL character");
     if (!option.apply) return {};
     Status status = option.apply(value);

@@ -1,8 +1,8 @@
-// One table for options, wherever they are written: on the command line, in "#SBATCH" and "# GFLOW" lines, in the words
-// of another tool's shim. The same table prints --help, the man pages and the completions, so none of them can lie.
+// One option table for all sources: the command line, "#SBATCH" and "# GFLOW" lines, and the words of shims. The same
+// table generates --help, the man pages and the completions, so they always agree.
 //
-// Why not a library: script lines need abbreviated and glued forms as GNU getopt reads them, applied to a JobSpec with
-// an error that names its line; the libraries at hand parse a process's argv and print for themselves.
+// Why not a library: script lines need abbreviated and glued forms as in GNU getopt, applied to a JobSpec, with errors
+// that name the line. The available libraries parse a process's argv and print errors themselves.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@
 
 namespace divvy::dialect {
 
-/// What applies an option. The value is "" for a flag. An error need not name the option: the parser adds it.
+/// Applies an option. The value is "" for a flag. Errors need not name the option, because the parser adds it.
 using Apply = std::function<Status(std::string_view value)>;
 
 enum class Takes { kNothing, kValue, kOptionalValue /* only as --name=value */ };
@@ -34,30 +34,31 @@ struct Option {
 
 struct Parsed {
   std::vector<std::string> positional;
-  /// Words after "--", kept apart because they are never options.
+  /// Words after "--". They are separate because they are never options.
   std::vector<std::string> after_dashes;
   bool saw_dashes = false;
 };
 
-/// A long option that is no slip of a known one.
+/// An unknown long option that is not a misspelt known one.
 struct UnknownOption {
   std::string_view name;
-  std::optional<std::string_view> value;  // What stands behind "=".
+  std::optional<std::string_view> value;  // The value behind "=".
   std::string_view next;                  // The next word of the line; "" at its end.
 };
 enum class UnknownIs { kRefused, kTaken, kTakenWithNext /* the next word is its value */ };
 using TakeUnknown = std::function<UnknownIs(const UnknownOption& option)>;
 
 struct ParseRules {
-  bool stops_at_first_positional = false;  // "run CMD -x": -x belongs to CMD. Everything from there is positional.
-  bool allows_abbreviations = true;        // --out for --output, when only one long name begins so.
+  bool stops_at_first_positional = false;  // "run CMD -x": -x belongs to CMD. That word and all later ones are
+                                           // positional.
+  bool allows_abbreviations = true;        // --out for --output, if only one long name begins so.
   bool allows_single_dash_long = false;    // -name value.
-  TakeUnknown take_unknown;                // Empty: all are refused.
+  TakeUnknown take_unknown;                // Not set: all are refused.
 };
 
-/// Applies `words` in order. Reads "--name=value", "--name value", "-n value", "-nvalue", "-abc" (flags), "--".
-/// An unknown option is refused with the nearest known one; a missing or unwanted value is refused; the first error
-/// ends it.
+/// Applies `words` in order. Accepts "--name=value", "--name value", "-n value", "-nvalue", "-abc" (flags), "--".
+/// Refuses an unknown option, suggesting the nearest known one, and a missing or unwanted value. Stops at the first
+/// error.
 Result<Parsed> ParseOptions(std::span<const Option> options, std::span<const std::string> words,
                             const ParseRules& rules = {});
 

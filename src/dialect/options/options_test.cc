@@ -7,7 +7,7 @@
 namespace divvy::dialect {
 namespace options_test {
 
-/// A small table that writes down what was applied, in order: "gpus=2 hold= ".
+/// A small table that records the applied options in order: "gpus=2 hold= ".
 struct Table {
   std::string said;
   std::vector<Option> options;
@@ -28,7 +28,7 @@ struct Table {
     options.push_back({"exclusive", 0, Takes::kOptionalValue, "HOW", "", say("exclusive")});
   }
 
-  /// What was applied, then "| " and the positional words, then "-- " and those behind the dashes; or the error.
+  /// The applied options, then "| " and the positional words, then "-- " and the words behind the dashes; or the error.
   std::string Read(const std::string& line, const ParseRules& rules = {}) {
     said.clear();
     const auto parsed = ParseOptions(options, *ShellSplit(line), rules);

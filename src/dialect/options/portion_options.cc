@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kSharedLabel = "divvy.shared";
 
-// "0.25", "0.8", "1", "1.0"; nothing for anything else, or for steps finer than a ten-thousandth.
+// "0.25", "0.8", "1", "1.0"; nullopt for anything else, and for steps finer than a ten-thousandth.
 std::optional<GpuShare> ParseParts(std::string_view text) {
   const auto point = text.find('.');
   const std::string_view whole = text.substr(0, point);
@@ -37,7 +37,7 @@ std::optional<GpuShare> ParseParts(std::string_view text) {
   return GpuShare(parts);
 }
 
-/// What somebody may have meant by "50%", "1/2" or "0,5": the same as a part; none: nothing that is known.
+/// The fraction that the user may have meant by "50%", "1/2" or "0,5"; zero if unknown.
 GpuShare MeantParts(std::string_view text) {
   const std::string_view trimmed = Trim(text);
   std::int64_t parts = 0;
@@ -55,7 +55,7 @@ GpuShare MeantParts(std::string_view text) {
   return parts > 0 && parts < GpuShare::kWhole ? GpuShare(static_cast<std::int32_t>(parts)) : GpuShare();
 }
 
-/// Of a limit or a share of the time, which may be all of it.
+/// Parses a limit or a compute share, which may be 1.
 Result<GpuShare> ReadParts(std::string_view text) {
   const auto parts = ParseParts(Trim(text));
   if (parts && *parts > GpuShare() && *parts <= GpuShare(GpuShare::kWhole)) return *parts;
@@ -65,7 +65,7 @@ Result<GpuShare> ReadParts(std::string_view text) {
                          (meant > GpuShare() ? PartsText(meant) : "0.25"));
 }
 
-/// "0.25x2" for 2x0.25; empty: it is not that.
+/// "0.25x2" for 2x0.25; empty if the text does not have this form.
 std::string TurnedRound(std::string_view text) {
   const std::string_view trimmed = Trim(text);
   const auto times = trimmed.find_first_of("xX");
@@ -183,7 +183,7 @@ Status ApplyGpus(std::string_view text, Request& request) {
                           trimmed.find_first_not_of("0123456789.xX") == std::string_view::npos;
   if (!is_portion) {
     const Result<GpuRange> read = ReadGpuRange(text);
-    // What is a slip of another kind is told by itself: "2..", "h100:2", "5000".
+    // Other mistakes have their own errors: "2..", "h100:2", "5000".
     const bool is_other_slip = trimmed.find("..") != std::string_view::npos ||
                                trimmed.find(':') != std::string_view::npos || ParseInteger(trimmed);
     if (!read && !is_other_slip) return NoGpus(text);
@@ -207,7 +207,7 @@ Status ApplyGpus(std::string_view text, Request& request) {
   }
   const std::string_view each = times == std::string_view::npos ? trimmed : trimmed.substr(times + 1);
   const auto parts = ParseParts(each);
-  // 2.0 is two whole ones; 1.7 is nothing that anybody could be given.
+  // 2.0 means two whole GPUs; 1.7 is not possible.
   const bool is_whole = parts && *parts > GpuShare() && parts->ten_thousandths() % GpuShare::kWhole == 0;
   if (is_whole && (times == std::string_view::npos || *parts == GpuShare(GpuShare::kWhole))) {
     request.portion.request = GpuShare();
@@ -291,7 +291,7 @@ void AddPortionOptions(std::vector<Option>& table, JobSpec& spec) {
 void CompletePortion(JobSpec& spec) {
   Request& request = spec.request;
   if (!request.slice.empty() && request.gpus == 0) request.gpus = 1;
-  // Said as none, of whole GPUs: any will do. Without GPUs it is no wish for none (CheckPortion).
+  // --gpu-memory 0 with whole GPUs: any GPU will do. Without GPUs, CheckPortion handles it.
   if (request.gpu_memory < Bytes() && request.gpus > 0) request.gpu_memory = Bytes();
   if (request.gpu_memory <= Bytes() || request.portion.request > GpuShare()) return;
   const bool is_part = IsShared(spec) || request.portion.memory_limit > Bytes() || request.gpus == 0;

@@ -1,5 +1,5 @@
-// --private-tmp and --private-shm. Like the options of containers they are labels of the job: the machine where it runs
-// reads them, and nobody else does.
+// --private-tmp and --private-shm. Like container options they are stored as labels of the job, because only the job's
+// node reads them.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace divvy::dialect {
 
-/// Nothing: as the machine's divvy.toml has it.
+/// nullopt: the default in the node's divvy.toml.
 struct PrivateFolders {
   std::optional<bool> tmp;
   std::optional<bool> shm;
@@ -19,7 +19,7 @@ struct PrivateFolders {
 
 void AddPrivateFolderOptions(std::vector<Option>& table, JobSpec& spec);
 PrivateFolders ReadPrivateFolders(const JobSpec& spec);
-/// "a /tmp and a /dev/shm of its own"; empty where the job does not say.
+/// "a /tmp and a /dev/shm of its own"; empty if the job does not set them.
 std::string PrivateFoldersReading(const JobSpec& spec);
 
 }  // namespace divvy::dialect

@@ -12,15 +12,15 @@
 namespace divvy::dialect {
 namespace {
 
-/// Past a century a duration is a slip, and nanoseconds in 64 bits end at 292 years.
+/// Longer durations are mistakes, and 64 bits of nanoseconds end at 292 years.
 constexpr Duration kLongest = std::chrono::hours(24) * 36'500;
-/// Far above any machine's memory, far below what 64 bits hold.
+/// Far above any machine's memory, and far below the limit of 64 bits.
 constexpr double kLargestBytes = 9.0e15;
 
 constexpr bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/// Takes a plain decimal ("12", "1.5", ".5") from the front of `text`; nothing if there is none.
+/// Removes a plain decimal ("12", "1.5", ".5") from the front of `text` and returns it; nullopt if there is none.
 std::optional<double> TakeNumber(std::string_view& text) {
   std::size_t end = 0;
   while (end < text.size() && IsDigit(text[end])) ++end;
@@ -80,7 +80,7 @@ constexpr std::string_view kSlurmTimeForms =
 
 Error TooLong(std::string_view text) { return InvalidArgument(Quoted(text) + " is longer than 100 years"); }
 
-/// The fields of a clock ("1-02:03" -> days 1, {2, 3}); nothing where a field is not a small whole number.
+/// The fields of a clock ("1-02:03" -> days 1, {2, 3}); nullopt if a field is not a small whole number.
 struct Clock {
   std::optional<std::int64_t> days;
   std::vector<std::int64_t> fields;
@@ -88,7 +88,7 @@ struct Clock {
 
 std::optional<Clock> ReadClock(std::string_view text) {
   const auto read = [](std::string_view part) -> std::optional<std::int64_t> {
-    // Nine digits of days, hours or seconds stay within 64 bits of nanoseconds when they are checked one by one.
+    // Nine digits of days, hours or seconds fit into 64 bits of nanoseconds if each is checked by itself.
     if (part.empty() || part.size() > 9 || part.find_first_not_of("0123456789") != std::string_view::npos)
       return std::nullopt;
     return ParseInteger(part);
@@ -108,15 +108,15 @@ std::optional<Clock> ReadClock(std::string_view text) {
   return clock;
 }
 
-/// Days, hours, minutes and seconds together; nothing past kLongest.
+/// The total of days, hours, minutes and seconds; nullopt if longer than kLongest.
 std::optional<Duration> Sum(std::int64_t days, std::int64_t hours, std::int64_t minutes, std::int64_t seconds) {
-  // In whole seconds first: four fields of nine digits cannot overflow there.
+  // Compute in whole seconds first, where four fields of nine digits cannot overflow.
   const std::int64_t total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds;
   if (total > std::chrono::duration_cast<std::chrono::seconds>(kLongest).count()) return std::nullopt;
   return Duration(std::chrono::seconds(total));
 }
 
-/// A number below one decimal's worth of zeros: 20 -> "20", 1.5 -> "1.5".
+/// At most one decimal, and none if it is 0: 20 -> "20", 1.5 -> "1.5".
 std::string OneDecimal(double value) {
   char text[40];
   std::snprintf(text, sizeof text, "%.1f", value);
@@ -125,7 +125,7 @@ std::string OneDecimal(double value) {
   return out;
 }
 
-/// "1h 30m 5s": numbers, each with its unit.
+/// "1h 30m 5s": a sequence of numbers with units.
 Result<Duration> ParseUnits(std::string_view whole, Duration bare_unit) {
   std::string_view rest = whole;
   double total = 0;
@@ -233,7 +233,7 @@ std::string FormatSize(Bytes size) {
   constexpr std::array<std::string_view, 6> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   double value = std::abs(static_cast<double>(size.count()));
   std::size_t unit = 0;
-  // 1023.95 would print as 1024.
+  // 1023.95 would be printed as 1024.
   while (value >= 1023.95 && unit + 1 < kUnits.size()) {
     value /= 1024;
     ++unit;

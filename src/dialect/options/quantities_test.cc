@@ -119,7 +119,7 @@ TEST(Durations, ClocksAreSlurms) {
   EXPECT_EQ(FormatClock(-5s), "0:00");
 }
 
-/// Seconds after noon UTC of the test's Monday, 13:00 where the clock on the wall is one hour ahead.
+/// Seconds after noon UTC of the test's Monday, which is 13:00 local time.
 std::int64_t Moment(std::string_view text) {
   const auto moment = ParseMoment(text, kTestNow, 1h);
   EXPECT_TRUE(moment) << text << ": " << moment.error().message;
@@ -171,7 +171,7 @@ TEST(Moments, TheTwentyNinthOfFebruaryIsTheNextThereIs) {
 
 TEST(Moments, ThoseThatHaveBeenLieBehind) {
   constexpr std::int64_t kHour = 3600;
-  // It is Monday, 13:00 on the clock on the wall.
+  // It is Monday, 13:00 local time.
   for (const auto& [text, seconds] :
        std::vector<std::pair<std::string, std::int64_t>>{{"now", 0},
                                                          {"2h", -2 * kHour},

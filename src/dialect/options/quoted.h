@@ -1,4 +1,4 @@
-// How a text that a person wrote is shown inside an error: in quotes, on one line, cut when it is long.
+// Quotes a user's text for an error message: on one line, and cut if it is long.
 #pragma once
 
 #include <string>

@@ -26,7 +26,7 @@ constexpr std::array kSignals = {
     Named{"IOT", SIGABRT},
 };
 
-// The kernel's, not libc's SIGRTMIN, which is a call and leaves out two that threads use.
+// The kernel's first real-time signal. libc's SIGRTMIN is a function and leaves out two that threads use.
 constexpr int kFirstRealTime = 34;
 constexpr int kLastSignal = 64;
 
@@ -40,7 +40,7 @@ Result<int> ParseSignal(std::string_view text) {
   }
   std::string name = ToLower(trimmed);
   if (name.starts_with("sig")) name.erase(0, 3);
-  // What people send comes first: of two names that are equally near, it is the likelier one.
+  // List common signals first: if two names are equally near, suggest the likelier one.
   std::vector<std::string_view> known = {"TERM", "INT", "KILL", "HUP", "USR1", "USR2"};
   for (const Named& signal : kSignals) {
     if (EqualsIgnoringCase(signal.name, name)) return signal.number;

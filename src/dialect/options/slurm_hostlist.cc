@@ -67,10 +67,10 @@ Status ExpandName(std::string_view name, std::string_view whole, std::vector<std
   return {};
 }
 
-/// A name cut before and after its last number.
+/// A name, split at its last number.
 struct Cut {
   std::string prefix;
-  std::string number;  // Empty: the name has none at its end.
+  std::string number;  // Empty if the name does not end with a number.
 };
 
 Cut CutName(const std::string& name) {
@@ -116,7 +116,7 @@ std::string FoldHostList(const std::vector<std::string>& names) {
       };
       for (; end < names.size(); ++end) {
         const Cut next = CutName(names[end]);
-        // A name may join only if its leading zeros survive the way back.
+        // A name may join only if expanding the list restores its leading zeros.
         if (next.prefix != first.prefix || next.number.empty()) break;
         const bool is_padded = first.number.front() == '0' || next.number.front() == '0';
         if (is_padded && next.number.size() != first.number.size()) break;

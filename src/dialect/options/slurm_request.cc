@@ -1,5 +1,5 @@
-// All options together become one Request. Slurm's rules on which options multiply which are kept (sbatch's man page):
-// what the whole job asks for is worked out first, and dealt out over its nodes at the end.
+// Turns all options together into one Request. Follows Slurm's rules about which options multiply which (sbatch's man
+// page): first computes the request of the whole job, then divides it over the nodes.
 #include "dialect/options/slurm_request.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace divvy::dialect::slurm {
 namespace {
 
-/// What one option says about the GPUs, of one node or of the whole job.
+/// The GPUs that one option requests, for a node or for the whole job.
 struct GpuCount {
   std::string option;  // "--gres=gpu:4", for messages.
   std::int64_t count = 0;
@@ -22,14 +22,15 @@ struct GpuCount {
 struct Tally {
   NodeRange nodes;
   bool says_nodes = false;
-  std::int64_t tasks = 0;           // 0: not said.
-  std::int64_t tasks_per_node = 0;  // 0: not said.
+  std::int64_t tasks = 0;           // 0: not given.
+  std::int64_t tasks_per_node = 0;  // 0: not given.
   std::vector<GpuCount> per_node;
-  std::vector<GpuCount> gpus;      // Of the whole job.
-  std::string other_type;          // A second type in one option: no single Request can say that.
-  std::int64_t gpus_per_task = 0;  // 0: not said.
-  std::int64_t cpus_per_task = 0;  // 0: not said.
-  // Of the whole job, as Slurm's options say it; nothing: they do not, and what divvy's own said of a machine stays.
+  std::vector<GpuCount> gpus;      // For the whole job.
+  std::string other_type;          // A second type in one option, which a single Request cannot express.
+  std::int64_t gpus_per_task = 0;  // 0: not given.
+  std::int64_t cpus_per_task = 0;  // 0: not given.
+  // Totals of the whole job from Slurm's options. nullopt: none were given, and the values from divvy's own options
+  // stay.
   std::optional<std::int64_t> all_gpus;
   std::optional<std::int64_t> all_cpus;
   std::optional<std::int64_t> all_memory;  // Bytes.
@@ -67,7 +68,7 @@ Status ReadNodes(const JobSpec& spec, Tally& tally) {
   return {};
 }
 
-/// Without --ntasks each node gets --ntasks-per-node; with it, that is the most for a node.
+/// Without --ntasks, each node gets --ntasks-per-node; with it, that is the maximum per node.
 Status CountTasks(JobSpec& spec, Tally& tally) {
   tally.tasks = Number(spec, "ntasks").value_or(0);
   tally.tasks_per_node = Number(spec, "ntasks-per-node").value_or(0);
@@ -88,7 +89,7 @@ Status CountTasks(JobSpec& spec, Tally& tally) {
   return {};
 }
 
-/// The options that count GPUs by themselves.
+/// Collects the options that give a number of GPUs.
 Status CollectGpus(JobSpec& spec, Tally& tally) {
   const auto add = [&](std::vector<GpuCount>& where, const std::string& option, const GpuAsk& ask) {
     where.push_back({option, ask.count, ask.type});
@@ -125,7 +126,7 @@ std::optional<std::string> PerTask(const JobSpec& spec) {
   return std::nullopt;
 }
 
-/// A count for each node and one for the whole job say how many nodes there are, where --nodes does not.
+/// Without --nodes, derives the number of nodes from a count per node and a count for the whole job.
 Status FindNodes(const JobSpec& spec, Tally& tally) {
   std::int64_t in_all = tally.gpus.empty() ? 0 : tally.gpus.front().count;
   if (const auto option = PerTask(spec); option && in_all == 0 && tally.tasks > 0) {
@@ -151,7 +152,7 @@ Status FindNodes(const JobSpec& spec, Tally& tally) {
   return {};
 }
 
-/// --gpus-per-task (and --tres-per-task's GPUs): multiplies the tasks, or divides the GPUs.
+/// --gpus-per-task (and the GPUs of --tres-per-task): multiplies the tasks, or divides the GPUs.
 Status ApplyPerTask(JobSpec& spec, Tally& tally) {
   const auto option = PerTask(spec);
   if (!option) return {};
@@ -177,7 +178,7 @@ Status ApplyPerTask(JobSpec& spec, Tally& tally) {
   return {};
 }
 
-/// --ntasks-per-gpu: tasks follow GPUs, or GPUs follow tasks.
+/// --ntasks-per-gpu: derives the tasks from the GPUs, or the GPUs from the tasks.
 Status ApplyTasksPerGpu(const JobSpec& spec, Tally& tally) {
   const auto per_gpu = Number(spec, "ntasks-per-gpu");
   if (!per_gpu) return {};
@@ -282,7 +283,7 @@ Status SettleMemory(const JobSpec& spec, Tally& tally) {
   if (Value(spec, "mem")) {
     DIVVY_TRY(const std::int64_t each, size("mem"));
     DIVVY_TRY(memory, Product(each, tally.nodes.least, "memory"));
-    tally.all_memory = memory;  // 0 is all of the node's in Slurm: no amount is set aside.
+    tally.all_memory = memory;  // In Slurm, 0 means all of the node's memory: reserve no amount.
   } else if (Value(spec, "mem-per-cpu")) {
     DIVVY_TRY(const std::int64_t each, size("mem-per-cpu"));
     DIVVY_TRY(
@@ -299,7 +300,7 @@ Status SettleMemory(const JobSpec& spec, Tally& tally) {
   return {};
 }
 
-/// "8 GPUs on 2 nodes": what is asked for, and what to write for as much of it on this server.
+/// "8 GPUs on 2 nodes": describes the request, and what to write for the same amount on this server.
 std::string BeyondOneNode(const JobSpec& spec, const Tally& tally) {
   const std::int64_t nodes = tally.nodes.least;
   const std::int64_t gpus = tally.gpus_in_all(spec.request);
@@ -313,7 +314,7 @@ std::string BeyondOneNode(const JobSpec& spec, const Tally& tally) {
   return text;
 }
 
-/// What Slurm would take and divvy, or a server that is alone, cannot give.
+/// Stores the errors for requests that are valid in Slurm but impossible in divvy, or on a single-node server.
 void KeepBeyond(JobSpec& spec, const Tally& tally) {
   Forget(spec, "beyond");
   Forget(spec, "beyond-one");
@@ -332,7 +333,8 @@ void KeepBeyond(JobSpec& spec, const Tally& tally) {
   }
 }
 
-/// May lie on as many nodes as it takes: nothing says how many there are, and each task has its even share.
+/// True if the tasks may be on any number of nodes: no option gives their number, and the resources divide evenly by
+/// task.
 bool MaySpread(const JobSpec& spec, const Tally& tally) {
   const bool says_nodes = tally.says_nodes || tally.nodes.least > 1 || !tally.per_node.empty() ||
                           tally.tasks_per_node > 0 || Value(spec, "mincpus") || Value(spec, "exclusive");
@@ -341,8 +343,8 @@ bool MaySpread(const JobSpec& spec, const Tally& tally) {
   return (request.gpus > 0 || request.cpus > 0) && request.gpus % tally.tasks == 0 && request.cpus % tally.tasks == 0;
 }
 
-/// From what the whole job asks for to what each of its nodes gives: rounded up, and enough for the node that has the
-/// most tasks.
+/// Converts the request of the whole job to a request per node: rounded up, and enough for the node with the most
+/// tasks.
 void DealOut(JobSpec& spec, const Tally& tally) {
   Request& request = spec.request;
   const std::int64_t nodes = tally.nodes.least;
@@ -397,7 +399,7 @@ Status Settle(JobSpec& spec) {
   DIVVY_CHECK(ApplyPerTask(spec, tally));
   DIVVY_CHECK(ApplyTasksPerGpu(spec, tally));
   DIVVY_CHECK(SettleGpus(spec, tally));
-  tally.tasks = std::max(tally.tasks, tally.nodes.least);  // One on each node at least.
+  tally.tasks = std::max(tally.tasks, tally.nodes.least);  // At least one on each node.
   if (tally.tasks > 1'000'000) return InvalidArgument(std::to_string(tally.tasks) + " tasks; ask for at most 1000000");
   spec.request.tasks = static_cast<int>(tally.tasks);
   DIVVY_CHECK(SettleCpus(spec, tally));

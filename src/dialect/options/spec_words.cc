@@ -17,7 +17,7 @@
 namespace divvy::dialect {
 namespace {
 
-/// Labels that an option sets and reads back as they are.
+/// Labels that an option sets to its unchanged value.
 struct LabelOption {
   std::string_view label;
   std::string_view option;
@@ -39,7 +39,7 @@ constexpr std::array kLabelOptions = {
     LabelOption{"divvy.private-tmp", "--private-tmp"},
     LabelOption{"divvy.private-shm", "--private-shm"},
 };
-// How an option was written down, which the request says as well, and where the submission was made.
+// Labels that record how an option was written, which the request also expresses, or where the job was submitted.
 constexpr std::array<std::string_view, 4> kWayLabels = {"divvy.tasks", "divvy.shared", "slurm.submit-dir",
                                                         "slurm.submit-host"};
 
@@ -82,7 +82,7 @@ std::string MomentText(Time time) {
   return text;
 }
 
-/// Adds words for what differs between two specifications.
+/// Adds words for the differences between two specs.
 class Writer {
  public:
   Writer(const JobSpec& spec, const JobSpec& before) : spec_(spec), before_(before) {}
@@ -93,7 +93,7 @@ class Writer {
   void Flag(std::string_view option, std::vector<std::string> members) {
     words_.push_back({std::string(option), std::move(members)});
   }
-  /// Where a member of the request, or of the whole, is another one.
+  /// Adds an option if a field of the request differs.
   template <typename Member, typename Text>
   void Asked(std::string_view option, Member Request::*member, std::string_view name, Text text) {
     if (spec_.request.*member == before_.request.*member) return;
@@ -157,7 +157,7 @@ void Writer::Resources() {
   const Request& then = before_.request;
   const bool differs =
       now.gpus != then.gpus || now.gpus_at_most() != then.gpus_at_most() || now.portion.request != then.portion.request;
-  // A slice is of one GPU, and tasks that may lie anywhere bring theirs: neither need be said.
+  // A slice implies one GPU, and tasks without fixed nodes imply their GPUs: neither needs --gpus.
   const bool is_clear = (!now.slice.empty() && now.gpus == 1 && then.gpus == 0) || now.spreads_tasks;
   if ((differs && !is_clear) || NamesGpus(spec_.extra_environment))
     Say("--gpus", GpuCountText(now), {"request/gpus", "request/gpus_most", "request/portion/request"});
@@ -170,7 +170,7 @@ void Writer::Resources() {
   Own("--time", &JobSpec::time_limit, "time_limit",
       [](Duration limit) { return limit == Duration(0) ? std::string("none") : LengthText(limit); });
   Asked("--nodes", &Request::nodes, "nodes", kNumber);
-  // Said by --nodes, and by tasks with GPUs of their own.
+  // Already expressed by --nodes, or by tasks with their own GPUs.
   if (now.tasks != (now.nodes != then.nodes ? std::max(now.nodes, then.tasks) : then.tasks))
     Say("--tasks", std::to_string(now.tasks), {"request/tasks", "request/spreads_tasks", "labels/divvy.tasks"});
   if (now.topology != then.topology || now.requires_topology != then.requires_topology) {
@@ -262,7 +262,7 @@ void Writer::Labels() {
   OwnFlag("--hold", &JobSpec::is_held, "is_held");
 }
 
-// Each on top of nothing, so only where no script says them.
+// Each component is expressed relative to an empty one, so this works only if no script sets them.
 void Writer::Components() {
   if (spec_.request.others == before_.request.others) return;
   std::string text;
@@ -285,7 +285,8 @@ void Writer::Components() {
   words_.push_back({text, {"request/others"}});
 }
 
-/// Without what is not of the specification, or is said in another way by the same words.
+/// Removes from the spec what is not compared: data that does not belong to it, and alternative ways to write the same
+/// options.
 JobSpec Plain(JobSpec spec) {
   const auto second = [](Time time) { return time == kNoTime ? time : std::chrono::floor<std::chrono::seconds>(time); };
   CompleteTasks(spec);
@@ -307,7 +308,7 @@ JobSpec Plain(JobSpec spec) {
   return spec;
 }
 
-/// As divvy submit reads them.
+/// Parses the words as divvy submit does.
 Result<JobSpec> ReadAgain(const std::vector<SpecWord>& words, JobSpec before, const Surroundings& around) {
   std::vector<std::string> split;
   for (const SpecWord& word : words) {
@@ -345,7 +346,7 @@ Result<std::string> CommandLineOf(const JobSpec& spec, std::string_view script, 
   JobSpec before;
   if (!spec.script.empty()) {
     DIVVY_CHECK(ReadScript(spec.script, script, around, before));
-    // The file's name is that of the job where nothing else is.
+    // Without another name, the job is named after the file.
     if (spec.name.empty()) before.name.clear();
   }
   const std::vector<SpecWord> words = WordsOf(spec, before);

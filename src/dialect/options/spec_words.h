@@ -1,5 +1,5 @@
-// The way back from a JobSpec to the options of divvy submit: what a page shows of a job that is to be submitted once
-// more, and the command line that says the same as a form does.
+// Converts a JobSpec back to the options of divvy submit. A page uses it to resubmit a job, and to show the command
+// line equivalent to a form.
 #pragma once
 
 #include <string>
@@ -11,22 +11,22 @@
 
 namespace divvy::dialect {
 
-/// One option, and what of the specification it says.
+/// One option, and the fields of the spec that it sets.
 struct SpecWord {
-  std::string text;  // As a shell would have it: "--topology nvlink:required".
-  std::vector<std::string>
-      members;            // "request/topology": as JSON has them, with '/' between; without these it is gone.
-  bool is_option = true;  // False: no option says it, and `text` is for people ("label slurm.qos=high").
+  std::string text;                  // In shell syntax: "--topology nvlink:required".
+  std::vector<std::string> members;  // "request/topology": paths in the JSON of the spec. Removing these fields removes
+                                     // the option.
+  bool is_option = true;  // False: no option sets it, and `text` is only a description ("label slurm.qos=high").
 };
 
-/// What makes of `before` this specification, in the order of --help; all but what is run. Labels that options keep
-/// for themselves are said by those options.
+/// The options that change `before` into `spec`, in the order of --help, without what is run. Labels that belong to
+/// options are expressed as those options.
 std::vector<SpecWord> WordsOf(const JobSpec& spec, const JobSpec& before);
 
-/// "divvy submit --gpus 2 -- python train.py", of a script "divvy submit --gpus 2 SCRIPT a b" with its own lines read
-/// first. It is read again by the tables of the command line before it is given away: fails with kFailedPrecondition
-/// where that does not give the same specification. What only the place of a submission says (its environment, and a
-/// directory that is not named) is left out of account, and so are fractions of a second of moments.
+/// "divvy submit --gpus 2 -- python train.py", or for a script "divvy submit --gpus 2 SCRIPT a b" with the script's
+/// lines applied first. The result is parsed again to verify it. Fails with kFailedPrecondition if that gives another
+/// spec. The comparison ignores data from the place of submission (environment, unnamed directory) and fractions of a
+/// second in times.
 Result<std::string> CommandLineOf(const JobSpec& spec, std::string_view script, const Surroundings& around);
 
 }  // namespace divvy::dialect

@@ -19,7 +19,7 @@ Status Finish(JobSpec& spec) {
   return {};
 }
 
-/// As divvy submit reads the options, with `command` to run.
+/// Parses the options as divvy submit does, with `command` to run.
 JobSpec Read(const std::string& options, JobSpec spec = {}, std::vector<std::string> command = {"train", "two words"}) {
   const Surroundings around = TestSurroundings();
   const auto parsed = ReadComponents(
@@ -37,7 +37,7 @@ std::string Line(const JobSpec& spec) {
 }
 
 TEST(SpecWords, EachOptionComesBackAsItWasSaid) {
-  // CommandLineOf reads its own line again, so a line at all says that nothing was lost.
+  // CommandLineOf verifies its own result, so getting a line means that nothing was lost.
   for (const std::string options : {
            "--gpus 2 --gpu-type 'h100|a100' --gpu-memory 40G --cpus 8 --memory 64G --time 90m",
            "--gpus 2..8 --resize-signal none",

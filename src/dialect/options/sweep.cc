@@ -1,4 +1,4 @@
-// Parameter grids and arrays: how many elements a submission makes, and what each of them gets.
+// Parameter grids and arrays: the number of elements of a submission, and the values of each element.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -11,9 +11,9 @@
 namespace divvy::dialect {
 namespace {
 
-/// Slurm's hard cap on an array, and what one submission may make here.
+/// Slurm's maximum array size; also the limit for one submission here.
 constexpr std::uint64_t kMostElements = 4'000'000;
-/// A list of values is kept as texts in the job's row.
+/// The values are stored as texts in the job's row.
 constexpr std::int64_t kMostValues = 100'000;
 constexpr std::size_t kMostColumns = 64;
 constexpr std::size_t kLongestName = 64;
@@ -37,7 +37,7 @@ Status CheckNew(std::string_view name, const JobSpec& spec) {
   return {};
 }
 
-/// A decimal as an integer count of 10^-digits, so that 0:1:0.1 has eleven values and not ten.
+/// A decimal as an integer multiple of 10^-digits, so that 0:1:0.1 has exactly eleven values.
 struct Decimal {
   std::int64_t value = 0;
   int digits = 0;
@@ -53,7 +53,7 @@ std::optional<Decimal> ReadDecimal(std::string_view text) {
     joined.erase(point, 1);
   }
   const auto value = ParseInteger(joined);
-  // Nine digits after the point and nine before fit in 64 bits.
+  // Nine digits before and nine after the point fit into 64 bits.
   if (!value || std::abs(static_cast<double>(*value)) > 1e9) return std::nullopt;
   decimal.value = *value;
   return decimal;
@@ -69,7 +69,7 @@ std::string WriteDecimal(std::int64_t value, int digits) {
   return value < 0 ? "-" + out : out;
 }
 
-/// "0:9", "0:1:0.25", "9:0:-3", both ends included. Nothing if `text` is no range at all.
+/// "0:9", "0:1:0.25", "9:0:-3", both ends included. nullopt if `text` is not a range.
 Result<std::optional<std::vector<std::string>>> ReadRange(std::string_view text) {
   const auto parts = Split(text, ':');
   if (parts.size() < 2 || parts.size() > 3) return std::nullopt;
@@ -105,7 +105,7 @@ Result<std::optional<std::vector<std::string>>> ReadRange(std::string_view text)
 
 using Row = std::vector<std::string>;
 
-/// Reads comma-separated values as RFC 4180 has them: quotes, doubled quotes, line ends inside quotes.
+/// Parses CSV according to RFC 4180: quotes, doubled quotes, line breaks inside quotes.
 class CsvReader {
  public:
   CsvReader(std::string_view text, std::string_view path) : text_(text), path_(path) {
@@ -116,7 +116,7 @@ class CsvReader {
   int line() const { return row_line_; }
   std::string Place() const { return std::string(path_) + " line " + std::to_string(row_line_); }
 
-  /// The next row that is not blank; nothing at the end.
+  /// The next row that is not blank; nullopt at the end.
   Result<std::optional<Row>> Next() {
     while (at_ < text_.size()) {
       row_line_ = next_line_;
@@ -177,7 +177,7 @@ class CsvReader {
   int row_line_ = 1;
 };
 
-/// The dimensions of a sweep: columns that advance together, in order of their first column.
+/// The dimensions of a sweep: groups of columns that advance together, in the order of their first column.
 std::vector<std::vector<const Parameter*>> Dimensions(const JobSpec& spec) {
   std::vector<std::vector<const Parameter*>> dimensions;
   for (const Parameter& parameter : spec.parameters) {
@@ -308,10 +308,10 @@ std::string FillParameters(std::string_view text, const std::map<std::string, st
     const auto open = text.find('{');
     out += text.substr(0, open);
     if (open == std::string_view::npos) return out;
-    // ${name} is the shell's own variable.
+    // ${name} is a variable of the shell.
     const bool is_shells = open > 0 && text[open - 1] == '$';
     text.remove_prefix(open);
-    // A name ends within its longest length, so that a text full of '{' costs no more than its own.
+    // Search only as far as a name can be long, so that a text full of '{' has a linear cost.
     const auto close = text.substr(0, kLongestName + 2).find('}');
     const auto found = is_shells || close == std::string_view::npos
                            ? parameters.end()

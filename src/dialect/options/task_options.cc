@@ -101,7 +101,7 @@ Status CheckTasks(const JobSpec& spec) {
         "--components is for divvy run inside a heterogeneous job, whose components are there already");
   const int each = ReadTaskOptions(spec).gpus_per_task;
   const int nodes = std::max(request.nodes, 1);
-  const int tasks = (request.tasks + nodes - 1) / nodes;  // On the machine that has the most of them.
+  const int tasks = (request.tasks + nodes - 1) / nodes;  // On the node with the most tasks.
   if (each <= 0 || request.gpus / each >= tasks) return {};
   return InvalidArgument("--gpus " + std::to_string(request.gpus) + " is too few for " + Plural(tasks, "task") +
                          (nodes > 1 ? " on a machine with " : " with ") + std::to_string(each) +

@@ -1,5 +1,5 @@
-// How a job's tasks share what it has: options that the job takes along as labels, because its step process reads them
-// and nobody else does.
+// How a job's tasks share its resources. These options are stored as labels of the job, because only its step process
+// reads them.
 #pragma once
 
 #include <string>
@@ -14,11 +14,11 @@ namespace divvy::dialect {
 
 struct TaskOptions {
   int gpus_per_task = 0;  // 0: every task sees all GPUs.
-  std::string gpu_bind;   // As MapTasks() reads it (model/steps/task_map.h).
+  std::string gpu_bind;   // In the syntax of MapTasks() (model/steps/task_map.h).
   std::string cpu_bind;
-  bool keeps_others = false;   // A task that fails does not end the others.
-  bool labels_output = false;  // "3: " before each line.
-  std::string components;      // "0,2", "all"; empty: not said.
+  bool keeps_others = false;   // A failing task does not end the others.
+  bool labels_output = false;  // Adds "3: " before each line.
+  std::string components;      // "0,2", "all"; empty: not given.
   bool says_tasks = false;
 };
 TaskOptions ReadTaskOptions(const JobSpec& spec);
@@ -26,25 +26,25 @@ TaskOptions ReadTaskOptions(const JobSpec& spec);
 /// --gpus-per-task, --gpu-bind, --cpu-bind, --no-kill, --label-output.
 void AddTaskOptions(std::vector<Option>& table, JobSpec& spec);
 
-/// --tasks was given: then --nodes says nothing of them.
+/// Records that --tasks was given, so that --nodes does not set the number of tasks.
 void SetTasks(JobSpec& spec, int tasks);
 
-/// A task for each machine, where --tasks does not say how many; and the GPUs of all tasks, where --gpus does not:
-/// those of a job that names no number of machines may lie on as many as it takes. Calling it twice does no harm.
+/// Defaults to one task per node without --tasks, and computes the GPUs of all tasks without --gpus. Tasks of a job
+/// without --nodes may then be on any number of nodes. Calling it twice is harmless.
 void CompleteTasks(JobSpec& spec);
-/// That they have GPUs enough.
+/// Checks that the tasks have enough GPUs.
 Status CheckTasks(const JobSpec& spec);
 
-/// A command that is started once for each task, rather than once: a native job of several. Scripts are started once,
-/// as in Slurm, and start tasks themselves.
+/// True for a command that is started once per task: that of a native job with several tasks. As in Slurm, scripts are
+/// started once and start tasks themselves.
 bool StartsTasks(const JobSpec& spec);
 
-/// `command`, started once for each task of the job by the program `divvy` (its path). Words for the job's first
-/// process.
+/// The command for the job's first process that starts `command` once per task of the job. `divvy` is the path of the
+/// program.
 std::vector<std::string> TaskStarter(const std::string& divvy, const JobSpec& spec,
                                      const std::vector<std::string>& command);
 
-/// True where the pattern of a file names the task: each task has a file of its own.
+/// True if the file pattern names the task, so that each task has a separate file.
 bool NamesTask(std::string_view pattern);
 
 }  // namespace divvy::dialect

@@ -1,4 +1,4 @@
-// The surroundings that this folder's tests read texts in: a Monday noon, one hour east of Greenwich.
+// The context in which this folder's tests parse texts: a Monday noon, in UTC+1.
 #pragma once
 
 #include "dialect/options/job_options.h"
@@ -6,7 +6,7 @@
 
 namespace divvy::dialect {
 
-/// Monday 2026-03-02 12:00:00 UTC, 13:00 on the wall.
+/// Monday 2026-03-02 12:00:00 UTC, 13:00 local time.
 inline constexpr Time kTestNow = Time(std::chrono::seconds(1'772'452'800));
 
 inline Surroundings TestSurroundings() {

@@ -1,4 +1,4 @@
-// A script as it is submitted: whose comment lines it carries, and what they ask for.
+// A script as submitted: the dialect of its comment lines, and what they request.
 #include <algorithm>
 
 #include "base/text.h"
@@ -75,7 +75,7 @@ ScriptKind FindScriptKind(std::string_view text) {
 
 Status ReadScript(std::string_view text, std::string_view path, const Surroundings& around, JobSpec& spec) {
   DIVVY_CHECK(CheckScriptText(text, path));
-  // A copy, so that an error on the last line leaves nothing of the first.
+  // Work on a copy, so that an error on the last line leaves no effects of the first.
   JobSpec read = spec;
   read.script = text;
   if (!text.starts_with("#!")) read.script.insert(0, "#!/bin/bash\n");

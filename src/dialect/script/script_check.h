@@ -1,4 +1,4 @@
-// What submitting and explaining a script have in common. Internal to this folder.
+// Shared parts of submitting and explaining a script. Internal to this folder.
 #pragma once
 
 #include <string_view>
@@ -7,10 +7,10 @@
 
 namespace divvy::dialect {
 
-/// Refuses what no interpreter could read: nothing, a program, Windows line ends.
+/// Refuses texts that are no script: an empty one, a binary, Windows line ends.
 Status CheckScriptText(std::string_view text, std::string_view path);
 
-/// Whose option lines it carries. "# DIVVY" lines go with each kind, and win.
+/// The dialect of the script's option lines. "# DIVVY" lines may accompany each kind, and win.
 enum class ScriptKind { kPlain, kSlurm, kGflow };
 ScriptKind FindScriptKind(std::string_view text);
 

@@ -7,12 +7,12 @@
 namespace divvy::dialect {
 namespace {
 
-/// Every line may hold one, but a thousand hints are no help.
+/// Every line may be a hint, but long lists of hints do not help.
 constexpr std::size_t kMostUnread = 20;
 
 bool IsBlank(char c) { return c == ' ' || c == '\t'; }
 
-/// What stands behind "# MARK"; nothing if the line is something else.
+/// The text after "# MARK"; nullopt if the line is something else.
 std::optional<std::string_view> AfterMark(std::string_view line, std::string_view mark) {
   if (!line.starts_with('#')) return std::nullopt;
   line.remove_prefix(1);
@@ -23,7 +23,7 @@ std::optional<std::string_view> AfterMark(std::string_view line, std::string_vie
   return line;
 }
 
-/// `text` without a comment at its end: a '#' at the beginning of a word, outside quotes.
+/// `text` without a trailing comment: '#' at the beginning of a word, outside quotes.
 std::string_view WithoutComment(std::string_view text) {
   char quote = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -41,7 +41,7 @@ std::string_view WithoutComment(std::string_view text) {
   return text;
 }
 
-/// "## GFLOW", "# gflow --gpus 1", "# GLFOW --gpus 1": why it is only a comment; "" for any other comment.
+/// Why a line such as "## GFLOW", "# gflow --gpus 1" or "# GLFOW --gpus 1" is only a comment; "" for any other comment.
 std::string WhyUnread(std::string_view line, std::string_view mark) {
   std::size_t hashes = 0;
   while (line.starts_with('#')) {

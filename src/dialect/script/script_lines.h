@@ -1,5 +1,5 @@
-// The option lines of a script: "# GFLOW --gpus 2", "# DIVVY --time 2h". They stand before the first command, as
-// Slurm's do, so that what a script asks for can be read at its top. Internal to this folder.
+// The option lines of a script: "# GFLOW --gpus 2", "# DIVVY --time 2h". As in Slurm, they must precede the first
+// command, so that all requests are at the top. Internal to this folder.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ namespace divvy::dialect {
 struct OptionLine {
   int number = 0;                  // From 1.
   std::string text;                // As written.
-  std::vector<std::string> words;  // Split as a shell does; a word that begins with '#' ends the line.
-  std::string error;               // Not empty: a quote is not closed.
+  std::vector<std::string> words;  // Split as a shell does; '#' at the start of a word ends the line.
+  std::string error;               // Not empty: an unclosed quote.
 };
 
 struct OptionLines {
   std::vector<OptionLine> lines;
-  /// Lines that look like options and are not read.
+  /// Lines that look like options but are ignored.
   struct Unread {
     int number = 0;
     std::string text;

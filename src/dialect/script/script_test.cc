@@ -123,7 +123,7 @@ TEST(Gflow, ACommandRunsInsideItsCondaEnvironmentOnce) {
   EXPECT_EQ(spec.name, "python");
 }
 
-/// A conda that says what it was asked for, in a directory of its own.
+/// A fake conda in its own directory that prints its arguments.
 class Conda : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -137,7 +137,7 @@ class Conda : public ::testing::Test {
     std::ofstream(directory_ / name) << text;
     std::filesystem::permissions(directory_ / name, std::filesystem::perms::owner_all);
   }
-  /// What the script prints, run as a file with two arguments.
+  /// The output of the script, run as a file with two arguments.
   std::string Run(JobSpec spec, const std::string& environment) {
     spec.labels["gflow.conda_env"] = environment;
     EXPECT_TRUE(FinishGflow(spec, TestSurroundings()));
@@ -175,8 +175,8 @@ TEST_F(Conda, AnEnvironmentThatIsNotThereEndsTheJobBeforeItsFirstCommand) {
   EXPECT_EQ(Run(spec, "missing"), "divvy: the conda environment cannot be activated: missing\nstatus 1");
 }
 
-/// tests/data/explain/NAME.sh beside NAME.txt. DIVVY_REWRITE=1 writes the .txt; keep a rewrite only when its diff is
-/// understood.
+/// Compares tests/data/explain/NAME.sh with NAME.txt. DIVVY_REWRITE=1 writes the .txt; keep the result only if its diff
+/// is understood.
 TEST(Explain, PrintsWhatIsWrittenDown) {
   int seen = 0;
   for (const auto& entry : std::filesystem::directory_iterator(DIVVY_SOURCE_DIR "/tests/data/explain")) {

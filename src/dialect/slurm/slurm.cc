@@ -20,7 +20,7 @@ constexpr std::size_t kMostNotesOnUnread = 4;
 
 std::string At(std::string_view path, int line) { return std::string(path) + " line " + std::to_string(line) + ": "; }
 
-/// The words of one line as sbatch splits them: quotes group, a backslash keeps the next character, '#' at the
+/// Splits a line into words as sbatch does: quotes group, a backslash keeps the next character, and '#' at the
 /// beginning of a word ends the line.
 std::string SplitSlurmWords(std::string_view text, std::vector<std::string>& words) {
   std::string word;
@@ -58,7 +58,7 @@ std::string SplitSlurmWords(std::string_view text, std::vector<std::string>& wor
   return "";
 }
 
-/// "#sbatch", "# SBATCH", "#SBTACH", "##SBATCH": what it is instead of a line that counts; "" for any other comment.
+/// Why a line such as "#sbatch", "# SBATCH", "#SBTACH" or "##SBATCH" is ignored; "" for any other comment.
 std::string WhyUnread(std::string_view line, bool& is_on_purpose) {
   std::string_view rest = line;
   std::size_t hashes = 0;
@@ -82,11 +82,11 @@ std::string WhyUnread(std::string_view line, bool& is_on_purpose) {
   return "";
 }
 
-/// SBATCH_* variables and the options that they stand for, as sbatch's man page lists them.
+/// SBATCH_* variables and their options, as in sbatch's man page.
 struct Variable {
   std::string_view name;
   std::string_view option;
-  bool is_flag = false;  // Its presence counts, whatever its value.
+  bool is_flag = false;  // Counts if it exists, whatever its value.
 };
 constexpr auto kVariables = std::to_array<Variable>({
     {"SBATCH_ACCOUNT", "account"},
@@ -135,7 +135,7 @@ constexpr auto kVariables = std::to_array<Variable>({
 
 constexpr std::string_view kSbatchPrefix = "SBATCH_";
 constexpr std::string_view kSrunPrefix = "SLURM_";
-/// Options that mean something else to salloc and srun, or nothing.
+/// Options that salloc and srun lack or define differently.
 constexpr std::array<std::string_view, 10> kOnlySbatch = {"array",  "batch",     "error",      "export",  "input",
                                                           "output", "open-mode", "no-requeue", "requeue", "wait"};
 constexpr auto kOnlySrun = std::to_array<Variable>({
@@ -236,7 +236,7 @@ Status ApplyCommandEnvironment(std::string_view prefix, const Surroundings& arou
     for (const std::string& entry : around.environment) {
       if (!HasName(entry, name)) continue;
       const std::string value = entry.substr(name.size() + 1);
-      // An empty variable is how scripts unset one; only flags mean something by being there.
+      // Scripts often unset a variable by emptying it. Only flags count although empty.
       if (value.empty() && !variable.is_flag && variable.option != "exclusive") continue;
       std::string word = "--" + std::string(variable.option);
       if (!variable.is_flag && !value.empty()) word += "=" + value;
@@ -258,7 +258,7 @@ Status ApplyCommandEnvironment(std::string_view prefix, const Surroundings& arou
 
 namespace {
 
-/// What Slurm hands on from one component to the next, of what is said of machines.
+/// The only option about nodes that Slurm passes on from one component to the next.
 constexpr std::array<std::string_view, 1> kHandedOn = {"exclude"};
 
 Status SettleComponents(JobSpec& spec) {
@@ -286,7 +286,7 @@ Status FinishSlurm(JobSpec& spec) {
   DIVVY_CHECK(SettleComponents(spec));
   const std::int64_t priority = slurm::Number(spec, "priority").value_or(0) - slurm::Number(spec, "nice").value_or(0);
   if (slurm::Value(spec, "priority") || slurm::Value(spec, "nice")) {
-    // Slurm's own numbers go further.
+    // Slurm's range is larger.
     spec.priority = static_cast<int>(std::clamp<std::int64_t>(priority, -kMostPriority, kMostPriority));
   }
   constexpr std::string_view kPlain = "slurm-%j.out";
@@ -324,7 +324,8 @@ Status ReadSlurmLines(std::string_view text, std::string_view path, const Surrou
 
 namespace {
 
-/// --propagate: which of the submission's limits (ulimit -S) the job begins with; those of its machine are the others'.
+/// --propagate: keeps only the named limits of the submission (ulimit -S). The job gets its node's values for the
+/// others.
 void KeepPropagated(JobSpec& spec) {
   const std::string list = ToLower(slurm::Value(spec, "propagate").value_or(""));
   const std::vector<std::string_view> names = Split(list, ',');

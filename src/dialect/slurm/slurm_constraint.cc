@@ -1,8 +1,7 @@
-// --constraint: what it says about the GPU's model, which every machine knows of its GPUs, and what it says of
-// machines.
+// --constraint: its conditions on the GPU's model, which every node knows, and on the node.
 //
-// engine/feature_expression.h has the grammar. "[a|b]" is true of one node where a or b is, and counts of nodes are
-// added up. The answer is a disjunction of conjunctions, Request::gpu_type's form.
+// engine/feature_expression.h has the grammar. "[a|b]" holds for a single node if a or b does, and counts of nodes are
+// added up. The result is a disjunction of conjunctions, in Request::gpu_type's form.
 #include <algorithm>
 #include <array>
 
@@ -13,7 +12,7 @@
 namespace divvy::dialect::slurm {
 namespace {
 
-/// Models that clusters name their features after. A closed list: "a1" or "v2" may be anything.
+/// GPU models that clusters use as names of features. The list is closed, because "a1" or "v2" may mean anything.
 constexpr std::array<std::string_view, 57> kModels = {
     "k20",     "k40",     "k80",     "m4",      "m10",      "m40",     "m60",       "p4",      "p6",        "p40",
     "p100",    "v100",    "v100s",   "t4",      "t4g",      "t40",     "a2",        "a10",     "a10g",      "a16",
@@ -22,13 +21,13 @@ constexpr std::array<std::string_view, 57> kModels = {
     "b200",    "b300",    "gb200",   "gb300",   "gh200",    "gtx1080", "gtx1080ti", "rtx2080", "rtx2080ti", "rtx3090",
     "rtx4090", "rtx5090", "rtx6000", "rtx8000", "rtxa6000", "titan",   "titanv"};
 
-/// Features that hold on any server with a GPU.
+/// Features that hold for any server with a GPU.
 constexpr std::array<std::string_view, 5> kAlwaysTrue = {"gpu", "gpus", "nvidia", "cuda", "nvgpu"};
 
 struct Condition {
-  bool is_true = false;                           // No condition at all.
-  std::vector<std::vector<std::string>> options;  // Any of these; all terms of one.
-  std::int64_t gigabytes = 0;                     // Least memory of the GPU; 0: any.
+  bool is_true = false;                           // No condition.
+  std::vector<std::vector<std::string>> options;  // One alternative must hold with all of its terms.
+  std::int64_t gigabytes = 0;                     // Minimum memory of the GPU; 0: any.
 };
 
 Condition And(const Condition& a, const Condition& b) {
@@ -51,7 +50,7 @@ Condition And(const Condition& a, const Condition& b) {
 Condition Or(Condition result, const Condition& next) {
   const std::int64_t gigabytes = std::min(result.gigabytes, next.gigabytes);
   if (result.is_true || next.is_true) {
-    // An alternative that says nothing of the GPU cannot be judged here; the other one can.
+    // An alternative without GPU conditions cannot be checked here, so use the other one.
     if (result.is_true) result = next;
   } else {
     result.options.insert(result.options.end(), next.options.begin(), next.options.end());
@@ -69,7 +68,7 @@ class Reader {
     if (!all.is_true) ask_.gpu_type = Join(alternatives, "|");
     ask_.gpu_memory_gigabytes = all.gigabytes;
     if (Counts(term) > 1) {
-      // So many machines of one kind and so many of another: no single type says that.
+      // Counts for nodes of different kinds: no single type expresses that.
       ask_.gpu_type.clear();
       ask_.gpu_memory_gigabytes = 0;
       ask_.machines = TextOf(term);
@@ -88,7 +87,7 @@ class Reader {
     return counts;
   }
 
-  /// Without its own count.
+  /// The term without its own count.
   static std::string TextOf(const FeatureTerm& term) {
     std::string text = term.feature;
     for (std::size_t i = 0; i < term.parts.size(); ++i) {
@@ -101,7 +100,7 @@ class Reader {
     return term.is_bracketed ? "[" + text + "]" : text;
   }
 
-  /// Some of it is about GPUs.
+  /// True if part of the term concerns GPUs.
   static bool SpeaksOfGpus(const FeatureTerm& term) {
     if (term.kind != FeatureTerm::Kind::kFeature) return std::ranges::any_of(term.parts, SpeaksOfGpus);
     Reader reader;
@@ -153,7 +152,7 @@ class Reader {
     return {.is_true = false, .options = {words}, .gigabytes = 0};
   }
 
-  /// "80gb", "hbm80g", "gpumem40g": what the GPU's label says, in powers of ten so that 81559 MiB is 80 GB.
+  /// "80gb", "hbm80g", "gpumem40g": the nominal size in powers of ten, so that 81559 MiB counts as 80 GB.
   static std::int64_t MemoryOf(std::string_view feature) {
     for (const std::string_view prefix : {"hbm", "gpu_mem_", "gpumem", "gpu_mem", "vram", "gpu"}) {
       if (feature.starts_with(prefix)) {
@@ -179,7 +178,7 @@ class Reader {
 
 Result<ConstraintAsk> ParseConstraint(std::string_view text) {
   text = Trim(text);
-  // A quote that another layer left in place: --constraint="\"a100\"".
+  // Remove quotes that another layer has left: --constraint="\"a100\"".
   if (text.size() > 1 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front()) {
     text = text.substr(1, text.size() - 2);
   }

@@ -1,7 +1,7 @@
-// 675 headers of GPU scripts, made here, in about the proportions in which options and ways to write them occur in
-// public scripts: every one is read, none is refused, and each means what Slurm's manual says. tests/data/slurm_headers
-// has the options (options.txt) and whole headers with their meaning by hand (whole.txt); nodes, tasks and GPUs, which
-// depend on each other, are made up here and worked out by the rules of the manual, not by the reader's code.
+// 675 generated headers of GPU scripts. Options and their forms occur in about the proportions of public scripts. Every
+// header must be accepted with the meaning that Slurm's manual gives. tests/data/slurm_headers has the options
+// (options.txt), and whole headers with handwritten meanings (whole.txt). Nodes, tasks and GPUs depend on each other,
+// so they are drawn here. Their meaning follows the manual's rules, not the parser's code.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,11 +19,11 @@ namespace slurm_corpus_test {
 
 using namespace corpus;
 
-/// What a reading says under a fact's name.
+/// The parsed value of a fact.
 std::string ValueOf(const JobSpec& spec, const std::string& name) {
   const Request& request = spec.request;
   if (name == "components") return std::to_string(request.components());
-  // "1.gpus": of one component.
+  // "1.gpus": a fact about one component.
   if (name.size() > 2 && name[1] == '.') {
     const auto number = static_cast<std::size_t>(name[0] - '0');
     JobSpec component = spec;
@@ -39,7 +39,7 @@ std::string ValueOf(const JobSpec& spec, const std::string& name) {
     return std::to_string(least) + (is_range ? "-" + std::to_string(written->most) : "");
   }
   if (name == "tasks") return std::to_string(request.tasks);
-  // Facts are of the whole job.
+  // Facts describe the whole job.
   if (name == "gpus") return std::to_string(request.gpus_in_all());
   if (name == "cpus") return std::to_string(request.cpus * request.nodes);
   if (name == "memory_mib") return std::to_string(request.memory.count() * request.nodes >> 20);
@@ -81,7 +81,7 @@ std::string ValueOf(const JobSpec& spec, const std::string& name) {
   return slurm::Value(spec, label).value_or("(none)");
 }
 
-/// The first fact that does not hold; "" when all do.
+/// The first fact that does not hold; "" if all do.
 std::string Differs(const JobSpec& spec, const Facts& facts) {
   for (const auto& [name, wanted] : facts) {
     if (name == "note") {

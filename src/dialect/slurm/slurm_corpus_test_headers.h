@@ -1,4 +1,4 @@
-// Makes headers of GPU scripts and says what each means: see slurm_corpus_test.cc. The same ones on every machine.
+// Generates headers of GPU scripts with their meaning; see slurm_corpus_test.cc. They are the same on every machine.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ inline std::vector<std::string> FileLines(const std::string& name) {
   return lines;
 }
 
-/// One option of a header, before it is written in some way.
+/// One option of a header, before it is formatted.
 struct Said {
   std::string name;
   std::string value;
@@ -88,7 +88,7 @@ inline std::vector<Group> ReadGroups() {
   return groups;
 }
 
-/// Draws that are the same on every machine: the standard's distributions are not.
+/// Random numbers that are equal on every machine, unlike those of the standard distributions.
 class Chance {
  public:
   std::size_t Below(std::size_t most) { return engine_() % most; }
@@ -102,7 +102,7 @@ class Chance {
   std::mt19937 engine_{20261121};
 };
 
-/// How nodes, tasks, GPUs, CPUs and memory are asked for, and what that makes by the manual.
+/// Draws the request for nodes, tasks, GPUs, CPUs and memory, with its meaning by Slurm's manual.
 inline void AddSize(Chance& chance, std::size_t header, std::vector<Said>& options, Facts& facts) {
   const auto number = [](std::int64_t n) { return std::to_string(n); };
   const auto say = [&](std::string name, std::string value) { options.push_back({std::move(name), std::move(value)}); };
@@ -112,7 +112,7 @@ inline void AddSize(Chance& chance, std::size_t header, std::vector<Said>& optio
   const std::string type = chance.One<std::string>({"", "", "", "", "a100", "h100", "v100"});
   const std::string typed = type.empty() ? "" : type + ":";
   if (says_nodes) say("nodes", chance.In(1, 60) ? number(nodes) + "-" + number(nodes) : number(nodes));
-  // Tasks: 79 in 100 say how many on a node, 13 how many in all, a few both.
+  // Tasks: 79 in 100 headers give a number per node, 13 a total, a few both.
   std::int64_t tasks = nodes;
   const std::size_t style = header % 100;
   if (style < 79) {
@@ -125,7 +125,7 @@ inline void AddSize(Chance& chance, std::size_t header, std::vector<Said>& optio
     say("ntasks", number(tasks));
   }
   const bool says_tasks = tasks != nodes || style < 90;
-  // GPUs: 86 in 100 by --gres, 9 by --gpus-per-node, the others by the job, the task or the socket.
+  // GPUs: 86 in 100 use --gres, 9 --gpus-per-node, the others count by job, task or socket.
   const std::size_t way = (header * 41) % 100;
   std::int64_t gpus = nodes * each;
   if (way < 86) {
@@ -197,7 +197,7 @@ struct Header {
   std::string text;
 };
 
-/// Exactly group.headers of all headers get one of its choices; the same draw every time.
+/// Exactly group.headers of all headers get one of its choices. The draw is reproducible.
 inline void Spread(const Group& group, Chance& chance, std::vector<Header>& headers) {
   std::vector<std::size_t> order(headers.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -207,14 +207,14 @@ inline void Spread(const Group& group, Chance& chance, std::vector<Header>& head
     weighted.insert(weighted.end(), static_cast<std::size_t>(choice.weight), &choice);
   for (std::size_t i = 0; i < group.headers; ++i) {
     Header& header = headers[order[i]];
-    // The first ones once through the list, so that the rarest of them is there.
+    // First use each choice once, so that the rarest is included.
     const Choice& choice = i < group.choices.size() ? group.choices[i] : *weighted[chance.Below(weighted.size())];
     header.options.insert(header.options.end(), choice.options.begin(), choice.options.end());
     header.facts.insert(choice.facts.begin(), choice.facts.end());
   }
 }
 
-/// How an option is written, and how often that was seen.
+/// A way to write an option, with its observed frequency.
 class Writer {
  public:
   explicit Writer(Chance& chance) : chance_(chance) {}
@@ -233,7 +233,7 @@ class Writer {
     const std::string abbreviation = AbbreviationOf(said.name);
     if (!abbreviation.empty() && chance_.In(1, 40)) return Count("abbreviated"), "--" + abbreviation + "=" + plain;
     const char letter = LetterOf(said.name);
-    // The letters that people know are used more often than one in twelve, because most options have none.
+    // Well-known letters are used in more than one of twelve cases, because most options have no letter.
     if (letter != 0 && chance_.In(1, 5)) {
       if (chance_.In(1, 40)) return Count("glued"), std::string("-") + letter + plain;
       return Count("letter"), std::string("-") + letter + " " + plain;
@@ -297,7 +297,7 @@ class Writer {
   std::vector<Option> table_ = SbatchOptions(scratch_, nowhere_);
 };
 
-/// A type in --gres and a model in --constraint both hold.
+/// A type in --gres and a model in --constraint must both be satisfied.
 inline void JoinTypes(Facts& facts) {
   const std::string own = facts.find("own_type")->second;
   facts.erase("own_type");

@@ -19,14 +19,14 @@ class Variables {
     entries_.push_back(std::string(name) + "=" + std::string(value));
   }
   void Set(std::string_view name, std::int64_t value) { Set(name, std::to_string(value)); }
-  /// The option's value under this name, if it was given.
+  /// Sets the variable to the option's value if the option was given.
   void SetOption(std::string_view name, const JobSpec& spec, std::string_view option) {
     if (const auto value = slurm::Value(spec, option)) Set(name, *value);
   }
   void Replace(std::string_view name, const std::string& value) {
     if (!ReplaceSet(name, value)) Set(name, value);
   }
-  /// False: it was not set, and is not now.
+  /// Replaces the variable if it is set. Returns false, without setting it, if it was not.
   bool ReplaceSet(std::string_view name, const std::string& value) {
     const auto at = std::ranges::find_if(entries_, [&](const std::string& entry) {
       return entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=';
@@ -99,7 +99,7 @@ void AddTasks(const JobRecord& record, const JobSpec& spec, Variables& out) {
   const std::int64_t cpus = std::max<std::int64_t>(record.request.cpus, tasks);
   for (const std::string_view name : {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_GTIDS", "SLURM_PRIO_PROCESS"})
     out.Set(name, "0");
-  out.Set("SLURM_TASK_PID", "");  // Filled in when there is one (platform/supervisor/supervisor_job.cc).
+  out.Set("SLURM_TASK_PID", "");  // Set later, when the task exists (platform/supervisor/supervisor_job.cc).
   out.Set("SLURM_TASKS_PER_NODE", tasks);
   if (SaysTasks(spec)) {
     out.Set("SLURM_NTASKS", tasks);
@@ -154,7 +154,7 @@ void AddArray(const JobRecord& record, const JobSpec& spec, Variables& out) {
   out.Set("SLURM_ARRAY_TASK_STEP", second ? *second - indices.front() : 1);
 }
 
-/// A foreground job is srun's own first step.
+/// A foreground job of srun is its own first step.
 void AddStep(const JobSpec& spec, const std::vector<int>& gpus, std::string_view hostname, Variables& out) {
   if (slurm::Value(spec, "door") != "srun") return;
   for (const std::string_view name : {"SLURM_STEP_ID", "SLURM_STEPID"}) out.Set(name, "0");
@@ -167,7 +167,7 @@ void AddStep(const JobSpec& spec, const std::vector<int>& gpus, std::string_view
   if (!indices.empty()) out.Set("SLURM_STEP_GPUS", Join(indices, ","));
 }
 
-/// Over what the job would be told on one machine.
+/// Replaces the single-node values with those for several nodes.
 void AddNodes(const SlurmNodes& nodes, Variables& out) {
   std::vector<std::string> names;
   for (const std::string& name : nodes.names) names.push_back(name.substr(0, name.find('.')));
@@ -185,7 +185,7 @@ void AddNodes(const SlurmNodes& nodes, Variables& out) {
   out.ReplaceSet("SLURM_NPROCS", std::to_string(tasks));
 }
 
-/// What Slurm says of each component under a name of its own, and of the first under the plain one as well.
+/// Variables that Slurm sets for each component under its own name, and for the first one also under the plain name.
 constexpr std::array<std::string_view, 29> kOfComponent = {"SLURM_CPUS_ON_NODE",
                                                            "SLURM_CPUS_PER_GPU",
                                                            "SLURM_CPUS_PER_TASK",
@@ -215,14 +215,14 @@ constexpr std::array<std::string_view, 29> kOfComponent = {"SLURM_CPUS_ON_NODE",
                                                            "SLURM_NTASKS_PER_NODE",
                                                            "SLURM_NTASKS_PER_SOCKET",
                                                            "SLURM_TASKS_PER_NODE"};
-/// Of the machine where the job begins, whatever component it is.
+/// Variables about the node where the job begins, whatever the component.
 constexpr std::array<std::string_view, 3> kOfMachine = {"SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_CPUS_ON_NODE"};
 
 struct ComponentNodes {
   SlurmNodes nodes;
-  std::vector<int> gpus;  // On its first machine.
+  std::vector<int> gpus;  // On its first node.
   int tasks = 0;
-  int cpus = 0;  // On its first machine.
+  int cpus = 0;  // On its first node.
 };
 
 ComponentNodes NodesOf(const JobRecord& record, const SlurmNodes& nodes, std::size_t component) {
@@ -263,7 +263,7 @@ std::vector<std::string> ComponentEnvironment(const JobRecord& record, const Job
   return SlurmEnvironment(part, said, own.gpus, first, now, own.nodes);
 }
 
-/// Of a heterogeneous job: the plain names are about its first component, and each component's have its number.
+/// For a heterogeneous job: sets the plain names for the first component, and numbered names for each component.
 void AddComponents(const JobRecord& record, const JobSpec& spec, const SlurmNodes& nodes, Time now, Variables& out) {
   out.Set("SLURM_HET_SIZE", static_cast<std::int64_t>(record.request.components()));
   for (std::size_t i = 0; i < record.request.components(); ++i) {
@@ -271,7 +271,7 @@ void AddComponents(const JobRecord& record, const JobSpec& spec, const SlurmNode
     for (const std::string& entry : ComponentEnvironment(record, spec, own, i, now)) {
       const std::string_view name = std::string_view(entry).substr(0, entry.find('='));
       if (std::ranges::find(kOfComponent, name) == kOfComponent.end()) continue;
-      // Its tasks are those of all its machines, its CPUs here those of the first.
+      // Task counts cover all its nodes, but CPUS_ON_NODE only the first.
       const std::string value = name == "SLURM_CPUS_ON_NODE" ? std::to_string(own.cpus) : entry.substr(name.size() + 1);
       out.Set(std::string(name) + "_HET_GROUP_" + std::to_string(i), value);
       const bool is_here = std::ranges::find(kOfMachine, name) != kOfMachine.end();
@@ -298,7 +298,7 @@ std::vector<std::string> SlurmEnvironment(const JobRecord& record, const JobSpec
 }
 
 std::vector<std::string> ScrubInherited(std::vector<std::string> environment) {
-  // SLURM_CONF and its kind are the user's settings for a real Slurm's commands; they describe no job.
+  // SLURM_CONF and similar variables are the user's settings for a real Slurm; they do not describe a job.
   constexpr std::array<std::string_view, 4> kSettings = {
       "SLURM_CONF=", "SLURM_CONF_SERVER=", "SLURM_TIME_FORMAT=", "SLURM_BITSTR_LEN="};
   constexpr std::array<std::string_view, 5> kJobs = {"SLURM_", "SLURMD_", "SRUN_", "PMI_", "PMIX_"};

@@ -1,4 +1,4 @@
-// The SLURM_* variables of a started job, so that scripts written for Slurm find what they look for.
+// The SLURM_* variables of a started job, for scripts written for Slurm.
 #pragma once
 
 #include <string>
@@ -11,29 +11,29 @@
 
 namespace divvy::dialect {
 
-/// What every job of this dialect calls the cluster, and its one partition.
+/// The name of the cluster and of its default partition in jobs of this dialect.
 inline constexpr std::string_view kSlurmCluster = "divvy";
 inline constexpr std::string_view kSlurmPartition = "main";
 
-/// All machines of a job, in the order of its ranks.
+/// All nodes of a job, in rank order.
 struct SlurmNodes {
   std::vector<std::string> names;
-  std::vector<int> tasks;  // On each.
-  std::vector<int> cpus;   // On each.
-  /// Of a heterogeneous job: which components are on each.
+  std::vector<int> tasks;  // Tasks on each node.
+  std::vector<int> cpus;   // CPUs on each node.
+  /// For a heterogeneous job: the components on each node.
   std::vector<std::vector<SeatPart>> parts = {};
-  std::size_t own = 0;  // Which of them this is.
+  std::size_t own = 0;  // Index of this node.
 };
 
-/// NAME=value, sorted. `gpus` are the physical indices that the job holds here. The batch process is task 0 of the job.
-/// `nodes`: of a job on several machines. Variables about an option appear only when it was given, as in Slurm:
-/// programs take SLURM_NTASKS as a sign that srun started them. Source: sbatch's and srun's man pages, and what
-/// Slurm 22.05 sets.
+/// NAME=value, sorted. `gpus`: physical indices of the job's GPUs on this node. The batch process is task 0 of the job.
+/// `nodes`: for a job on several nodes. As in Slurm, variables for options are set only if the option was given,
+/// because programs take SLURM_NTASKS as a sign that srun started them. Source: man pages of sbatch and srun, and the
+/// behaviour of Slurm 22.05.
 std::vector<std::string> SlurmEnvironment(const JobRecord& record, const JobSpec& spec, const std::vector<int>& gpus,
                                           std::string_view hostname, Time now, const SlurmNodes& nodes = {});
 
-/// `environment` without what describes an outer job or allocation: SLURM_*, SLURMD_*, SRUN_*, PMI*; settings of the
-/// user (SLURM_CONF, SQUEUE_FORMAT, SBATCH_*) stay.
+/// Removes variables that describe an outer job or allocation: SLURM_*, SLURMD_*, SRUN_*, PMI*. Keeps the user's
+/// settings (SLURM_CONF, SQUEUE_FORMAT, SBATCH_*).
 std::vector<std::string> ScrubInherited(std::vector<std::string> environment);
 
 }  // namespace divvy::dialect

@@ -65,7 +65,7 @@ TEST(SlurmEnvironment, AOneGpuJobHasWhatScriptsLookFor) {
                                                         {"SLURM_CPUS_ON_NODE", "1"},
                                                         {"SLURM_TASKS_PER_NODE", "1"}};
   for (const auto& [name, value] : wanted) EXPECT_EQ(ValueIn(environment, name), value) << name;
-  // Programs take these as a sign that srun started several of them.
+  // Programs take these variables as a sign that srun started several tasks.
   for (const char* name :
        {"SLURM_NTASKS", "SLURM_CPUS_PER_TASK", "SLURM_GPUS_PER_TASK", "SLURM_ARRAY_TASK_ID", "SLURM_RESTART_COUNT"}) {
     EXPECT_EQ(ValueIn(environment, name), "<unset>") << name;
@@ -109,7 +109,7 @@ TEST(SlurmEnvironment, EachComponentHasItsOwnNames) {
   JobRecord record;
   record.id = JobId(12);
   record.request = spec.request;
-  record.request.tasks = 3;  // On the first machine, of both components.
+  record.request.tasks = 3;  // On the first node, for both components.
   SlurmNodes nodes;
   nodes.names = {"n1", "n2"};
   nodes.tasks = {3, 1};

@@ -1,4 +1,4 @@
-// What `divvy explain` says of a Slurm script: each option in words, each mistake with its repair, and the whole.
+// `divvy explain` for Slurm scripts: the meaning of each option, each mistake with its fix, and the complete request.
 #include <algorithm>
 #include <map>
 
@@ -127,7 +127,7 @@ std::string ExplainOption(const Said& said, const JobSpec& spec) {
   return why.empty() ? "needs nothing here" : "does not apply: " + std::string(why);
 }
 
-/// The same table, with every option that was read written down.
+/// The same table, but every parsed option is recorded.
 std::vector<Option> Recording(std::vector<Option> options, std::vector<Said>& said) {
   for (Option& option : options) {
     option.apply = [inner = std::move(option.apply), name = std::string(option.name),

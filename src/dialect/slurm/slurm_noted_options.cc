@@ -15,7 +15,7 @@ struct Noted {
   std::string_view name;
   char letter;
   Takes takes;
-  std::string_view why;  // Empty: what it asks for is so anyway.
+  std::string_view why;  // Empty if what it requests is always the case.
 };
 
 constexpr auto kFlag = Takes::kNothing;
@@ -29,7 +29,7 @@ constexpr std::string_view kGone = "a container is gone with its job";
 constexpr std::string_view kRights = "a job runs as who submits it";
 
 constexpr auto kNoted = std::to_array<Noted>({
-    // Of Slurm itself.
+    // Slurm's own options.
     {"acctg-freq", 0, kValue, ""},
     {"batch", 0, kValue, kNodes},
     {"bb", 0, kValue, "there is no burst buffer"},
@@ -87,7 +87,7 @@ constexpr auto kNoted = std::to_array<Noted>({
     {"use-min-nodes", 0, kFlag, ""},
     {"wait-all-nodes", 0, kValue, ""},
     {"x11", 0, kMaybe, "X11 is not forwarded"},
-    // Of plugins that real scripts use: pyxis, uenv, site plugins.
+    // Options of plugins that real scripts use: pyxis, uenv, site plugins.
     {"container-name", 0, kValue, kGone},
     {"container-save", 0, kValue, kGone},
     {"no-container-mount-home", 0, kFlag, ""},

@@ -1,4 +1,4 @@
-// Slurm's options that mean nothing on one server, or belong to a site's plugins: read, named in a note, never fatal.
+// Slurm's options without effect here, or of a site's plugins: accepted, mentioned in a note, never an error.
 #pragma once
 
 #include <vector>
@@ -8,15 +8,15 @@
 
 namespace divvy::dialect::slurm {
 
-/// Appends them to `options`. The closures write into `spec`.
+/// Appends these options to `options`. The closures write into `spec`.
 void AddNotedOptions(JobSpec& spec, std::vector<Option>& options);
 
-/// Long options that are none of Slurm's, as plugins of a site add them: each is named in a note to `spec`. Refused all
-/// the same is one whose name begins with a word for what a job is given (--gpu-count). `words_are_options`: on a
-/// "#SBATCH" line, where a word behind it can only be its value; on a command line it may be the script.
+/// Accepts unknown long options, such as those of a site's plugins, and adds a note to `spec` for each. Still refuses
+/// names that begin with a word for a job's resources (--gpu-count). `words_are_options`: true for "#SBATCH" lines,
+/// where a word after the option is its value. On a command line that word may be the script.
 TakeUnknown TakeSiteOptions(JobSpec& spec, bool words_are_options);
 
-/// Why --NAME does nothing here; "" when it needs no word, or is no such option.
+/// Why --NAME has no effect here; "" if no reason is needed, or if there is no such option.
 std::string_view WhyNoted(std::string_view name);
 
 }  // namespace divvy::dialect::slurm

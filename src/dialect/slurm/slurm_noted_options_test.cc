@@ -1,4 +1,4 @@
-// What is read and does nothing here: of Slurm's own options, and of a site's plugins.
+// Options that are accepted without effect: Slurm's own, and those of a site's plugins.
 #include "dialect/slurm/slurm_noted_options.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace divvy::dialect {
 namespace slurm_noted_options_test {
 
-/// Words as a "#SBATCH" line has them, and behind that line's those of another.
+/// Parses a "#SBATCH" line, followed by a second one.
 Result<JobSpec> Read(const std::string& line, const std::string& more = "-n1") {
   JobSpec spec;
   DIVVY_CHECK(
@@ -52,7 +52,7 @@ TEST(SlurmNoted, OptionsOfASitesPluginsAreNamedAndNeverFatal) {
   ASSERT_TRUE(parsed) << parsed.error().message;
   EXPECT_EQ(parsed->positional, (Notes{"train.sh", "--mysite-flag"})) << "on a command line the script stands behind";
   EXPECT_EQ(spec.notes, Notes{"--mysite-flag" + own});
-  // What may be a slip, or says what a job is to get, is an error all the same.
+  // Likely misspellings, and options that define a job's resources, are still errors.
   for (const char* line : {"--ouput=x", "--gpu-count=2", "--memory-limit=4G", "--walltime=1:00", "--time-limit=5"})
     EXPECT_FALSE(Read(line)) << line;
 }

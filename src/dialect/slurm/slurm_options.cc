@@ -1,4 +1,4 @@
-// The table of options that sbatch, srun and salloc share. What one server can honour is here; what it cannot is in
+// The table of options that sbatch, srun and salloc share. Options with an effect are here; those without one are in
 // slurm_noted_options.cc.
 #include <algorithm>
 #include <array>
@@ -29,8 +29,8 @@ using slurm::ParseCount;
 constexpr std::int64_t kMostTasks = 1'000'000;
 constexpr std::int64_t kMostCpus = 10'000;
 
-/// Options of which Slurm takes one. A later level's choice replaces an earlier level's; both in one level is an error,
-/// unless they count the same thing and can be compared (is_comparable; slurm::Settle does).
+/// Mutually exclusive options. A later level's choice replaces an earlier level's. Two in one level are an error,
+/// unless they count the same thing and can be compared (is_comparable; see slurm::Settle).
 struct Rivals {
   std::vector<std::string_view> options;
   bool is_comparable = false;
@@ -77,7 +77,7 @@ class Builder {
     options_.push_back(std::move(option));
   }
 
-  /// An option whose value is checked by `check` and kept.
+  /// Adds an option whose value is checked by `check` and stored.
   void AddKept(std::string_view name, char letter, std::string_view value_name, std::string_view help,
                std::function<Status(std::string_view)> check, std::vector<std::string_view> aliases = {}) {
     Add(
@@ -100,7 +100,7 @@ class Builder {
         std::move(aliases));
   }
 
-  /// What a closure needs: the spec, and which options this level has set.
+  /// Shared by the closures: the spec, and the options that this level has set.
   struct Level {
     JobSpec* spec;
     std::shared_ptr<std::set<std::string_view>> seen;
@@ -155,7 +155,7 @@ void Builder::AddNames() {
         return {};
       });
   Add("partition", 'p', Takes::kValue, "NAMES", "Partition; a label here", [spec](std::string_view value) -> Status {
-    // Each once, whatever commas are around them.
+    // Remove duplicates and stray commas.
     spec->pool = divvy::Join(PoolsIn(value), ",");
     if (spec->pool.empty()) return InvalidArgument("a partition is missing");
     return {};
@@ -198,7 +198,7 @@ void Builder::AddNames() {
           return InvalidArgument(Quoted(event) + " is no event; write " +
                                  (near.empty() ? "BEGIN, END, FAIL or ALL" : std::string(near)));
         }
-        // Of these nothing is told: there is no staging, and a limit's time is told when it is over.
+        // These events are never sent: there is no staging, and time limits are only reported when reached.
         constexpr std::array<std::string_view, 5> kUntold = {"INVALID_DEPEND", "STAGE_OUT", "TIME_LIMIT_90",
                                                              "TIME_LIMIT_80", "TIME_LIMIT_50"};
         for (std::string_view event : Split(value, ',')) {
@@ -283,7 +283,7 @@ void Builder::AddMemoryAndTime() {
           return InvalidArgument(Quoted(value) + ": no shell expands variables here; write the time");
         }
         DIVVY_TRY(const Duration limit, ParseSlurmTime(value));
-        // Slurm counts limits in whole minutes, and rounds up.
+        // Slurm counts limits in whole minutes and rounds up.
         spec->time_limit = std::chrono::ceil<std::chrono::minutes>(limit);
         return {};
       });
@@ -328,7 +328,7 @@ void Builder::AddSignal() {
       [spec = spec_](std::string_view value) -> Status {
         WarnSignal warn;
         std::string_view rest = value;
-        // "B:", "R:" (reservations, which send none here), "RB:", "B:R:".
+        // "B:", "R:" (for reservations, which send no signals here), "RB:", "B:R:".
         for (auto colon = rest.find(':'); colon != std::string_view::npos; colon = rest.find(':')) {
           const std::string flags = ToLower(rest.substr(0, colon));
           if (flags.empty() || flags.find_first_not_of("br") != std::string::npos) break;
@@ -407,7 +407,7 @@ void Builder::AddWhen() {
 
 void Builder::AddFiles() {
   JobSpec* spec = spec_;
-  // %J is job and step in Slurm, %s the step: a batch job's output has neither.
+  // In Slurm, %J is job and step, and %s the step. A batch job's output has neither.
   const auto pattern = [](std::string_view value) {
     std::string text;
     for (std::size_t i = 0; i < value.size(); ++i) {
@@ -462,7 +462,7 @@ void Builder::AddPlaces() {
        {std::tuple("nodelist", 'w', "Hosts to run on, and as many nodes without --nodes: n[1-4,7]"),
         std::tuple("exclude", 'x', "Hosts not to run on: n[1-4,7]")}) {
     AddKept(name, letter, "HOSTS", help, [option = std::string(name), spec = spec_](std::string_view value) -> Status {
-      // Said last and empty, it takes back what was said before.
+      // An empty value removes a list that was given before.
       if (value.empty() && !slurm::Value(*spec, option)) return InvalidArgument("a host is missing");
       DIVVY_TRY([[maybe_unused]] const std::vector<std::string> names, slurm::ParseHosts(option, value));
       return {};
@@ -471,7 +471,7 @@ void Builder::AddPlaces() {
 }
 
 void Builder::AddClientSide() {
-  // For sbatch itself, not for the job; the command takes these labels away again.
+  // For sbatch itself, not for the job; the command removes these labels.
   JobSpec* spec = spec_;
   const auto flag = [&](std::string_view name, char letter, std::string_view help) {
     Add(name, letter, Takes::kNothing, "", help, [spec, name](std::string_view) -> Status {

@@ -1,4 +1,4 @@
-// Which machines a job of Slurm's names, and what becomes of that on a server that is alone.
+// The nodes that a Slurm job names, and their treatment on a single-node server.
 #include <algorithm>
 
 #include "base/text.h"
@@ -34,7 +34,7 @@ Status SettlePlaces(JobSpec& spec) {
     DIVVY_TRY(request.node_list, ParseHosts("nodelist", *hosts, &notes));
     std::erase_if(request.node_list,
                   [&](const std::string& name) { return std::ranges::count(request.excluded_nodes, name) > 0; });
-    // Fewer than the job's machines are refused by CheckNodes: none is added to those of a list.
+    // CheckNodes refuses a list with fewer names than the job's nodes, because the list is exhaustive.
   }
   if (const auto constraint = Value(spec, "constraint")) {
     DIVVY_TRY(const ConstraintAsk ask, ParseConstraint(*constraint));

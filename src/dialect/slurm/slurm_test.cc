@@ -1,4 +1,4 @@
-// Slurm's options one by one and together; whole scripts are in tests/data/slurm, wrong ones in
+// Slurm's options one by one and combined. Whole scripts are in tests/data/slurm, wrong ones in
 // tests/bad_input/slurm.txt.
 #include "dialect/slurm/slurm.h"
 
@@ -19,7 +19,7 @@
 namespace divvy::dialect {
 namespace slurm_test {
 
-/// Words as a "#SBATCH" line has them, then FinishSlurm.
+/// Parses a "#SBATCH" line and calls FinishSlurm.
 Result<JobSpec> Read(const std::string& line, const std::string& command_line = "",
                      std::vector<std::string> environment = {}) {
   Surroundings around = TestSurroundings();
@@ -198,7 +198,7 @@ TEST(SlurmNodes, OneIsFineAndTheRestIsNotedOrRefused) {
   EXPECT_TRUE(HasNote(Good("-N 1-4"), "one node"));
 }
 
-/// The same as a server without other machines takes it.
+/// Completes the spec as a single-node server does.
 Status OnOne(JobSpec spec) {
   spec.dialect = Dialect::kSlurm;
   return CompleteSlurmOnOne(spec, "box.lab");
@@ -301,11 +301,11 @@ TEST(SlurmNodes, ComponentsAreOfOneJob) {
   EXPECT_EQ(third.excluded_nodes, std::vector<std::string>{"n1"});
   EXPECT_EQ(spec.name, "") << "a component has no name of its own, and a note says so";
   EXPECT_FALSE(spec.notes.empty());
-  // Again, as after more options: the same.
+  // Finishing again, as after more options, must change nothing.
   const JobSpec before = spec;
   ASSERT_TRUE(FinishSlurm(spec));
   EXPECT_EQ(spec.request, before.request);
-  // The words of a command line are over those of the script, component by component.
+  // A command line's words override the script's, component by component.
   const std::vector<std::string> words = {"-n", "2", ":", "--gres=gpu:1", "job.sh"};
   ASSERT_TRUE(ReadSlurmWords(SbatchOptions(spec, around), words, around, spec));
   ASSERT_TRUE(FinishSlurm(spec));
@@ -440,7 +440,7 @@ TEST(SlurmExplain, GoesOnAfterAMistake) {
   EXPECT_NE(explanation.text.find("--ntasks=2"), std::string::npos);
 }
 
-/// A script's reading as text, for the golden files.
+/// Formats a parsed script as text, for the golden files.
 std::string Dump(const JobSpec& spec) {
   std::ostringstream out;
   const Request& r = spec.request;
@@ -465,7 +465,7 @@ std::string FileText(const std::filesystem::path& path) {
 }
 
 TEST(SlurmScripts, ReadAsTheirGoldenFilesSay) {
-  // DIVVY_REWRITE=1 writes the files anew; look at the difference before keeping it.
+  // DIVVY_REWRITE=1 rewrites the files; check the diff before keeping it.
   const bool rewrites = std::getenv("DIVVY_REWRITE") != nullptr;
   int seen = 0;
   for (const auto& entry : std::filesystem::directory_iterator(DIVVY_SOURCE_DIR "/tests/data/slurm")) {

@@ -1,5 +1,5 @@
-// How each value of Slurm's options is read. The rules are those of Slurm 22.05 to 25.11's man pages; where Slurm
-// answers "Invalid generic resource (gres) specification", these answers say what to write instead.
+// Parses the values of Slurm's options, by the rules in the man pages of Slurm 22.05 to 25.11. Where Slurm only reports
+// "Invalid generic resource (gres) specification", these errors say what to write instead.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -23,7 +23,7 @@ bool IsTypeName(std::string_view text) {
   });
 }
 
-/// The words between colons put right: the types joined with '_', the one count last.
+/// A corrected form of the words between colons: the types joined with '_', then one count.
 std::string RepairedGpuSpec(const std::vector<std::string_view>& parts) {
   std::string type;
   std::string count = "1";
@@ -37,9 +37,9 @@ std::string RepairedGpuSpec(const std::vector<std::string_view>& parts) {
   return type.empty() ? count : type + ":" + count;
 }
 
-/// The part after "gpu:" (or the whole of --gpus): "2", "a100", "a100:2". `prefix` is what a repair is written with.
+/// The part after "gpu:" (or the whole of --gpus): "2", "a100", "a100:2". `prefix` is the prefix for suggested fixes.
 Result<GpuAsk> ParseTypeAndCount(std::string_view text, std::string_view prefix) {
-  // "(S:0-1)" after the count names sockets; a single server's sockets are chosen with the GPUs.
+  // "(S:0-1)" after the count names sockets, which follow from the chosen GPUs here.
   if (const auto bracket = text.find('('); bracket != std::string_view::npos && text.ends_with(')')) {
     text = text.substr(0, bracket);
   }
@@ -69,7 +69,7 @@ Result<GpuAsk> ParseTypeAndCount(std::string_view text, std::string_view prefix)
   } else {
     ask.type = parts[0];
   }
-  // One letter is a slip: it is part of nearly every model's name.
+  // A single letter is a mistake, because nearly every model's name contains it.
   if (!ask.type.empty() && (!IsTypeName(ask.type) || ask.type.size() < 2)) {
     return InvalidArgument(Quoted(ask.type) + " is no GPU type; write " + std::string(prefix) + "TYPE:COUNT");
   }
@@ -86,7 +86,7 @@ Result<GpuAsk> ParseTypeAndCount(std::string_view text, std::string_view prefix)
   return ask;
 }
 
-/// Slots of a shared GPU: a job that asks for any gets one GPU, whole.
+/// Slots of a shared GPU: any number gives one whole GPU.
 GpuAsk WholeInsteadOfShare(std::string_view item) {
   return {.count = 1, .type = "", .note = std::string(item) + ": a whole GPU is given"};
 }
@@ -270,10 +270,10 @@ std::string GpuTypeTerms(std::string_view type) {
   std::vector<std::string> terms;
   std::string word;
   const auto finish = [&] {
-    // The maker's and the line's names are left out of some models' names and present in others'.
+    // Names of the maker and product line are part of only some models' names.
     constexpr std::array<std::string_view, 5> kSilent = {"nvidia", "tesla", "geforce", "quadro", "gpu"};
     if (!word.empty() && std::ranges::find(kSilent, word) == kSilent.end()) {
-      // "rtx3090" is written "RTX 3090" by the driver.
+      // The driver writes "rtx3090" as "RTX 3090".
       const bool is_glued = word.size() > 3 && (word.starts_with("rtx") || word.starts_with("gtx"));
       if (is_glued) terms.push_back(word.substr(0, 3));
       terms.push_back(is_glued ? word.substr(3) : word);

@@ -16,14 +16,14 @@ namespace {
 
 using Values = std::map<std::string, std::vector<std::string>>;
 
-// FNV-1a: ids that must differ, not hide.
+// FNV-1a: the ids must be unique, not secret.
 std::uint64_t Hash(std::string_view text, std::uint64_t seed) {
   std::uint64_t hash = 1469598103934665603ULL ^ seed;
   for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   return hash;
 }
 
-/// The same text always gives the same UUID (version 8: made in a way of one's own, RFC 9562).
+/// Returns the same UUID for the same text (version 8: custom, RFC 9562).
 std::string UuidOf(std::string_view text) {
   std::uint64_t a = Hash(text, 0), b = Hash(text, 0x9e3779b97f4a7c15ULL);
   std::array<char, 40> out{};
@@ -34,7 +34,7 @@ std::string UuidOf(std::string_view text) {
   return out.data();
 }
 
-/// Steps that set nothing themselves still see what the request sets.
+/// Variables of the request are set even if the step defines none.
 Result<std::vector<std::pair<std::string, std::string>>> ResolveVariables(const ValohaiStep& step,
                                                                           const ExecutionRequest& request,
                                                                           const std::string& who) {
@@ -96,7 +96,7 @@ struct InputPlan {
   std::string json = "{";
 };
 
-/// Where an input comes from and where it lands; refuses what cannot be fetched from here.
+/// The source and destination of an input. Refuses inputs that cannot be fetched from here.
 Result<StagedInput> StageInput(const ValohaiInput& input, const std::string& url, const std::string& directory,
                                const std::string& who) {
   StagedInput out;
@@ -172,7 +172,7 @@ Result<InputPlan> PlanInputs(const ValohaiStep& step, const ExecutionRequest& re
   return plan;
 }
 
-/// A number stays one where JSON can say it; else a text.
+/// A JSON number if possible, else a string.
 std::string JsonValue(const ValohaiParameter& parameter, const std::string& value) {
   if (parameter.type == ValohaiType::kFlag) {
     std::string text = ToLower(value);
@@ -217,7 +217,7 @@ std::string Find(const std::vector<std::pair<std::string, std::string>>& variabl
   return "";
 }
 
-/// VH_GPUS, else the step's devices, else the default; CPUs from VH_CPU_LIMIT (a number, or a list of cores).
+/// GPUs: VH_GPUS, else the step's devices, else the default. CPUs: VH_CPU_LIMIT (a number, or a list of cores).
 Status FillRequest(const ValohaiStep& step, const std::vector<std::pair<std::string, std::string>>& variables,
                    const ExecutionRequest& request, const std::string& who, Request& out) {
   out.gpus = request.default_gpus;
@@ -266,7 +266,7 @@ void AddNotes(const ValohaiStep& step, const ExecutionRequest& request, JobSpec&
   note(!step.preset.empty(), "runtime-config-preset does not apply on one server");
 }
 
-/// "valohai." and its keys as execution.json has them; the counter is filled where the job runs.
+/// The content of execution.json, with its "valohai." keys. The counter is filled in where the job runs.
 std::string ExecutionJson(const ExecutionRequest& request, const JobSpec& spec, const std::string& image,
                           const Surroundings& around) {
   std::array<char, 40> now{};

@@ -1,9 +1,9 @@
-// valohai.yaml: what a project says, and the job that one of its steps becomes. The schema and the interpolation follow
-// the public schema of valohai-yaml; docs/valohai.md says which parts apply on one server.
+// valohai.yaml: the contents of a project, and the jobs that its steps become. Schema and interpolation follow the
+// public schema of valohai-yaml; docs/valohai.md says which parts are supported.
 //
-// Nothing here reads a file or a clock: the text, the caller's surroundings and the ids are arguments. What must happen
-// beside the commands (configuration files, inputs) becomes a prologue of the job's own script, so that it happens
-// where and when the job runs, and again after a requeue.
+// Nothing here reads a file or a clock: the text, the caller's context and the ids are arguments. Setup for the
+// commands (configuration files, inputs) becomes a prologue of the job's script. So it runs on the job's node when the
+// job starts, and again after a requeue.
 #pragma once
 
 #include <map>
@@ -20,11 +20,11 @@
 namespace divvy::dialect {
 
 enum class ValohaiType { kString, kInteger, kFloat, kFlag };
-/// How a parameter with several values is passed: not at all, joined by the separator, or the template once for each.
+/// How to pass several values of a parameter: not possible, joined by the separator, or the template once per value.
 enum class ValohaiMultiple { kNone, kSeparate, kRepeat };
 
 struct ValohaiParameter {
-  int line = 0;  // Of the file, from 1; the same in every struct below.
+  int line = 0;  // In the file, from 1; the same in every struct below.
   std::string name;
   ValohaiType type = ValohaiType::kString;
   std::optional<std::vector<std::string>> defaults;  // One value unless it is multiple.
@@ -71,7 +71,7 @@ struct ValohaiStep {
   std::map<std::string, int> devices;  // "nvidia.com/gpu" -> count.
 };
 
-/// One parameter of a task with every value that it takes, whatever the style said.
+/// One parameter of a task with all its values, independent of the style.
 struct ValohaiTaskParameter {
   int line = 0;
   std::string name;
@@ -133,21 +133,22 @@ std::string FormatProblem(std::string_view path, const ValohaiProblem& problem);
 
 struct ValohaiReading {
   ValohaiProject project;
-  std::vector<ValohaiProblem> problems;  // In order of lines. With no error among them the project is whole.
+  std::vector<ValohaiProblem> problems;  // In line order. If none is an error, the project is complete.
 };
-/// Everything that is wrong with the text, for `vh lint`. Texts above 1 MiB are refused.
+/// Parses the text and collects all problems, for `vh lint`. Refuses texts above 1 MiB.
 ValohaiReading ReadValohaiYaml(std::string_view text, std::string_view path);
-/// The project, or its first error.
+/// Returns the project, or its first error.
 Result<ValohaiProject> ParseValohaiYaml(std::string_view text, std::string_view path);
-/// A file of parameters (JSON or YAML): one map of names to a value or a list of them.
+/// Parses a file of parameters (JSON or YAML): a map of names to a value or a list of values.
 Result<std::map<std::string, std::vector<std::string>>> ParseValohaiValues(std::string_view text,
                                                                            std::string_view path);
 
-/// The part of ReadValohaiYaml that needs no YAML: duplicates, defaults outside choices, references to nowhere.
+/// The part of ReadValohaiYaml that needs no YAML: finds duplicates, defaults outside choices, and dangling references.
 void CheckValohaiProject(const ValohaiProject& project, std::vector<ValohaiProblem>& problems);
-/// "90", "1h 30m 5s", "2 hours": a bare number counts seconds; the unit is known by its first letter (s m h d w).
+/// "90", "1h 30m 5s", "2 hours": a number without a unit counts seconds; only the first letter of a unit matters (s m h
+/// d w).
 Result<Duration> ParseValohaiDuration(std::string_view text);
-/// Refuses a value that the parameter's type, choices or bounds exclude; the message names the parameter.
+/// Refuses a value that violates the parameter's type, choices or bounds. The message names the parameter.
 Status CheckValohaiValue(const ValohaiParameter& parameter, std::string_view value);
 
 struct ExecutionRequest {
@@ -158,31 +159,31 @@ struct ExecutionRequest {
   std::vector<std::string> tags;
   int priority = 0;
   bool restarts = false;     // --autorestart
-  std::string repository;    // Directory of the code; empty: the caller's.
-  std::string root;          // Directory that will hold config, inputs and outputs; empty: under the caller's home.
-  std::string execution_id;  // A UUID; empty: made from `around.now`.
-  std::string task_id;       // Of the task that this execution belongs to.
-  int default_gpus = 1;      // Without VH_GPUS: 1 on a machine with GPUs.
+  std::string repository;    // Directory of the code. Empty: the caller's.
+  std::string root;          // Directory for config, inputs and outputs. Empty: below the caller's home.
+  std::string execution_id;  // A UUID. Empty: derived from `around.now`.
+  std::string task_id;       // The task that this execution belongs to.
+  int default_gpus = 1;      // Used without VH_GPUS: 1 on a machine with GPUs.
 };
 
-/// By its exact name, else by a prefix or a part of it that no other step shares.
+/// Finds a step by its exact name, else by a unique prefix or a unique part of its name.
 Result<const ValohaiStep*> FindValohaiStep(const ValohaiProject& project, std::string_view name);
 Result<const ValohaiTask*> FindValohaiTask(const ValohaiProject& project, std::string_view name);
 
-/// The job that runs `step` as `request` says. The spec still lacks what CaptureInto adds.
+/// The job that runs `step` as `request` says. CaptureInto must still complete the spec.
 Result<JobSpec> MakeExecution(const ValohaiProject& project, std::string_view step, const ExecutionRequest& request,
                               const Surroundings& around);
-/// One job for each execution of the task, each with an id and a directory of its own (request.root/0, /1, ...), at
-/// most 10,000. They share a group, whose cap is the task's batch size. Random draws depend on the task's seed alone.
+/// One job per execution of the task, at most 10,000, each with its own id and directory (request.root/0, /1, ...).
+/// They share a group, whose limit is the task's batch size. Random draws depend only on the task's seed.
 Result<std::vector<JobSpec>> MakeTask(const ValohaiProject& project, std::string_view task,
                                       const ExecutionRequest& request, const Surroundings& around);
 
-/// The command with {parameters}, {parameter:NAME}, {parameter-value:NAME} and {source-path} filled; other braces stay.
-/// `values` holds the parameters that have one.
+/// Fills {parameters}, {parameter:NAME}, {parameter-value:NAME} and {source-path} in the command; other braces stay.
+/// `values` has the parameters with a value.
 std::string FillValohaiCommand(std::string_view command, const ValohaiStep& step,
                                const std::map<std::string, std::vector<std::string>>& values);
 
-/// What `divvy explain valohai.yaml` prints.
+/// The output of `divvy explain valohai.yaml`.
 ScriptExplanation ExplainValohai(std::string_view text, std::string_view path);
 
 }  // namespace divvy::dialect

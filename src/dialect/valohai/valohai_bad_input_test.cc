@@ -1,4 +1,4 @@
-// What tests/bad_input/valohai.txt needs: a valohai.yaml that is wrong, or a right one asked for something wrong.
+// The kinds of tests/bad_input/valohai.txt: a wrong valohai.yaml, or a wrong request to a right one.
 #include "dialect/options/bad_input.h"
 #include "dialect/options/test_surroundings.h"
 #include "dialect/valohai/valohai.h"
@@ -25,7 +25,7 @@ constexpr std::string_view kStep = R"(- step:
       - {name: data, optional: true}
 )";
 
-/// Reads the text and makes an execution of its first step, or of its first task.
+/// Parses the text and makes an execution of its first step, or of its first task.
 std::optional<std::string> ErrorOfYaml(const std::string& text, const ExecutionRequest& request) {
   auto project = ParseValohaiYaml(text, "valohai.yaml");
   auto explained = ExplainValohai(text, "valohai.yaml");
@@ -44,12 +44,12 @@ std::pair<std::string, std::string> SplitPair(const std::string& text) {
 
 const BadInputKind kKinds[] = {
     {"valohai", [](const std::string& input) { return ErrorOfYaml(input, {}); }},
-    // The lines below "- step:" of a step that has its name, image and command.
+    // Lines below "- step:" of a step that already has a name, image and command.
     {"valohai-step",
      [](const std::string& input) {
        return ErrorOfYaml("- step:\n    name: train\n    image: img\n    command: go\n    " + input + "\n", {});
      }},
-    // The lines below "- task:" of a task for kStep.
+    // Lines below "- task:" of a task for kStep.
     {"valohai-task",
      [](const std::string& input) {
        return ErrorOfYaml(std::string(kStep) + "- task:\n    name: sweep\n    step: train\n    " + input + "\n", {});

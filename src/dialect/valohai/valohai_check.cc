@@ -1,5 +1,4 @@
-// What is wrong with a project although every key is known: duplicates, defaults outside choices, references to
-// nowhere.
+// Checks a project whose keys are all known: duplicates, defaults outside choices, dangling references.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -13,7 +12,7 @@
 namespace divvy::dialect {
 namespace {
 
-/// Names for a message: the first few, so that it stays a line.
+/// The first few names, so that the message stays short.
 std::string Listed(const std::vector<std::string>& names) {
   constexpr std::size_t kMost = 8;
   std::string out;
@@ -31,7 +30,7 @@ class Checker {
   void Error(int line, std::string text) { problems_.push_back({line, false, std::move(text)}); }
   void Warning(int line, std::string text) { problems_.push_back({line, true, std::move(text)}); }
 
-  /// Complains about the second thing of a name.
+  /// Complains about duplicate names.
   template <typename T>
   void Unique(const std::vector<T>& things, std::string_view kind, const std::string& owner) {
     std::set<std::string> seen;
@@ -170,7 +169,7 @@ class Checker {
     }
   }
 
-  // A placeholder that names no parameter stays as it is, which is right for shell text and wrong for a slip.
+  // A placeholder that names no parameter stays unchanged. That is right for shell text but may be a mistake.
   void Placeholders(const ValohaiStep& step, const std::string& owner) {
     for (const std::string& command : step.commands) {
       for (std::string_view prefix : {"{parameter:", "{parameter-value:"}) {
@@ -217,7 +216,7 @@ class Checker {
   std::vector<ValohaiProblem>& problems_;
 };
 
-/// The thing with the name, or the only one whose name begins with it, or the only one that holds it.
+/// Finds the item with the name, or the only one whose name begins with it, or the only one that contains it.
 template <typename T>
 Result<const T*> FindByName(const std::vector<T>& things, std::string_view name, std::string_view kind,
                             const std::string& path) {

@@ -1,5 +1,5 @@
-// One map of a YAML file, read by keys that the schema knows, every mistake noted with its line. Only valohai_yaml.cc
-// includes it: yaml-cpp is a heavy header.
+// Reads one map of a YAML file by the keys of the schema, and records every mistake with its line. Only valohai_yaml.cc
+// includes it, because yaml-cpp is a heavy header.
 #pragma once
 
 #include <yaml-cpp/yaml.h>
@@ -19,7 +19,7 @@ namespace divvy::dialect {
 
 inline int LineOf(const YAML::Node& node) { return node.Mark().line + 1; }
 
-/// What a node is, for "X is a map, not a text".
+/// The type of a node, for messages such as "X is a map, not a text".
 inline std::string_view KindOf(const YAML::Node& node) {
   if (node.IsMap()) return "a map";
   if (node.IsSequence()) return "a list";
@@ -31,8 +31,8 @@ using Keys = std::span<const std::string_view>;
 
 class Fields {
  public:
-  /// Notes keys that are not among `known` (when it is not empty) and keys that are there twice. `who` begins every
-  /// message: "step 'train'".
+  /// Records keys that are not in `known` (unless it is empty) and duplicate keys. `who` begins every message: "step
+  /// 'train'".
   Fields(Problems& problems, const YAML::Node& node, std::string who, Keys known)
       : problems_(problems), node_(node), who_(std::move(who)) {
     if (!node.IsMap()) {
@@ -58,7 +58,7 @@ class Fields {
 
   void Complain(const std::string& text) { Complain(node_, text); }
 
-  /// Nothing when the key is absent or empty.
+  /// nullopt if the key is absent or empty.
   std::optional<YAML::Node> Get(std::string_view key) const {
     auto found = values_.find(std::string(key));
     if (found == values_.end() || found->second.IsNull()) return std::nullopt;
@@ -76,7 +76,7 @@ class Fields {
     return Text(key);
   }
 
-  /// One of `words`, or the fallback with a complaint.
+  /// One of `words`; for any other value, a complaint and the fallback.
   std::string Word(std::string_view key, std::string_view fallback, Keys words) {
     auto node = Get(key);
     if (!node) return std::string(fallback);
@@ -118,7 +118,7 @@ class Fields {
     return fallback;
   }
 
-  /// A text, or a list of texts.
+  /// A string, or a list of strings.
   std::vector<std::string> Texts(std::string_view key) {
     auto node = Get(key);
     if (!node) return {};
@@ -162,8 +162,8 @@ class Fields {
   }
 
  private:
-  // "<<: *base" adds the keys that the map itself lacks. The depth bound keeps a file that merges itself in a chain
-  // cheap.
+  // "<<: *base" adds the keys that the map itself lacks. The depth limit bounds the cost of a file with a chain of
+  // merges.
   void Add(const YAML::Node& map, int depth) {
     constexpr int kMergeDepth = 8;
     std::vector<YAML::Node> merged;

@@ -1,4 +1,4 @@
-// What a distributed Valohai execution finds about its members.
+// The data about its members that a distributed Valohai execution gets.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,20 @@
 namespace divvy::dialect {
 
 struct ValohaiMember {
-  std::string identity;  // Of its machine, for people.
-  std::string host;      // A name or address that the others reach it by.
+  std::string identity;  // Identity of its machine, for users.
+  std::string host;      // A name or address at which the others reach it.
 };
 
 struct ValohaiMembers {
-  std::string group;      // Of them all.
+  std::string group;      // The id of the group of members.
   std::string execution;  // The execution's id.
   Time announced = kNoTime;
-  std::vector<ValohaiMember> members;  // By rank, which is their member id.
+  std::vector<ValohaiMember> members;  // By rank, which is also the member id.
   std::size_t own = 0;
 };
 
-/// distributed.json in the execution's configuration directory. Rank is the position by member id; 0 is the master.
+/// The content of distributed.json in the execution's configuration directory. The rank is the position by member id; 0
+/// is the master.
 std::string DistributedJson(const ValohaiMembers& members);
 /// VH_DIST_MEMBER_ID, VH_DIST_MEMBER_INDEX, VH_DIST_MEMBER_COUNT and VH_LOCAL_IP as NAME=value.
 std::vector<std::string> DistributedEnvironment(const ValohaiMembers& members);

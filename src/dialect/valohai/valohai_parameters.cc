@@ -1,4 +1,4 @@
-// How parameters reach the commands: pass-as templates and the braces in a command.
+// How parameters are passed to the commands: pass-as templates and braces in a command.
 #include <algorithm>
 
 #include "base/text.h"
@@ -14,7 +14,7 @@ bool IsTrue(std::string_view value) {
   return text == "true" || text == "yes" || text == "on" || text == "1";
 }
 
-/// `piece` with {name}, {value} and {v} filled.
+/// Fills {name}, {value} and {v} in `piece`.
 std::string FillPiece(std::string_view piece, std::string_view name, std::string_view value) {
   std::string out;
   while (!piece.empty()) {
@@ -70,7 +70,7 @@ std::string BareValue(const ValohaiParameter& parameter, const std::vector<std::
   return QuoteAll(values);
 }
 
-/// What stands for the braces' content; nothing for content that is none of ours.
+/// The replacement for the content of braces; nullopt if it is not one of our placeholders.
 std::optional<std::string> Interpolate(std::string_view content, const ValohaiStep& step, const Values& values) {
   auto values_of = [&](const ValohaiParameter& parameter) {
     auto found = values.find(parameter.name);
@@ -105,7 +105,7 @@ std::optional<std::string> Interpolate(std::string_view content, const ValohaiSt
 std::string FillValohaiCommand(std::string_view command, const ValohaiStep& step, const Values& values) {
   std::string out;
   for (std::size_t at = 0; at < command.size();) {
-    if (command[at] == '{' && (at == 0 || command[at - 1] != '$')) {  // "${parameters}" is the shell's own.
+    if (command[at] == '{' && (at == 0 || command[at - 1] != '$')) {  // "${parameters}" is a variable of the shell.
       auto end = command.find_first_of("{}\n", at + 1);
       if (end != std::string_view::npos && command[end] == '}') {
         if (auto text = Interpolate(command.substr(at + 1, end - at - 1), step, values)) {

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::string_view kDefaultInterpreter = "#!/bin/bash";
 
-// Plain POSIX, so that it works whatever shell the step names. Builtins where they do, since every process that it
-// starts delays the job's own.
+// Plain POSIX, so that it works in any shell that the step names. It uses builtins where possible, because every
+// process that it starts delays the job.
 constexpr std::string_view kPrologue =
     "# What a Valohai execution finds around it; the step's own commands follow.\n"
     "vh_fail() { echo \"valohai: $1\" >&2; exit 1; }\n"
@@ -39,7 +39,7 @@ bool IsShell(std::string_view interpreter_line) {
   auto words = SplitWords(interpreter_line.substr(2));
   std::size_t at = 0;
   auto base = [](std::string_view path) { return path.substr(path.rfind('/') + 1); };
-  // "#!/usr/bin/env -S bash -e"
+  // Skip the options of "#!/usr/bin/env -S bash -e".
   if (at < words.size() && base(words[at]) == "env") {
     do ++at;
     while (at < words.size() && words[at].starts_with("-"));
@@ -51,7 +51,7 @@ bool IsShell(std::string_view interpreter_line) {
   return false;
 }
 
-/// The text in single quotes for the shell, with @COUNTER@ left to be expanded.
+/// Puts the text in single quotes for the shell, but lets the shell expand @COUNTER@.
 std::string QuoteConfiguration(std::string_view text) {
   static constexpr std::string_view kCounter = "@COUNTER@";
   auto at = text.find(kCounter);
@@ -69,8 +69,9 @@ void AppendInputs(const std::vector<StagedInput>& inputs, std::string& out) {
   out += "unset -f vh_link vh_fetch\n";
 }
 
-// `set -e` alone lets "false && echo" pass, since a command before && may fail; as a command of its own it has failed.
-// Only such lists are checked: a check after every line would cut a loop or an if that spans several commands.
+// With `set -e` alone, "false && echo" continues, because a command before && may fail. In Valohai this list is a
+// command of its own and has failed. Only such lists are checked, because a check after every line would break loops
+// and ifs that span several commands.
 void AppendCommands(const std::vector<std::string>& commands, std::string& out) {
   out += "vh_status() { return \"$?\"; }\nset -e\n";
   for (const std::string& command : commands) {

@@ -1,5 +1,5 @@
-// The shell script that a Valohai execution becomes: a prologue that lays out the configuration files and the inputs,
-// then the step's commands, stopping at the first that fails.
+// The shell script of a Valohai execution: a prologue that creates the configuration files and inputs, then the step's
+// commands, which stop at the first failure.
 #pragma once
 
 #include <string>
@@ -9,25 +9,25 @@
 
 namespace divvy::dialect {
 
-/// `text` as a JSON string, quotes included.
+/// Formats `text` as a JSON string, with quotes.
 std::string JsonText(std::string_view text);
 
 struct StagedInput {
-  std::string source;       // An absolute path, or a url that curl reads.
+  std::string source;       // An absolute path, or a URL for curl.
   std::string destination;  // Below $VH_INPUTS_DIR: "dataset/train.csv".
   bool is_url = false;
 };
 
 struct ExecutionScript {
-  std::vector<std::string> commands;  // Filled.
-  /// Name without suffix -> JSON, written as NAME.json and, since JSON is YAML, as NAME.yaml. "@COUNTER@" in a text is
-  /// the job's number, which nobody knows before the submission.
+  std::vector<std::string> commands;  // With parameters filled in.
+  /// Name without suffix -> JSON, written to NAME.json and, because JSON is valid YAML, to NAME.yaml. "@COUNTER@" in a
+  /// text is replaced at run time by the job's number, which is unknown before the submission.
   std::vector<std::pair<std::string, std::string>> configuration;
   std::vector<StagedInput> inputs;
 };
 
-/// Needs VH_CONFIG_DIR, VH_INPUTS_DIR and VH_OUTPUTS_DIR in the environment. A "#!" in the first command stays the
-/// script's first line when it names a shell; another interpreter gets the commands as a file of their own.
+/// Requires VH_CONFIG_DIR, VH_INPUTS_DIR and VH_OUTPUTS_DIR in the environment. A "#!" in the first command stays the
+/// script's first line if it names a shell; for another interpreter the commands go into a separate file.
 std::string RenderScript(const ExecutionScript& script);
 
 }  // namespace divvy::dialect

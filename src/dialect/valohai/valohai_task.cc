@@ -1,4 +1,4 @@
-// A task's executions: the grid, the random draws or the sets that it names, each as an execution of its own.
+// A task's executions: one for each element of its grid, random draws or sets.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMaxExecutions = 10'000;
 using Set = std::map<std::string, std::string>;
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same on every machine, unlike the distributions of <random>.
+/// SplitMix64 (Steele, Lea, Flood 2014): small, and equal on every machine, unlike the distributions of <random>.
 class Draws {
  public:
   explicit Draws(std::uint64_t seed) : state_(seed) {}
@@ -23,7 +23,7 @@ class Draws {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
     return z ^ (z >> 31);
   }
-  /// From 0 up to 1.
+  /// In [0, 1).
   double Unit() { return static_cast<double>(Next() >> 11) * 0x1.0p-53; }
 
  private:
@@ -108,7 +108,7 @@ Result<std::vector<JobSpec>> MakeTask(const ValohaiProject& project, std::string
     for (const auto& [name, value] : sets[i]) one.parameters[name] = {value};
     if (!one.root.empty()) one.root += "/" + std::to_string(i);
     if (!one.execution_id.empty()) {
-      // The last of a UUID's five groups tells the executions of a task apart.
+      // The last of a UUID's five groups distinguishes the executions of a task.
       std::array<char, 17> last{};
       std::snprintf(last.data(), last.size(), "%012zx", i + 1);
       one.execution_id = one.execution_id.substr(0, one.execution_id.rfind('-') + 1) + last.data();
@@ -131,7 +131,7 @@ Result<std::vector<JobSpec>> MakeTask(const ValohaiProject& project, std::string
         spec.notes.push_back("on-child-error: the other executions go on when one fails");
       }
     } else {
-      spec.notes.clear();  // The first execution has said it all.
+      spec.notes.clear();  // The first execution already has these notes.
     }
     out.push_back(std::move(spec));
   }

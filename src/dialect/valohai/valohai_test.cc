@@ -35,7 +35,7 @@ Surroundings Around() {
   return around;
 }
 
-/// A project of one step with these lines below its name, image and command.
+/// A project with one step, which has these lines below its name, image and command.
 std::string Step(const std::string& lines, const std::string& command = "echo {parameters}") {
   return "- step:\n    name: train\n    image: img\n    command:\n      - " + command + "\n" + lines;
 }
@@ -56,7 +56,7 @@ bool HasVariable(const JobSpec& spec, const std::string& variable) {
   return std::count(spec.extra_environment.begin(), spec.extra_environment.end(), variable) == 1;
 }
 
-/// How the command of Step() comes out.
+/// The command of Step() with its placeholders filled.
 std::string Command(const std::string& command, const std::string& lines, const ExecutionRequest& request = {}) {
   auto spec = Execute(Step(lines, "|\n        " + command), request);
   if (!spec) return spec.error().message;

@@ -1,4 +1,4 @@
-// The schema of valohai.yaml, key by key. What can be said without the YAML is checked in valohai_check.cc.
+// The schema of valohai.yaml, key by key. valohai_check.cc has the checks that need no YAML.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -205,7 +205,7 @@ ValohaiStep ReadStep(Problems& problems, const YAML::Node& node) {
   return out;
 }
 
-/// The values of one style of a task's parameter, in its order.
+/// The values for one style of a task's parameter, in the style's order.
 void ReadRules(Fields& rules, std::string_view style, ValohaiTaskParameter& out) {
   out.is_integer = rules.Truth("integerify", false);
   auto first_of = [&](std::string_view a, std::string_view b) {
@@ -231,7 +231,7 @@ void ReadRules(Fields& rules, std::string_view style, ValohaiTaskParameter& out)
                             FormatNumber(*start, false) + " to " + FormatNumber(*end, false) +
                             " in at most 10000 values");
     }
-    // Half a thousandth of a step more, so that 0.1 ten times still reaches 1.
+    // Add half a thousandth of a step, so that ten steps of 0.1 still reach 1.
     int count = static_cast<int>(std::floor((*end - *start) / step + 5e-4)) + 1;
     for (int i = 0; i < count; ++i) out.values.push_back(FormatNumber(*start + i * step, out.is_integer));
     return;
@@ -300,7 +300,7 @@ ValohaiTask ReadTask(Problems& problems, const YAML::Node& node) {
   out.name = fields.Required("name");
   out.step = fields.Required("step");
   std::string type = ToLower(fields.Text("type", "grid_search"));
-  // Case and dashes do not matter: "Grid-Search".
+  // Ignore case and dashes: "Grid-Search".
   std::replace(type.begin(), type.end(), '-', '_');
   std::replace(type.begin(), type.end(), ' ', '_');
   if (std::find(kTypes.begin(), kTypes.end(), type) == kTypes.end()) {

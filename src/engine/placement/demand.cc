@@ -6,10 +6,10 @@
 namespace divvy::placement {
 namespace {
 
-// Integer weights of a running demand sum to this: fine enough for one submission in ten thousand, small enough that
-// weight x parts x GPUs stays far inside 64 bits.
+// The sum of the integer weights of a running demand: fine enough for one submission in ten thousand, and small enough
+// that weight x parts x GPUs stays far below 64 bits.
 constexpr double kScale = 1 << 20;
-// Above this the weights are brought down again; doubles would hold far more.
+// Above this, the weights are scaled down again; doubles could hold far more.
 constexpr double kLargestUnit = 1e12;
 
 Shape WithoutMemory(Shape shape) {
@@ -41,7 +41,7 @@ Demand Typical(const Demand& demand, int percent) {
 
 void RunningDemand::Add(const Shape& shape) {
   ++seen_;
-  // Later ones weigh more instead of earlier ones less: one number changes and not all.
+  // Instead of reducing all earlier weights, later submissions weigh more, so only one number changes.
   unit_ *= std::exp2(1 / half_life_);
   weights_[WithoutMemory(shape)] += unit_;
   if (unit_ < kLargestUnit) return;

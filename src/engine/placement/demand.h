@@ -1,7 +1,7 @@
-// What is usually asked for: shapes with weights. Placement keeps room in the form that this demand can use.
+// The usual requests: shapes with weights. Placement keeps free room usable for this demand.
 //
-// Two sources give the same thing: a whole trace that is known beforehand (an oracle, as published experiments have
-// it), and the submissions so far, of which old ones count less (what a live scheduler has).
+// It has two sources: a whole trace that is known beforehand (an oracle, as in published experiments), or the
+// submissions so far with older ones weighted less (a live scheduler).
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace divvy::placement {
 
-/// Weights are integers, so that sums over them are exact and in any order the same.
+/// Weights are integers, so sums over them are exact and independent of the order.
 struct WeightedShape {
-  Shape shape;  // memory_mib is 0: memory takes no part in what is typical.
+  Shape shape;  // memory_mib is 0: memory is ignored in the typical demand.
   std::int64_t weight = 0;
 };
 
@@ -24,20 +24,20 @@ using Demand = std::vector<WeightedShape>;
 /// Counts requests by CPU, GPUs, share and models.
 Demand CountShapes(const std::vector<Shape>& requests);
 
-/// The most popular shapes that together make at least `percent` of the weight; of equally popular ones the smaller
-/// shape first. Ordered by weight, descending.
+/// Returns the most frequent shapes that together make at least `percent` of the weight. Equally frequent shapes are
+/// ordered smaller first. The result is ordered by weight, descending.
 Demand Typical(const Demand& demand, int percent);
 
-/// Submissions so far, each counting half as much after `half_life` more of them.
+/// Demand of the submissions so far. A submission's weight halves after `half_life` more submissions.
 class RunningDemand {
  public:
   explicit RunningDemand(double half_life) : half_life_(half_life) {}
 
   void Add(const Shape& shape);
   std::int64_t seen() const { return seen_; }
-  /// How many submissions the weights stand for, old ones counted for less.
+  /// The sum of the weights: the number of submissions, with older ones weighted less.
   double Requests() const;
-  /// Weights scaled to integers that sum to about 2^20; what would round to nothing is left out.
+  /// Weights scaled to integers that sum to about 2^20. Shapes that would round to 0 are left out.
   Demand Snapshot() const;
 
  private:

@@ -9,7 +9,7 @@
 namespace divvy::placement {
 namespace {
 
-// The log is begun anew after so many changes. A shape that is further behind looks at every node's last change
+// The log restarts after this many changes. A shape that is further behind checks the last change of every node
 // instead, which by then costs no more than the log.
 constexpr std::size_t kShortestLog = 256;
 
@@ -66,7 +66,7 @@ ShapeIndex Fleet::Know(const Shape& shape) {
   return index;
 }
 
-// On a cluster that is empty most nodes rate alike, and on a full one most have no room: neither kind is looked at.
+// On an empty cluster most nodes rate the same, and on a full one most have no room: both are skipped.
 std::optional<ScoreIndex> Fleet::RateAll(const Shape& shape) {
   std::optional<std::vector<Score>> scores;
   constexpr std::size_t kMostKnown = 64;

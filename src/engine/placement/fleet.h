@@ -1,11 +1,10 @@
-// The nodes of a cluster and where a request of a known shape goes: the same answer as rating every node for every
-// request and taking the first best, at the price of rating only the nodes that changed since that shape was last asked
-// for.
+// The nodes of a cluster, and the best node for a request of a known shape. The answer is the same as rating every node
+// for every request and taking the first best, but only nodes that changed since the last query for the shape are
+// rated.
 //
-// How: each shape keeps the scores of all nodes in a tree of maxima. A change of a node is noted in one log; a shape
-// catches up with the log when it is asked for, and looks at a node once however often it changed meanwhile. So a
-// decision costs (changed nodes) ratings, not (nodes); and shapes that nobody asks for, or that have found room nowhere
-// so far, cost nothing.
+// How: each shape keeps the scores of all nodes in a max tree. Node changes are appended to one log. A query for a
+// shape first catches up with the log, and rates each changed node once. So a decision costs (changed nodes) ratings,
+// not (nodes). Shapes that are not queried, or that have fitted nowhere so far, cost nothing.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@ namespace divvy::placement {
 
 using ShapeIndex = std::uint32_t;
 
-/// Where a request goes.
+/// The place for a request.
 struct Spot {
   NodeIndex node = 0;
   GpuPlace place;
@@ -30,25 +29,25 @@ struct Spot {
 
 class Fleet {
  public:
-  /// The order of `nodes` is the fleet's order: of equally good nodes the first is taken.
+  /// The order of `nodes` is the fleet's order: among equally good nodes the first is chosen.
   Fleet(std::vector<NodeState> nodes, std::shared_ptr<const Scorer> scorer);
 
-  /// All scores are forgotten; they are made anew shape by shape as they are asked for.
+  /// Drops all scores. They are recomputed per shape at its next query.
   void SetScorer(std::shared_ptr<const Scorer> scorer);
 
-  /// The same shape gives the same index.
+  /// Registers a shape. The same shape always gets the same index.
   ShapeIndex Know(const Shape& shape);
   const Shape& shape(ShapeIndex index) const { return shapes_[index].shape; }
 
-  /// The best node and its GPUs; nothing when it fits nowhere.
+  /// Returns the best node and its GPUs, or nothing if the shape fits nowhere.
   std::optional<Spot> Find(ShapeIndex shape);
-  /// One of the nodes where it fits, and of the GPUs there, all equally likely as long as the draws are.
+  /// Returns a random fitting node and random GPUs there, uniformly if the draws are uniform.
   std::optional<Spot> FindAnywhere(ShapeIndex shape, std::uint64_t node_draw, std::uint64_t gpu_draw);
 
   /// Requires: the shape fits there.
   void Take(ShapeIndex shape, const Spot& spot);
   void Release(ShapeIndex shape, const Spot& spot);
-  /// The node is so now, however it came about.
+  /// Replaces the state of a node.
   void Set(NodeIndex node, const NodeState& state);
 
   const std::vector<NodeState>& nodes() const { return nodes_; }
@@ -58,13 +57,13 @@ class Fleet {
   struct Known {
     Shape shape;
     std::uint64_t caught_up = 0;  // Changes up to here are in `scores`.
-    // None: as of `caught_up` it fitted nowhere, or nobody has looked (0).
+    // Unset: as of `caught_up` it fitted nowhere, or it was never queried (0).
     std::optional<ScoreIndex> scores;
   };
 
-  /// Null: it fits nowhere.
+  /// Returns null if the shape fits nowhere.
   const ScoreIndex* CatchUp(Known& known);
-  /// Nodes that changed since `known` caught up, each once. Requires: HasLogOf(known).
+  /// Visits each node that changed since `known` caught up, once. Requires: HasLogOf(known).
   template <typename Visit>
   void ForChanged(const Known& known, Visit visit) const;
   bool HasLogOf(const Known& known) const { return known.caught_up >= log_from_; }
@@ -76,15 +75,15 @@ class Fleet {
 
   std::vector<NodeState> nodes_;
   std::shared_ptr<const Scorer> scorer_;
-  std::vector<std::int64_t> worth_;  // Of each node, as the scorer has it.
+  std::vector<std::int64_t> worth_;  // Per node: Scorer::Worth.
   Rooms rooms_;
-  // Nodes with the same number are in the same state: those that were so from the start and have not changed. 0: they
-  // have no room on any GPU, and may differ in all else.
+  // Nodes with the same nonzero number are in the same state: equal from the start and unchanged since. 0: the node has
+  // no room on any GPU; such nodes may differ in everything else.
   std::vector<std::uint64_t> alike_;
   std::uint64_t next_alike_ = 0;
   std::vector<Known> shapes_;
-  std::unordered_map<std::uint64_t, std::vector<ShapeIndex>> by_hash_;  // For look-up only.
-  // Changes are numbered from 1, so that a node that never changed is never behind. The log has those from log_from_
+  std::unordered_map<std::uint64_t, std::vector<ShapeIndex>> by_hash_;  // For look-up only; never iterated.
+  // Changes are numbered from 1, so a node that never changed is never behind. The log holds the changes from log_from_
   // on.
   std::vector<NodeIndex> log_;
   std::uint64_t log_from_ = 1;

@@ -1,4 +1,4 @@
-// The fleet against the plain way: rate every node for every request by the definition, take the first best.
+// Compares the fleet with the direct way: rate every node for every request by the definition, and take the first best.
 #include "engine/placement/fleet.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ std::vector<std::int64_t> Capacity(const std::vector<NodeState>& nodes) {
   return capacity;
 }
 
-/// Every placement and every release goes both ways.
+/// Does every placement and release both ways.
 class BothWays {
  public:
   BothWays(const std::string& policy, std::uint64_t seed) : random_(seed), shapes_(random_.Shapes(40)) {
@@ -75,7 +75,7 @@ TEST(Fleet, AnswersAsRatingEveryNodeWould) {
        {"default", "fgd", "best-fit", "dot-prod", "packing", "clustering", "pack", "spread", "sequential"}) {
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
       BothWays both(policy, seed);
-      // Long enough that the log of changes begins anew.
+      // Long enough that the change log restarts.
       for (int step = 0; step < 700; ++step) {
         both.Step();
         if (HasFatalFailure()) FAIL() << policy << " seed " << seed << " step " << step;
@@ -118,7 +118,7 @@ TEST(Fleet, AnywhereReachesEveryNodeAndGpuWithRoomAndNoOther) {
   EXPECT_EQ(seen, (std::vector<int>{1, 1, 0, 2, 1, 1, 0, 0, 1, 1}));
 }
 
-/// FGD's score of one candidate, from the definition and with the library's own sigmoid.
+/// FGD's score of one candidate, computed by the definition with the standard library's functions.
 int PublishedScore(const NodeState& node, const Shape& shape, const GpuPlace& place,
                    const Fragmentation& fragmentation) {
   NodeState after = node;
@@ -175,7 +175,7 @@ NodeIndex NodeFor(const std::string& policy, const Demand& demand, const std::ve
 }
 
 TEST(DefaultPolicy, LeavesTheContestedModelToThoseWhoNeedIt) {
-  // Half a GPU of model 0 is left, and a whole one of model 1. The gradient alone would use up the half.
+  // Half a GPU of model 0 is free, and a whole one of model 1. The gradient alone would use the half.
   std::vector<NodeState> nodes = {MakeNode(64'000, 1024, 1, 0), MakeNode(64'000, 1024, 1, 1)};
   Take(nodes[0], Request(1, 5000), AtGpus(0b1));
   const Demand demand = OneOf({Request(1, 5000, 0, 0b01), Request(1, kGpuParts)});
@@ -185,7 +185,7 @@ TEST(DefaultPolicy, LeavesTheContestedModelToThoseWhoNeedIt) {
 }
 
 TEST(DefaultPolicy, PutsCpuHeavyRequestsWhereCoresWouldStayIdle) {
-  // 8 cores a GPU are asked on average; the first node has just as many, the second has plenty.
+  // Requests have 8 cores per GPU on average. The first node has exactly that, the second has plenty.
   const std::vector<NodeState> nodes = {MakeNode(32'000, 1024, 4, 0), MakeNode(96'000, 1024, 4, 0)};
   const Demand demand = OneOf({Request(1, kGpuParts, 4000), Request(1, kGpuParts, 12'000)});
   EXPECT_EQ(NodeFor("default", demand, nodes, Request(1, kGpuParts, 12'000)), 1u);
@@ -194,8 +194,8 @@ TEST(DefaultPolicy, PutsCpuHeavyRequestsWhereCoresWouldStayIdle) {
 }
 
 TEST(DefaultPolicy, KeepsHalvesForHalves) {
-  // Both GPUs are lost to whole requests alike; but a third in a half leaves a sixth for nobody, and in two thirds a
-  // third.
+  // Both GPUs are unusable for whole requests. But a third placed in the half leaves an unusable sixth, and in two
+  // thirds it leaves a third.
   std::vector<NodeState> nodes = {MakeNode(64'000, 1024, 1, 0), MakeNode(64'000, 1024, 1, 0)};
   Take(nodes[0], Request(1, 5000), AtGpus(0b1));
   Take(nodes[1], Request(1, 3300), AtGpus(0b1));

@@ -5,8 +5,8 @@
 namespace divvy::placement {
 namespace {
 
-// A request of several GPUs counts by whole GPUs, whatever it asks of each: parts of several GPUs are rare, and the
-// room that they need is the room of whole ones.
+// A request of several GPUs counts as whole GPUs, whatever it needs of each: fractions of several GPUs are rare, and
+// the room that they need is that of whole ones.
 int PartsOf(const Shape& shape) { return shape.gpus == 1 ? shape.parts : kGpuParts; }
 
 template <typename T>
@@ -59,7 +59,7 @@ Fragmentation::Fragmentation(const Demand& typical, int models) {
 }
 
 std::size_t Fragmentation::Row(int model, std::int32_t cpu_free) const {
-  // Branch-free binary search: which level a node is on is as good as random to the branch predictor.
+  // Branch-free binary search, because the branch predictor cannot guess a node's level.
   const std::int32_t* base = cpu_steps_.data();
   std::size_t count = cpu_steps_.size();
   std::size_t below = 0;

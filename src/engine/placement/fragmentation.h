@@ -1,13 +1,14 @@
-// How much of a node's free GPU the typical requests could not use, and what it is worth to keep it usable.
+// How much of a node's free GPU room typical requests cannot use, and what keeping it usable is worth.
 //
-// For a typical request p and a node with free GPU R: if p wants no GPU, its models exclude the node's, the node lacks
-// p's CPUs or has fewer than p's count of GPUs with enough room, all of R is a fragment; else what lies on GPUs with
-// less room than p asks of one. F(node) is the mean over the typical requests by weight.
+// For a typical request p and a node with free GPU room R: if p wants no GPU, its models exclude the node's, or the
+// node lacks p's CPUs or has fewer than p's count of GPUs with enough room, then all of R is a fragment. Otherwise the
+// fragment is the free room on GPUs that have less room than p needs of one GPU. F(node) is the weighted mean over the
+// typical requests.
 //
-// The same thing read from the other side is cheaper: F = R - U, where U is what typical requests could use. U is a sum
-// over GPUs of `room x weight of the single-GPU requests that fit there`, and one term for the requests of several
-// GPUs; so a table by (model, CPU level, size class) gives it without looking at a single typical request. All of it is
-// integers: Useful() is U times the total weight, exactly.
+// The complement is cheaper to compute: F = R - U, where U is the room that typical requests can use. U is a sum over
+// GPUs of `room x weight of the single-GPU requests that fit there`, plus one term for requests of several GPUs. So a
+// table by (model, CPU level, size class) gives U without visiting the typical requests. All values are integers:
+// Useful() is exactly U times the total weight.
 //
 // Source: fragmentation gradient descent (Weng et al., USENIX ATC 2023).
 #pragma once
@@ -23,7 +24,7 @@ namespace divvy::placement {
 
 class Fragmentation {
  public:
-  /// `models`: how many GPU models the fleet has. `typical` may be empty: then nothing is useful.
+  /// `models`: the number of GPU models in the fleet. `typical` may be empty: then no room counts as useful.
   Fragmentation(const Demand& typical, int models);
 
   /// Sum of the typical weights, CPU-only requests included; at least 1.
@@ -35,13 +36,13 @@ class Fragmentation {
   /// F x total_weight.
   std::int64_t Fragment(const NodeState& node) const { return node.gpu_free * total_ - Useful(node); }
 
-  /// Where the weights for a node of this model with so many CPUs free begin. For ForGpu and ForWhole.
+  /// The table row for a node of this model with this many CPUs free; pass it to ForGpu and ForWhole.
   std::size_t Row(int model, std::int32_t cpu_free) const;
-  /// What one GPU with so much room adds to Useful in that row.
+  /// How much one GPU with this much free room adds to Useful in that row.
   std::int64_t ForGpu(std::size_t row, int free_parts) const {
     return std::int64_t{weights_[row * width_ + class_of_[steps_.Of(free_parts)]]} * free_parts;
   }
-  /// What so many whole free GPUs add to Useful because requests of several could use them together.
+  /// How much this many wholly free GPUs add to Useful because multi-GPU requests could use them together.
   std::int64_t ForWhole(std::size_t row, int whole) const {
     const std::size_t most = std::min(static_cast<std::size_t>(whole), most_asked_);
     return several_[row * (most_asked_ + 1) + most] * whole * kGpuParts;
@@ -51,15 +52,15 @@ class Fragmentation {
 
  private:
   std::int64_t total_ = 1;
-  std::size_t width_ = 1;  // Size classes.
+  std::size_t width_ = 1;  // The number of size classes.
   std::size_t levels_ = 1;
-  std::vector<std::int32_t> cpu_steps_;  // CPU that typical GPU requests ask, ascending, each once.
+  std::vector<std::int32_t> cpu_steps_;  // CPU amounts of typical GPU requests, ascending, without duplicates.
   SizeSteps steps_;
-  std::vector<std::uint16_t> class_of_;  // By steps of free room: how many typical sizes fit.
-  std::vector<std::int32_t> weights_;    // By row and size class: weight of the single-GPU requests that fit.
-  std::size_t most_asked_ = 0;           // GPUs of the typical request with most of them.
+  std::vector<std::uint16_t> class_of_;  // Indexed by steps of free room: how many typical sizes fit.
+  std::vector<std::int32_t> weights_;    // Indexed by row and size class: weight of the single-GPU requests that fit.
+  std::size_t most_asked_ = 0;           // The largest GPU count of a typical request.
   std::vector<std::int64_t>
-      several_;  // Weight of the requests for several GPUs, by row and by whole GPUs up to most_asked_.
+      several_;  // Weight of multi-GPU requests, by row and by wholly free GPUs up to most_asked_.
 };
 
 }  // namespace divvy::placement

@@ -7,7 +7,7 @@
 namespace divvy::placement {
 namespace fragmentation_test {
 
-/// The definition, request by request.
+/// By the definition, request by request.
 std::int64_t FragmentByDefinition(const NodeState& node, const Demand& typical) {
   std::int64_t sum = 0;
   for (const auto& [shape, weight] : typical) {

@@ -10,8 +10,8 @@
 namespace divvy::placement {
 namespace {
 
-// Published: 100 steps of a sigmoid as wide as a GPU (kGpuParts). 50 steps or three times the width do as well; a
-// thousand steps or a third of the width lose most of the advantage.
+// As published: 100 steps of a sigmoid with the width of a GPU (kGpuParts). 50 steps or three times the width work as
+// well; a thousand steps or a third of the width lose most of the advantage.
 constexpr int kSteps = 100;
 constexpr double kWidthParts = kGpuParts;
 constexpr int kTableBits = 11;

@@ -117,7 +117,7 @@ void MigRelease(MigCut& cut, MigProfile profile, int start) {
 }
 
 int MigRoom(const MigCut& cut, MigProfile profile) {
-  // Starts of one profile are its own size apart, or one slice: taking the first that fits is best.
+  // The starts of one profile are its size apart, or one slice, so taking the first that fits is optimal.
   MigCut left = cut;
   int room = 0;
   for (int start = 0; start < kMigMemorySlices; ++start) {
@@ -146,7 +146,7 @@ std::optional<int> ChooseMigStart(const MigCut& cut, MigProfile profile) {
 std::optional<std::vector<int>> ArrangeMig(const MigCut& cut, std::span<const MigProfile> profiles) {
   std::vector<std::size_t> order(profiles.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  // Large ones have the fewest places; the search is over in a few steps.
+  // Large instances have the fewest starts, so the search ends after a few steps.
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return profiles[a] > profiles[b]; });
   std::vector<int> starts(profiles.size());
   MigCut left = cut;

@@ -20,7 +20,7 @@ TEST(Mig, HoldsTheCombinationsThatTheMakerLists) {
   EXPECT_TRUE(Holds({k2g, k2g, k2g, k1g}));
   EXPECT_FALSE(Holds({k2g, k2g, k2g, k2g}));
   EXPECT_TRUE(Holds({k3g, k3g}));
-  EXPECT_FALSE(Holds({k3g, k3g, k1g}));  // Compute is left, memory is not.
+  EXPECT_FALSE(Holds({k3g, k3g, k1g}));  // Compute slices are left, memory slices are not.
   EXPECT_TRUE(Holds({k4g, k3g}));
   EXPECT_FALSE(Holds({k4g, k4g}));
   EXPECT_TRUE(Holds({k4g, k2g, k1g}));
@@ -41,7 +41,7 @@ TEST(Mig, NamesDependOnTheMemoryOfTheGpu) {
   EXPECT_EQ(MigProfileFromName("large", 80), std::nullopt);
 }
 
-// Every state that any sequence of legal cuts leads to.
+// Visits every state that a sequence of valid cuts reaches.
 void ForEachCut(const std::function<void(const MigCut&)>& look) {
   std::set<std::pair<int, int>> seen;
   std::vector<MigCut> open{MigCut{}};
@@ -97,7 +97,7 @@ TEST(Mig, NoCutTakesTheRoomOfALargerOneThatAnotherPlaceWouldHaveLeft) {
         if (!MigFitsAt(cut, profile, start)) continue;
         MigCut other = cut;
         MigTake(other, profile, start);
-        // From the largest down: the first that differ in room decide.
+        // From the largest profile down: the first difference in room decides.
         for (int larger = kMigProfiles - 1; larger >= 0; --larger) {
           const int ours = MigRoom(after, static_cast<MigProfile>(larger));
           const int theirs = MigRoom(other, static_cast<MigProfile>(larger));
@@ -111,7 +111,7 @@ TEST(Mig, NoCutTakesTheRoomOfALargerOneThatAnotherPlaceWouldHaveLeft) {
 }
 
 TEST(Mig, ArrangesWhateverCanBeArrangedAndNothingElse) {
-  // All lists of up to four profiles against cutting in every order at every start.
+  // Compares all lists of up to four profiles with a search over all orders and starts.
   const std::function<bool(const MigCut&, List)> can = [&](const MigCut& cut, List list) {
     if (list.empty()) return true;
     const MigProfile profile = list.back();

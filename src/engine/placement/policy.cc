@@ -8,13 +8,14 @@
 namespace divvy::placement {
 namespace {
 
-// As published: the most popular requests that cover so many percent stand for all.
+// As published: the most frequent requests that together cover this percentage represent all.
 constexpr int kTypicalPercent = 95;
-// A lost GPU counts as sixteen GPUs of fragment: no loss comes first, and among those without, the gradient decides.
+// A lost GPU counts as sixteen GPUs of fragment: avoiding loss comes first, and the gradient decides the rest.
 constexpr std::int64_t kWasteParts = 16 * kGpuParts;
-// In thousandths: a part of a GPU whose model is asked for as often as there is of it counts as a part of fragment.
+// In thousandths. If the demand for a model equals its capacity, a requested part counts as a part of fragment.
 constexpr double kScarcity = 1000;
-// In thousandths: room without CPUs counts a quarter of a fragment. It may yet get them back, or serve light requests.
+// In thousandths: room without CPUs counts as a quarter of a fragment. It may get CPUs back, or serve requests with few
+// CPUs.
 constexpr std::int64_t kCoresPerMille = 250;
 
 }  // namespace

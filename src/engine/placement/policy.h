@@ -11,11 +11,11 @@
 
 namespace divvy::placement {
 
-/// The policies that placement knows: "default", "fgd", "random" and those of MakeSimpleScorer.
+/// Makes a placement policy by name: "default", "fgd", "random" and those of MakeSimpleScorer.
 ///
-/// `demand`: what is usually asked for; may be empty at first, then the first node with room is taken.
-/// `requests`: from how many it was counted. `capacity_parts[m]`: all GPUs of model m. `alike`: as in ScarcityByModel.
-/// Null for an unknown name.
+/// `demand`: what jobs usually request; may be empty at first: then the first node with room is chosen. `requests`: the
+/// number of requests that `demand` counts. `capacity_parts[m]`: parts of all GPUs of model m. `alike`: see
+/// ScarcityByModel. Returns null for an unknown name.
 std::unique_ptr<const Scorer> MakeScorer(std::string_view name, const Demand& demand, double requests,
                                          const std::vector<std::int64_t>& capacity_parts,
                                          const std::vector<int>& alike = {});

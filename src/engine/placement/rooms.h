@@ -1,5 +1,5 @@
-// The most that any one node of a block of nodes has free: who asks for more need not look at the nodes of that block.
-// Summaries are made when they are asked for, of the blocks that changed since.
+// Upper bounds on the free room of any node in a block of nodes: a request that exceeds them need not look at the
+// block. The bounds of a block are recomputed on demand after one of its nodes changed.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class Rooms {
 
   void Changed(std::size_t node) { blocks_[node / kBlock].is_known = false; }
   std::size_t blocks() const { return blocks_.size(); }
-  /// False: `shape` fits on no node of the block. True: it may fit on one. `nodes`: all of them.
+  /// False: `shape` fits on no node of the block. True: it may fit. `nodes` is the whole fleet.
   bool MayFit(std::size_t block, std::span<const NodeState> nodes, const Shape& shape);
 
  private:

@@ -6,7 +6,7 @@
 namespace divvy::placement {
 namespace {
 
-// Demand that a model's own figure must rest on before it counts as much as the average: four requests of eight GPUs.
+// The demand at which a model's own figure counts as much as the average: four requests of eight GPUs.
 constexpr double kPriorParts = 32 * kGpuParts;
 
 std::vector<double> Contested(const Demand& demand, const std::vector<std::int64_t>& capacity_parts, double requests) {
@@ -21,7 +21,7 @@ std::vector<double> Contested(const Demand& demand, const std::vector<std::int64
     double allowed = 0;
     for (std::size_t m = 0; m < models; ++m)
       allowed += ((shape.models >> m) & 1) != 0 ? static_cast<double>(capacity_parts[m]) : 0;
-    // Whoever takes every model there is contests none.
+    // A request that accepts every model contests none.
     if (allowed <= 0 || allowed >= capacity) continue;
     all_contested += parts;
     for (std::size_t m = 0; m < models; ++m) {

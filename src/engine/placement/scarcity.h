@@ -1,5 +1,5 @@
-// How contested each GPU model is by requests that cannot go elsewhere, so that those which can stay away from it; and
-// how many CPUs go with a GPU.
+// How contested each GPU model is by requests that can run on no other, so that flexible requests can avoid it; and the
+// average number of CPUs per GPU.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,20 @@
 
 namespace divvy::placement {
 
-/// For each model: the demand of requests that name their models (spread over those by capacity, all demand scaled to
-/// what the fleet holds) per capacity. 0 where nobody names models; above 1 where more is asked than there is.
-/// `capacity_parts[m]`: all GPUs of model m, in parts. `requests`: from how many requests the demand was counted.
+/// Returns for each model the ratio of demand to capacity. Demand counts requests that name models, spread over those
+/// models by capacity, with the total demand scaled to the fleet's capacity. 0 if no request names models; above 1 if
+/// demand exceeds capacity. `capacity_parts[m]`: all GPUs of model m, in parts. `requests`: the number of requests that
+/// the demand counts.
 ///
-/// A model that few requests could have named yet is taken to be as contested as models are on average: one large
-/// request for a rare model changes everything, and free requests must not fill that model before it comes.
+/// A model that few requests could have named so far is assumed to be contested as much as the average model: one large
+/// request for a rare model changes everything, and flexible requests must not fill that model before it arrives.
 ///
-/// `alike`: models with the same number there that no request tells apart count as one, so that a price does not depend
-/// on how finely a fleet is divided. Empty: each counts for itself.
+/// `alike`: models with the same number that no request distinguishes count as one, so that a price does not depend on
+/// how finely a fleet is divided. Empty: each counts separately.
 std::vector<double> ScarcityByModel(const Demand& demand, const std::vector<std::int64_t>& capacity_parts,
                                     double requests, const std::vector<int>& alike = {});
 
-/// Thousandths of a core that requests bring per GPU, over all that ask for GPUs; 0 when none does.
+/// Average thousandths of a core per GPU over all GPU requests; 0 if there are none.
 std::int64_t CpuMilliPerGpu(const Demand& demand);
 
 }  // namespace divvy::placement

@@ -14,7 +14,7 @@ WeightedShape Whole(ModelSet models, std::int64_t weight, int cpu_milli = 0) {
   return {shape, weight};
 }
 
-// So many requests that the average plays no part.
+// So many requests that the average has no effect.
 constexpr double kMany = 1e9;
 
 TEST(Scarcity, IsNoneWhereNobodyNamesAModel) {
@@ -24,7 +24,7 @@ TEST(Scarcity, IsNoneWhereNobodyNamesAModel) {
 }
 
 TEST(Scarcity, IsDemandPerCapacityWhenAllDemandFillsTheFleet) {
-  // 10 GPUs; half of the demand insists on model 0, which has 2: five GPUs asked of two.
+  // 10 GPUs. Half of the demand requires model 0, which has 2 GPUs: a demand of five GPUs for two.
   const auto contest = ScarcityByModel({Whole(0b01, 5), Whole(kAnyModel, 5)}, {2 * kGpuParts, 8 * kGpuParts}, kMany);
   EXPECT_NEAR(contest[0], 2.5, 1e-3);
   EXPECT_NEAR(contest[1], 0, 1e-3);
@@ -39,7 +39,7 @@ TEST(Scarcity, SpreadsOverTheAllowedModelsByCapacity) {
 }
 
 TEST(Scarcity, AModelThatNobodyCouldHaveNamedYetCountsAsTheAverage) {
-  // Model 1 is rare: of ten requests none names it, which says nothing. Of a hundred thousand it would.
+  // Model 1 is rare. That none of ten requests names it says nothing; for a hundred thousand it would.
   const Demand demand = {Whole(0b01, 1), Whole(kAnyModel, 4)};
   const auto early = ScarcityByModel(demand, {99 * kGpuParts, kGpuParts}, 10);
   EXPECT_NEAR(early[1], 0.2, 0.01);
@@ -49,7 +49,7 @@ TEST(Scarcity, AModelThatNobodyCouldHaveNamedYetCountsAsTheAverage) {
 }
 
 TEST(Scarcity, APriceDoesNotDependOnHowFinelyAModelIsDivided) {
-  // Model 1 in one piece, and in two that no request tells apart; then one of the two is asked for.
+  // Model 1 as one kind, and as two kinds that no request distinguishes; then one of the two is requested.
   const auto whole = ScarcityByModel({Whole(0b10, 1), Whole(kAnyModel, 4)}, {6 * kGpuParts, 4 * kGpuParts}, 10);
   const std::vector<std::int64_t> divided = {6 * kGpuParts, 3 * kGpuParts, kGpuParts};
   const auto pieces = ScarcityByModel({Whole(0b110, 1), Whole(kAnyModel, 4)}, divided, 10, {0, 1, 1});

@@ -4,7 +4,7 @@
 
 namespace divvy::placement {
 
-// Half of the block against the other half: a few vector instructions.
+// Compares one half of the block with the other: a few vector instructions.
 Score ScoreIndex::MostOf(const Score* block) {
   std::array<Score, kBlock / 2> most;
   for (std::size_t i = 0; i < kBlock / 2; ++i) most[i] = std::max(block[i], block[i + kBlock / 2]);

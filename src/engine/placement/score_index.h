@@ -1,6 +1,6 @@
-// The nodes' scores for one shape, and which node is best: the highest score, of equals the first in the fleet's order.
-// A tree of maxima over blocks, in one small array per level, so that a change touches a few cache lines and the best
-// is found by looking at one block per level.
+// The scores of all nodes for one shape, and the best node: the highest score, and among equals the first in the
+// fleet's order. A max tree over blocks with one small array per level, so an update touches a few cache lines and a
+// query reads one block per level.
 #pragma once
 
 #include <algorithm>
@@ -18,14 +18,14 @@ inline constexpr Score kNoRoom = -1;
 class ScoreIndex {
  public:
   explicit ScoreIndex(std::vector<Score> scores);
-  /// How long a vector of the scores of `nodes` is best made: padded with kNoRoom it need not be copied.
+  /// The recommended length for a vector of node scores: padded with kNoRoom to it, the vector is not copied.
   static constexpr std::size_t RoomFor(std::size_t nodes) {
     return std::max<std::size_t>((nodes + kBlock - 1) / kBlock, 1) * kBlock;
   }
 
   void Set(std::size_t node, Score score);
   Score At(std::size_t node) const { return levels_.front()[node]; }
-  /// Of all nodes; kNoRoom when it fits nowhere.
+  /// The maximum over all nodes; kNoRoom if the request fits nowhere.
   Score best() const { return best_; }
   /// The first node with the best score. Requires: best() != kNoRoom.
   std::size_t First() const;
@@ -34,7 +34,8 @@ class ScoreIndex {
   static constexpr std::size_t kBlock = 32;
   static Score MostOf(const Score* block);
 
-  std::vector<std::vector<Score>> levels_;  // [0]: the nodes', padded to whole blocks; each further one: block maxima.
+  std::vector<std::vector<Score>> levels_;  // [0]: the node scores, padded to whole blocks; each further level: block
+                                            // maxima.
   Score best_ = kNoRoom;
 };
 

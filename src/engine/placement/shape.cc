@@ -10,12 +10,12 @@ namespace {
 
 int StartOf(const GpuPlace& place) { return std::countr_zero(place.slices); }
 
-/// Those of `gpus` that the node has.
+/// The GPUs of the set that the node has.
 GpuSet Within(const NodeState& node, GpuSet gpus) { return gpus & GpuSet::FirstN(node.gpus); }
 
 GpuRoom& RoomOfGpu(NodeState& node, int gpu) { return node.rooms()[static_cast<std::size_t>(gpu)]; }
 
-/// What all profiles together could still be cut out of a GPU, counted in the memory slices of each.
+/// The room for instances that a GPU still has: the sum over all profiles, in memory slices.
 int WorthOf(const MigCut& cut) {
   int worth = 0;
   for (int i = 0; i < kMigProfiles; ++i) {
@@ -25,11 +25,11 @@ int WorthOf(const MigCut& cut) {
   return worth;
 }
 
-// Above every loss that a cut can be: which GPUs come first.
+// Larger than any loss of a cut, so these decide first which GPUs are used.
 constexpr int kCutAlready = 2000;
 constexpr int kCarvedAlready = 1000;
 
-/// Of one GPU. Requires: FitsSlice.
+/// The score of one GPU. Requires: FitsSlice.
 std::int32_t SliceScoreOn(const NodeState& node, int gpu, MigProfile profile) {
   const MigCut before = RoomOfGpu(node, gpu).cut;
   MigCut after = before;
@@ -73,7 +73,7 @@ void Change(NodeState& node, const Shape& shape, const GpuPlace& place, int sign
   Recount(node);
 }
 
-/// The fitting GPUs, best by `is_better(free of a, free of b)`; equals in index order.
+/// Selects fitting GPUs, best by `is_better(free of a, free of b)`; ties in index order.
 template <typename Better>
 GpuPlace Select(const NodeState& node, const Shape& shape, Better is_better) {
   if (shape.slice || shape.is_whole()) return FirstGpus(node, shape);
@@ -170,7 +170,7 @@ void Deduct(NodeState& node, const Shape& shape, const GpuPlace& place) {
     } else {
       room.free_parts = static_cast<std::int16_t>(std::max(0, before - shape.parts));
       room.memory_free = std::max(0, room.memory_free - shape.gpu_memory_mib);
-      // Who gets a share of it leaves no room for instances.
+      // A share on the GPU leaves no room for instances.
       if (shape.parts > 0 && room.cut != MigCut{}) room.cut = kFullCut;
     }
     node.gpu_free += room.free_parts - before;

@@ -1,5 +1,5 @@
-// The policies without a model of the demand. Best fit, dot product, packing and clustering follow their descriptions
-// in the FGD paper's evaluation; each gives an integer from 0 to 100, and equal ones are decided by the fleet's order.
+// The policies without a demand model. Best fit, dot product, packing and clustering follow their descriptions in the
+// evaluation of the FGD paper. Each gives an integer from 0 to 100; ties are decided by the fleet's order.
 #include <algorithm>
 
 #include "engine/placement/scorer.h"
@@ -7,11 +7,11 @@
 namespace divvy::placement {
 namespace {
 
-// What the published policies measure against: the largest node of the openb cluster.
+// The published policies normalise by the largest node of the openb cluster.
 constexpr double kReferenceCpu = 128'000;
 constexpr double kReferenceGpu = 8 * kGpuParts;
 
-/// Free room as a score, which is small: the first 16 GPUs in thousandths of a GPU, further ones in hundredths.
+/// Free room as a small score: the first 16 GPUs in thousandths of a GPU, further ones in hundredths.
 constexpr Score RoomScore(std::int32_t gpu_free) {
   constexpr std::int32_t kFine = 16 * kGpuParts;
   const std::int32_t fine = std::min(gpu_free, kFine);
@@ -19,7 +19,7 @@ constexpr Score RoomScore(std::int32_t gpu_free) {
 }
 static_assert(RoomScore(GpuSet::kCapacity * kGpuParts) == 16'000 + 48 * 100);
 
-/// A published score, which may be below 0 on a node that is larger than the reference.
+/// A published score, which may be negative on a node larger than the reference; clamped at 0.
 Score AtLeast0(double score) { return static_cast<Score>(std::max(score, 0.0)); }
 
 class Pack : public Scorer {
@@ -60,7 +60,7 @@ class DotProduct : public Scorer {
   }
 };
 
-/// A GPU in use first, the tightest best; then a node in use; a free node last.
+/// Prefers a GPU in use, the tightest first; then a node in use; a free node last.
 class Packing : public Scorer {
  public:
   Score Rate(const NodeState& node, std::int64_t, const Shape& shape) const override {
@@ -78,7 +78,7 @@ class Packing : public Scorer {
   }
 };
 
-/// Requests of one kind together.
+/// Groups requests of one kind.
 class Clustering : public Scorer {
  public:
   Score Rate(const NodeState& node, std::int64_t, const Shape& shape) const override {

@@ -1,5 +1,5 @@
-// Room on one GPU in steps, for tables over it: what fits changes only where sums of the sizes do, which are multiples
-// of their greatest common divisor. Sizes written in tenths make tables of 11 entries, not of kGpuParts + 1.
+// Divides the room on one GPU into steps, for lookup tables: what fits changes only at sums of the sizes, which are
+// multiples of their greatest common divisor. With sizes in tenths, a table has 11 entries instead of kGpuParts + 1.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace divvy::placement {
 
 class SizeSteps {
  public:
-  /// `sizes`: in parts, each from 1 to kGpuParts. Without any a GPU is one step.
+  /// `sizes`: in parts, each from 1 to kGpuParts. If empty, a GPU is one step.
   explicit SizeSteps(const std::vector<int>& sizes = {}) {
     int step = 0;
     for (const int size : sizes) step = std::gcd(step, size);
@@ -20,14 +20,14 @@ class SizeSteps {
     inverse_ = ((std::uint64_t{1} << 32) + static_cast<std::uint64_t>(step_) - 1) / static_cast<std::uint64_t>(step_);
   }
 
-  /// Whole steps in so many parts. Requires: 0 <= parts <= kGpuParts.
+  /// The number of whole steps in `parts`. Requires: 0 <= parts <= kGpuParts.
   std::size_t Of(int parts) const {
-    // Multiplying by the inverse is exact up to 2^32 / step, and quicker than dividing.
+    // Multiplying by the inverse is exact up to 2^32 / step, and faster than dividing.
     return static_cast<std::size_t>((static_cast<std::uint64_t>(parts) * inverse_) >> 32);
   }
-  /// Entries of a table that Of indexes.
+  /// The number of entries of a table indexed by Of.
   std::size_t count() const { return Of(kGpuParts) + 1; }
-  /// In parts.
+  /// The step size, in parts.
   int step() const { return step_; }
 
  private:

@@ -1,4 +1,4 @@
-// MIG instances and GPU memory beside shares and whole GPUs, on one node.
+// MIG instances and GPU memory next to shares and whole GPUs, on one node.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -132,12 +132,12 @@ TEST(Slices, LieOnTheLastGpuOfALargeNode) {
   EXPECT_EQ(Cut(node, k1g), AtGpus(1, 0b0100'0000));
 }
 
-// Takes and releases in any order leave what the pieces that are there leave, and no two have anything in common.
+// Random allocations and releases: the free room is what the present pieces leave, and no two pieces overlap.
 TEST(Slices, AreExactWhateverComesAndGoes) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     TestRandom random(seed);
     NodeState node = MakeSliceable(std::array{1, 2, 3, 9, 64}[seed % 5], 80);
-    Block(node, GpuSet::FirstN(std::max(0, node.gpus - 3)));  // The last ones have it all.
+    Block(node, GpuSet::FirstN(std::max(0, node.gpus - 3)));  // Only the last GPUs are available.
     const NodeState empty = node;
     std::vector<std::pair<Shape, GpuPlace>> pieces;
     for (int step = 0; step < 120; ++step) {
@@ -172,7 +172,7 @@ TEST(Slices, AreExactWhateverComesAndGoes) {
   }
 }
 
-// No other place would keep an instance of a larger profile possible that this one makes impossible.
+// No other place would keep a larger profile possible that this one makes impossible.
 TEST(Slices, KeepTheLargestPossibleThatAnyPlaceWould) {
   const auto largest = [](const NodeState& node) {
     for (int i = kMigProfiles - 1; i >= 0; --i) {

@@ -1,4 +1,4 @@
-// Small random clusters and requests for the tests; the same seed gives the same on every machine.
+// Small random clusters and requests for the tests; the same seed gives the same values on every machine.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace divvy::placement {
 
-/// On these GPUs; bit g: GPU g.
+/// A place on these GPUs; bit g: GPU g.
 inline GpuPlace AtGpus(std::uint64_t bits, std::uint8_t slices = 0) { return {GpuSet::FromBits(bits), slices}; }
 
 class TestRandom {
@@ -45,7 +45,7 @@ class TestRandom {
     return shapes;
   }
 
-  /// A node that some of `shapes` have been put on.
+  /// A node with some of `shapes` placed on it.
   NodeState UsedNode(int models, const std::vector<Shape>& shapes) {
     NodeState node = AnyNode(models);
     for (const Shape& shape : shapes) {

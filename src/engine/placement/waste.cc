@@ -7,22 +7,22 @@
 namespace divvy::placement {
 namespace {
 
-// Where the sizes are more than this, or the knapsacks over them have more entries, sizes are grouped upwards to
-// multiples of a coarser grain. The simplex below is cubic in the sizes.
+// With more sizes than this, or more entries in the knapsacks over them, sizes are rounded up to multiples of a coarser
+// grain. The simplex algorithm below is cubic in the number of sizes.
 constexpr std::size_t kMostSizes = 64;
 constexpr std::size_t kMostEntries = 320'000;
-// Sizes that nobody asks for are valued at so many places; one in between counts as the next smaller one.
+// Sizes outside the demand are valued at this many points; a size in between counts as the next smaller one.
 constexpr std::size_t kValuedSizes = 1000;
 constexpr int kGrains[] = {1, kGpuParts / 1000, kGpuParts / 100};
-// A pattern must promise this much more than a GPU to enter; below it lies rounding.
+// A pattern enters the basis only if it is worth this much more than a GPU; smaller gains are rounding errors.
 constexpr double kTolerance = 1e-9;
-// A bound against cycling on degenerate demands; a few dozen rounds are usual.
+// The maximum number of rounds, against cycling on degenerate demands; a few dozen are usual.
 constexpr int kMostRounds = 2000;
 
-/// The sizes that shares of the demand have, ascending, with what asks for each.
+/// The sizes of the demanded shares, ascending, with the weight of each.
 struct Sizes {
   std::vector<int> parts;
-  std::vector<std::size_t> steps;  // The same in steps of `by`.
+  std::vector<std::size_t> steps;  // `parts` in steps of `by`.
   std::vector<double> weights;
   SizeSteps by;
 
@@ -54,7 +54,7 @@ Sizes SizesOf(const Demand& demand) {
   return sizes;
 }
 
-/// Best sum of values for each room of 0 steps to a whole GPU's, and the size taken last there (-1: none).
+/// For each room from 0 steps to a whole GPU: the best sum of values, and the last size used there (-1: none).
 struct Knapsack {
   std::vector<double> best;
   std::vector<int> last;
@@ -78,12 +78,13 @@ Knapsack Fill(const Sizes& sizes, const std::vector<double>& values) {
   return sack;
 }
 
-/// The revised simplex method on: least GPUs such that the patterns cut from them cover the demand. A column is a
-/// pattern (cost 1) or the surplus of one size (cost 0). The inverse of the basis is kept whole: it is small.
+/// The revised simplex method for: minimise GPUs such that the patterns cut from them cover the demand. A column is a
+/// pattern (cost 1) or the surplus of one size (cost 0). The inverse of the basis is stored explicitly, because it is
+/// small.
 class CuttingStock {
  public:
   explicit CuttingStock(const Sizes& sizes) : sizes_(sizes), rows_(sizes.size()) {
-    // To begin with every size has GPUs of its own.
+    // In the initial basis every size has GPUs of its own.
     inverse_.assign(rows_ * rows_, 0);
     cost_.assign(rows_, 1);
     for (std::size_t i = 0; i < rows_; ++i) {
@@ -113,7 +114,7 @@ class CuttingStock {
   }
 
  private:
-  /// Lets the best column in; false: there is none.
+  /// Enters the best column into the basis. Returns false if there is none.
   bool Step() {
     const std::vector<double> values = Values();
     const auto least = std::ranges::min_element(values) - values.begin();

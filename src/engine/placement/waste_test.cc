@@ -36,7 +36,7 @@ TEST(WastePrice, HalvesAreWorthHalfAndLoseWhereTheySpoilAThird) {
   EXPECT_NEAR(static_cast<double>(price.SizeValue(3300)), 333'333, 1);
   EXPECT_EQ(price.Loss(5000, 5000), 0);
   EXPECT_NEAR(static_cast<double>(price.Loss(10000, 3300)), 0, 2);
-  // A third in a half-free GPU leaves 1,700 parts for nobody: a sixth of a GPU is lost.
+  // A third in a half-free GPU leaves 1,700 unusable parts: a sixth of a GPU is lost.
   EXPECT_NEAR(static_cast<double>(price.Loss(5000, 3300)), 166'667, 2);
 }
 
@@ -47,7 +47,7 @@ TEST(WastePrice, ThePricesPayForTheGpusThatTheDemandNeeds) {
     for (int parts = 300 + random.Below(900); parts < kGpuParts; parts += 100 + random.Below(1200))
       demand.push_back(Share(parts, 1 + random.Below(1000)));
     const WastePrice price(demand);
-    // Strong duality: what the demand is worth at these prices is what it needs.
+    // Strong duality: the demand's value at these prices equals the GPUs that it needs.
     double paid = 0, whole = 0;
     for (const auto& [shape, weight] : demand) {
       paid += static_cast<double>(weight * price.SizeValue(shape.parts)) / WastePrice::kGpu;

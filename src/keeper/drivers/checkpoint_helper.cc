@@ -1,5 +1,5 @@
-// The process that makes the driver's checkpoint calls (driver_helper.h). It does nothing else, keeps nothing, and may
-// be killed at any moment: what a process of a tenant has come to is asked of the driver.
+// The process that makes the driver's checkpoint calls (driver_helper.h). It has no other task, stores nothing and may
+// be killed at any moment; the state of a tenant's process is queried from the driver.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 class Driver {
  public:
-  /// Empty: it is loaded and started; else why not.
+  /// Loads and initialises the library. Returns "" or the error.
   std::string Load(const std::string& path) {
     const std::string name = path.empty() ? "libcuda.so.1" : path;
     library_ = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -82,7 +82,7 @@ class Driver {
   std::string State(int pid) const {
     cuda::ProcessState state{};
     const cuda::Return result = state_(pid, &state);
-    // What the driver does not know as one of its processes has nothing on a GPU.
+    // A process that is unknown to the driver has nothing on a GPU.
     return result == cuda::kSuccess ? "ok " + std::to_string(static_cast<int>(state)) : "ok gone";
   }
 
@@ -149,7 +149,7 @@ void Say(int fd, std::string line) {
 }  // namespace
 
 int CheckpointHelperMain(int fd, const std::string& library) {
-  // It must see all GPUs, whatever the node was started with.
+  // The helper must see all GPUs, whatever environment the node agent was started with.
   ::unsetenv("CUDA_VISIBLE_DEVICES");
   Driver driver;
   const std::string why_not = driver.Load(library);

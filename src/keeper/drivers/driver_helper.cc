@@ -21,17 +21,17 @@ namespace divvy::keeper {
 namespace {
 
 constexpr Duration kQuickly = 10s;  // For calls that move no memory.
-/// The slowest way to the host that was seen.
+/// The slowest link to the host that was measured.
 constexpr std::uint64_t kSlowestBytesPerSecond = 2'500'000'000;
-/// For the contexts and code beside the bytes that are known of.
+/// Covers contexts and code in addition to the known bytes.
 constexpr Duration kLeastPatience = 30s;
 constexpr Duration kLookForEnded = 100ms;
 constexpr Duration kStart = 30s;  // cuInit on a machine with many GPUs.
-/// For helpers of an earlier keeper. One that hangs for so long may hang for ever.
+/// For helpers of an earlier keeper. One that hangs this long may hang indefinitely.
 constexpr Duration kPlacePatience = 60s;
 constexpr Duration kLookForPlace = 10ms;
 
-/// Who hangs in the driver may take its time to end; it is never waited for, and reaped when it has.
+/// A killed helper that hangs in the driver may end late. Nothing waits for it; it is reaped once it has ended.
 void ReapLater(EventLoop& loop, pid_t pid, Duration wait) {
   loop.After(wait, [&loop, pid, wait] {
     if (::waitpid(pid, nullptr, WNOHANG) == 0) ReapLater(loop, pid, std::min<Duration>(2 * wait, 10s));
@@ -96,13 +96,14 @@ void DriverHelpers::Make(Call call) {
   Next();
 }
 
-// A call that is still under way would change where a process stands after it was asked for that.
+// A call that is still running would change the state of a process after that state was queried.
 bool DriverHelpers::HasPlace() {
   if (place_.empty() || held_.is_open()) return true;
   if (waits_since_ == kNoTime) waits_since_ = loop_.Now();
-  if (loop_.Now() - waits_since_ > kPlacePatience) ::unlink(place_.c_str());  // Theirs stays locked, without a name.
+  // The old file stays locked, without a name.
+  if (loop_.Now() - waits_since_ > kPlacePatience) ::unlink(place_.c_str());
   Descriptor file(::open(place_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  // Where there can be no such file there can be no record of a move either.
+  // If this file cannot be created, no record of a move can be written either.
   if (!file.is_open()) return true;
   if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
     held_ = std::move(file);
@@ -139,7 +140,7 @@ void DriverHelpers::Next() {
     helper.alarm = loop_.After(helper.call->patience, [this, raw = &helper] {
       End(*raw, "the driver did not answer within " + std::to_string(raw->call->patience / 1s) + " s");
     });
-    // A line is far shorter than what a socket takes at once; where the other end is gone its end is read.
+    // A line is far shorter than a socket's buffer. If the peer has closed, the read side reports it.
     [[maybe_unused]] const auto sent = ::send(helper.link.get(), line.data(), line.size(), MSG_NOSIGNAL);
   }
 }

@@ -1,6 +1,7 @@
-// The driver's checkpoint calls on processes of tenants, made by processes of our own with CUDA initialised ("divvy
-// keeper --checkpoint-helper"): starting CUDA takes seconds, and a call may hang or end the process that makes it. Up
-// to kMostHelpers stand by; one that does not answer in time is killed, and the next call starts another.
+// Runs the driver's checkpoint calls on tenants' processes in separate helper processes ("divvy keeper
+// --checkpoint-helper"). Helpers keep CUDA initialised, because starting CUDA takes seconds. A call may also hang or
+// crash the process that makes it. Up to kMostHelpers helpers run. One that does not answer in time is killed, and the
+// next call starts another.
 #pragma once
 
 #include <sys/types.h>
@@ -18,43 +19,44 @@
 
 namespace divvy::keeper {
 
-/// As the driver tells of a process; kGone: there is none, or it has never used CUDA.
+/// The driver's state of a process. kGone: it has ended, or has never used CUDA.
 enum class DriverState { kRunning, kLocked, kCheckpointed, kFailed, kGone };
 
 struct DriverAbilities {
-  bool can_checkpoint = false;  // R570
-  bool can_map = false;         // R580: a process comes back on another GPU.
-  std::string reason;           // Why it cannot.
+  bool can_checkpoint = false;  // From driver R570 on.
+  bool can_map = false;         // From driver R580 on: can restore a process on another GPU.
+  std::string reason;           // Why a capability is missing.
 };
 
 class DriverHelpers {
  public:
   static constexpr std::size_t kMostHelpers = 4;
 
-  /// `command`: starts a helper, which speaks on its standard input (CheckpointHelperMain). `place`: a file that the
-  /// helpers hold as long as they live; those that an earlier keeper left there are at their last call still, and
-  /// nothing is asked of the driver before they have ended. Empty: there were none.
+  /// `command` starts a helper, which talks on its standard input (CheckpointHelperMain). `place` is a file that
+  /// helpers keep locked while they live. Helpers of an earlier keeper may still run their last call, so no driver call
+  /// starts before they have ended. An empty `place` skips this wait.
   DriverHelpers(EventLoop& loop, std::vector<std::string> command, std::string place = "")
       : loop_(loop), command_(std::move(command)), place_(std::move(place)) {}
   ~DriverHelpers();
 
   using Ended = std::function<void(Status)>;
-  /// Once, first. Calls `then` with what the driver can.
+  /// Call this once, before anything else. Passes the driver's capabilities to `then`.
   void Probe(std::function<void(DriverAbilities)> then);
-  /// Each of these calls `then` exactly once, later. An error says what the driver said, and names the process.
+  /// Each of the following calls `then` exactly once, later. An error carries the driver's message and the pid.
   void Ask(std::int64_t pid, std::function<void(Result<DriverState>)> then);
-  /// Its work on the GPU is waited for; submitting more blocks from then on.
+  /// Waits for the process's work on the GPU. From then on, calls that submit more work block.
   void Lock(std::int64_t pid, Duration patience, Ended then);
-  /// How long a call that moves so many bytes is waited for: twice as long as it takes on the slowest way.
+  /// Returns the timeout for a call that moves this many bytes: twice the time that the slowest link needs.
   static Duration PatienceFor(std::uint64_t bytes);
-  /// A locked one: its memory goes to the host, its GPUs are free of it. `bytes`: about so many, for how long to wait.
+  /// Moves the memory of a locked process to the host and frees its GPUs. `bytes` estimates the amount, for the
+  /// timeout.
   void Checkpoint(std::int64_t pid, std::uint64_t bytes, Ended then);
-  /// A checkpointed one, on the GPUs that `map` (old and new "GPU-...") says; it is locked then.
+  /// Restores a checkpointed process, which is locked afterwards. `map` has pairs of old and new UUIDs ("GPU-...").
   void Restore(std::int64_t pid, const std::vector<std::pair<std::string, std::string>>& map, std::uint64_t bytes,
                Ended then);
   void Unlock(std::int64_t pid, Ended then);
 
-  /// For tests: how many were started so far, and the ones there are.
+  /// For tests: the number of helpers started so far, and the pids of the running ones.
   int started() const { return started_; }
   std::vector<pid_t> pids() const;
 
@@ -69,7 +71,7 @@ class DriverHelpers {
     Descriptor link;
     pid_t pid = 0;
     std::string read;
-    std::unique_ptr<Call> call;  // That it is at.
+    std::unique_ptr<Call> call;  // The call in progress, if any.
     EventLoop::TimerId alarm;
   };
   void Make(Call call);
@@ -83,7 +85,7 @@ class DriverHelpers {
   EventLoop& loop_;
   std::vector<std::string> command_;
   std::string place_;
-  Descriptor held_;  // The place, locked: helpers have it as their standard output, and so keep the lock.
+  Descriptor held_;  // The lock file, locked. Helpers inherit it as standard output and so keep the lock.
   Time waits_since_ = kNoTime;
   bool is_waiting_for_place_ = false;
   std::deque<Call> waiting_;
@@ -93,7 +95,8 @@ class DriverHelpers {
 
 /// `library`: a stand-in for libcuda.so.1; empty: the driver's own.
 std::vector<std::string> CheckpointHelperCommand(const std::string& library);
-/// The process itself: lines on `fd`, one answer each ("ok VALUE" or "error TEXT"), until the other end closes.
+/// Entry point of the helper process. Reads one call per line from `fd` and answers each with "ok VALUE" or "error
+/// TEXT", until the peer closes it.
 int CheckpointHelperMain(int fd, const std::string& library);
 
 }  // namespace divvy::keeper

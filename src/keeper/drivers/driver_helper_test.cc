@@ -11,14 +11,14 @@
 namespace divvy::keeper {
 namespace driver_helper_test {
 
-/// A helper that answers as the words of its shell script say.
+/// Helpers whose answers come from a shell script.
 struct World {
   explicit World(const std::string& script) : loop(*EventLoop::Make()), helpers(*loop, {"/bin/sh", "-c", script}) {}
   std::unique_ptr<EventLoop> loop;
   DriverHelpers helpers;
 };
 
-// Reads calls from its standard input, which is the socket, and answers there.
+// Reads calls from standard input, which is the socket, and answers there.
 constexpr const char* kEcho = "while read -r a b c; do echo \"ok $a $b $c\" >&0; done";
 
 TEST(DriverHelpers, SaysWhatTheDriverCan) {
@@ -82,7 +82,8 @@ TEST(DriverHelpers, OneThatDiesIsReplaced) {
 TEST(DriverHelpers, OneThatHangsIsKilledAndTheOthersGoOn) {
   World world("read -r a; case $a in lock*) exec sleep 1000;; *) echo ok >&0; read -r b;; esac");
   std::vector<std::string> errors;
-  world.helpers.Lock(7, Duration(-9'900'000'000), [&](const Status& status) {  // Of the 10 s that come on top.
+  // The timeout adds 10 s to this, so 0.1 s remain.
+  world.helpers.Lock(7, Duration(-9'900'000'000), [&](const Status& status) {
     errors.push_back(status ? "" : status.error().message);
     world.loop->Stop();
   });
@@ -111,7 +112,7 @@ TEST(DriverHelpers, MoreCallsThanHelpersWaitTheirTurn) {
   EXPECT_LE(world.helpers.started(), static_cast<int>(DriverHelpers::kMostHelpers));
 }
 
-// What the call of a keeper that was killed does to a process is known only when it has ended.
+// The effect of a killed keeper's call is known only after the call has ended.
 TEST(DriverHelpers, WhatAnEarlierKeeperHasBegunIsWaitedFor) {
   const std::string folder = testing::TempDir() + "/helpers-" + std::to_string(::getpid());
   std::filesystem::create_directory(folder);

@@ -94,7 +94,7 @@ void EventLoop::TakePosted() {
 }
 
 void EventLoop::FireTimers() {
-  // Those that are set meanwhile wait for the next turn, also if they are due: descriptors come first again.
+  // Timers set meanwhile wait for the next iteration, even if they are due, so that descriptors are served first.
   const Time now = Now();
   std::vector<TimerId> due;
   for (const auto& [id, then] : timers_) {
@@ -103,7 +103,7 @@ void EventLoop::FireTimers() {
   }
   for (const TimerId& id : due) {
     const auto found = timers_.find(id);
-    if (found == timers_.end()) continue;  // Cancelled by one before.
+    if (found == timers_.end()) continue;  // Cancelled by an earlier callback.
     const auto then = std::move(found->second);
     timers_.erase(found);
     then();
@@ -129,9 +129,9 @@ void EventLoop::Run(const std::function<void()>& after_each) {
     epoll_event events[64];
     const int count = ::epoll_wait(epoll_.get(), events, 64, -1);
     for (int i = 0; i < count; ++i) {
-      const std::uint64_t which = events[i].data.u64;  // A copy: the kernel's struct is packed.
+      const std::uint64_t which = events[i].data.u64;  // Copied because the kernel's struct is packed.
       const auto found = watched_.find(which);
-      if (found == watched_.end()) continue;  // Forgotten by one before.
+      if (found == watched_.end()) continue;  // Removed by an earlier callback.
       const std::shared_ptr<Watched> watched = found->second;
       watched->ready();
     }

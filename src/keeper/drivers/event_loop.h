@@ -1,5 +1,5 @@
-// The keeper's one loop: descriptors that become ready, moments that come, and what other threads hand over. One thread
-// runs it and calls everything; nothing that it calls may block.
+// The keeper's event loop: ready descriptors, timers and functions posted by other threads. One thread runs it and
+// makes all calls; a callback must not block.
 #pragma once
 
 #include <cstdint>
@@ -23,25 +23,25 @@ class EventLoop {
 
   static Result<std::unique_ptr<EventLoop>> Make();
 
-  /// Time since 1970 that goes on monotonically, to the nanosecond.
+  /// Returns the time since 1970. It is monotonic, with nanosecond resolution.
   Time Now() const;
 
-  /// Calls `ready` whenever the descriptor can be read (or has an end or an error), until Forget.
+  /// Calls `ready` whenever the descriptor is readable, at end of file or in error, until Forget.
   void Watch(int fd, std::function<void()> ready);
-  /// To be called before the descriptor is closed.
+  /// Call this before closing the descriptor.
   void Forget(int fd);
 
-  /// Calls `then` once at that time or as soon after it as can be (about 60 us).
+  /// Calls `then` once at that time, or as soon as possible after it (typically within 60 us).
   TimerId At(Time when, std::function<void()> then);
   TimerId After(Duration wait, std::function<void()> then) { return At(Now() + wait, std::move(then)); }
-  /// Harmless for one that has gone off.
+  /// Has no effect on a timer that has already fired.
   void Cancel(const TimerId& timer);
 
-  /// From any thread: `then` is called by the loop's.
+  /// Thread-safe. The loop's thread calls `then`.
   void Post(std::function<void()> then);
 
-  /// Until Stop, also one of before; then it may be called again. `after_each`: after everything that was ready at
-  /// once.
+  /// Runs until Stop, including a Stop called before; it may be called again afterwards. `after_each` runs after each
+  /// batch of ready events.
   void Run(const std::function<void()>& after_each = [] {});
   void Stop() { is_stopped_ = true; }
 
@@ -57,7 +57,7 @@ class EventLoop {
   };
   Duration wall_offset_{0};
   Descriptor epoll_;
-  Descriptor alarm_;   // timerfd: epoll_wait alone counts milliseconds.
+  Descriptor alarm_;   // timerfd, because epoll_wait has millisecond resolution.
   Descriptor posted_;  // eventfd.
   std::unordered_map<std::uint64_t, std::shared_ptr<Watched>> watched_;
   std::unordered_map<int, std::uint64_t> by_fd_;
@@ -66,7 +66,7 @@ class EventLoop {
   Time alarm_set_ = kNever;
   bool is_stopped_ = false;
   std::mutex mutex_;
-  std::vector<std::function<void()>> handed_over_;  // Under mutex_.
+  std::vector<std::function<void()>> handed_over_;  // Guarded by mutex_.
 };
 
 }  // namespace divvy::keeper

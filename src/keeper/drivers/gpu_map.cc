@@ -50,7 +50,7 @@ Result<std::vector<std::pair<GpuUuid, GpuUuid>>> CompleteGpuMap(
   for (const GpuUuid& gpu : all) {
     if (!is_old(gpu) && !is_new(gpu)) map.emplace_back(gpu, gpu);
   }
-  // What is left: those that were moved onto take the places that were left, in the driver's order.
+  // The remaining old GPUs take the remaining new ones, in the driver's order.
   for (const GpuUuid& gpu : all) {
     if (is_old(gpu)) continue;
     const auto free = std::find_if(all.begin(), all.end(), [&](const GpuUuid& to) { return !is_new(to); });

@@ -1,4 +1,4 @@
-// Which GPU becomes which when a process is restored by the driver.
+// Maps old to new GPUs when the driver restores a process.
 #pragma once
 
 #include <array>
@@ -14,13 +14,13 @@ namespace divvy::keeper {
 
 using GpuUuid = std::array<unsigned char, 16>;
 
-/// "GPU-8f1e...": as the driver's bytes; nothing when it is none.
+/// Parses "GPU-8f1e..." into the driver's bytes; std::nullopt if it is not a UUID.
 std::optional<GpuUuid> ParseGpuUuid(std::string_view text);
 
-/// The driver takes nothing but a map of all its GPUs (`all`), each of which is once an old and once a new one.
-/// `wanted` are the pairs that matter: old, new. The other GPUs stay themselves where they can. Empty: nothing moves,
-/// and the driver is to be given no map. Fails with kInvalidArgument where a GPU is not among `all` or is twice on one
-/// side.
+/// Extends `wanted`, the pairs of old and new GPUs that matter, to the complete map that the driver requires. In it,
+/// each GPU of `all` appears once as old and once as new. The other GPUs keep their place where possible. Returns an
+/// empty map if no GPU changes; then pass no map to the driver. Errors: kInvalidArgument if a GPU is not in `all` or
+/// appears twice on one side.
 Result<std::vector<std::pair<GpuUuid, GpuUuid>>> CompleteGpuMap(const std::vector<GpuUuid>& all,
                                                                 const std::vector<std::pair<GpuUuid, GpuUuid>>& wanted);
 

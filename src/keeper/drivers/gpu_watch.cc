@@ -47,7 +47,7 @@ std::vector<std::int64_t> AncestorsOf(std::int64_t pid) {
 struct GpuWatch::Shared {
   std::mutex mutex;
   std::condition_variable changed;
-  EventLoop* loop = nullptr;  // Null: nobody wants to know any more.
+  EventLoop* loop = nullptr;  // Null: results are no longer wanted.
   std::function<void(std::vector<GpuSight>)> seen;
   GpuSet gpus;
 };
@@ -56,7 +56,7 @@ GpuWatch::GpuWatch(EventLoop& loop, std::string library, std::function<void(std:
     : shared_(std::make_shared<Shared>()) {
   shared_->loop = &loop;
   shared_->seen = std::move(seen);
-  // Detached: it may be inside a call that never returns. What it shares with us it keeps alive by itself.
+  // Detached, because it may be inside a call that never returns. It keeps the shared state alive itself.
   std::thread([shared = shared_, library = std::move(library)] {
     std::unique_ptr<GpuProbe> probe;
     for (;;) {

@@ -1,5 +1,5 @@
-// What the driver says of the GPUs, looked at once a second by a thread of its own (a sick driver may hold a call for
-// as long as it likes), and who of the processes that it names belongs to which tenant.
+// Reads the driver's view of the GPUs once a second, on a separate thread because a faulty driver may block a call
+// indefinitely. Also collects what is needed to attribute GPU processes to tenants.
 #pragma once
 
 #include <condition_variable>
@@ -18,14 +18,14 @@ namespace divvy::keeper {
 struct GpuSight {
   GpuIndex gpu = 0;
   Bytes memory_used;
-  int utilisation_percent = -1;  // -1: not known.
+  int utilisation_percent = -1;  // -1: unknown.
   struct Process {
     std::int64_t pid = 0;
     std::uint64_t start_ticks = 0;
     std::int64_t uid = -1;
     Bytes memory;
-    int instance = -1;   // Of MIG; -1: none.
-    std::string folder;  // DIVVY_SHARE of its environment; empty: none, or it may not be read.
+    int instance = -1;   // MIG instance; -1: none.
+    std::string folder;  // DIVVY_SHARE from its environment. Empty: not set, or not readable.
     std::vector<std::int64_t> ancestors;
   };
   std::vector<Process> processes;
@@ -33,12 +33,12 @@ struct GpuSight {
 
 class GpuWatch {
  public:
-  /// `library`: a stand-in for libnvidia-ml.so.1; empty: the driver's own. `seen` is called by the loop.
+  /// `library`: a stand-in for libnvidia-ml.so.1; empty: the driver's own. The loop's thread calls `seen`.
   GpuWatch(EventLoop& loop, std::string library, std::function<void(std::vector<GpuSight>)> seen);
-  /// Does not wait for a call that hangs.
+  /// Does not wait for a blocked driver call.
   ~GpuWatch();
 
-  /// Looks from now on, at these. Nothing is looked at while there are none.
+  /// Sets the GPUs to sample. With an empty set, nothing is sampled.
   void LookAt(GpuSet gpus);
 
  private:

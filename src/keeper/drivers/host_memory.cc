@@ -15,7 +15,7 @@ std::string TextOf(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The number after `name` at the beginning of a line.
+/// Returns the number after `name` at the start of a line.
 std::optional<std::int64_t> NumberIn(const std::string& text, std::string_view name) {
   for (const std::string_view line : Split(text, '\n')) {
     const auto words = SplitWords(line);
@@ -24,9 +24,9 @@ std::optional<std::int64_t> NumberIn(const std::string& text, std::string_view n
   return std::nullopt;
 }
 
-/// Of one cgroup: its limit less what it uses and could not drop.
+/// Returns a cgroup's limit minus its use, not counting cache that it could drop.
 std::optional<std::int64_t> RoomIn(const std::string& directory, const char* limit, const char* use) {
-  // "max" in v2, and in v1 a number that no machine has.
+  // v2 writes "max" for no limit; v1 writes a number larger than any machine's memory.
   constexpr std::int64_t kNoLimit = std::int64_t{1} << 60;
   const auto most = ParseInteger(Trim(TextOf(directory + limit)));
   const auto used = ParseInteger(Trim(TextOf(directory + use)));
@@ -50,7 +50,7 @@ std::optional<Bytes> HostMemory::RoomOf(std::int64_t pid) const {
   std::optional<std::int64_t> least;
   const std::string text = TextOf(proc_ + "/" + std::to_string(pid) + "/cgroup");
   for (const std::string_view line : Split(text, '\n')) {
-    // "0::/a/b" of v2, "7:memory:/a/b" of v1.
+    // "0::/a/b" in v2, "7:memory:/a/b" in v1.
     const auto parts = Split(line, ':');
     if (parts.size() < 3) continue;
     const bool is_unified = parts[0] == "0" && parts[1].empty();

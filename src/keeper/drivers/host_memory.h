@@ -1,5 +1,5 @@
-// The host's memory, which takes what tenants bring there when they park and while they move: what of it may still be
-// taken, by the machine and by the cgroups of a process, so that nobody meets the kernel's killer.
+// Host memory available for parked and moving tenants. Limits come from the machine and from a process's cgroups, so
+// that no process is killed by the kernel's OOM killer.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace divvy::keeper {
 
 class HostMemory {
  public:
-  /// Where the kernel shows it; others for tests.
+  /// The paths of the kernel's files, which tests replace.
   explicit HostMemory(std::string proc = "/proc", std::string cgroups = "/sys/fs/cgroup")
       : proc_(std::move(proc)), cgroups_(std::move(cgroups)) {}
 
-  /// Of the machine: what is available less a tenth of all, which stays for others. Nothing: it is not known.
+  /// Returns the machine's available memory minus a reserve of one tenth of the total. std::nullopt if unknown.
   std::optional<Bytes> Room() const;
-  /// Of the cgroups that the process is in (v2, and the memory controller of v1), up to the root: the least that one of
-  /// them leaves, its files in the cache not counted. Nothing: none of them has a limit.
+  /// Returns the smallest free amount in any of the process's cgroups up to the root (v2 and the v1 memory controller).
+  /// Inactive file cache does not count as used. std::nullopt if none has a limit.
   std::optional<Bytes> RoomOf(std::int64_t pid) const;
 
  private:

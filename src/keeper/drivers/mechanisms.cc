@@ -9,7 +9,7 @@ struct Taint {
   std::uint32_t flag;
   const char* text;
 };
-// Neither the library nor the driver brings these back as they were.
+// Neither the library nor the driver can restore these.
 constexpr Taint kTaints[] = {
     {share::kCollectives, "uses NCCL"},
     {share::kIpc, "uses CUDA IPC"},
@@ -18,7 +18,7 @@ constexpr Taint kTaints[] = {
     {share::kPeers, "uses peer access between GPUs"},
     {share::kGraphicsShared, "shares memory with OpenGL, Vulkan or EGL"},
 };
-// The driver does, the library does not.
+// The driver can save and restore these, the library cannot.
 constexpr Taint kDriverOnly[] = {
     {share::kOwnMapping, "maps memory by itself, which only a driver from R570 on can save"},
     {share::kPlainMemory, "has arrays, pools or graph memory, which only a driver from R570 on can save"},

@@ -1,5 +1,5 @@
-// What this node can do with tenants, as it was found at the start: asked by what is to be done, never by the name of a
-// driver or its version.
+// The node's mechanisms for GPU sharing, as detected at startup. Callers test capabilities, never a driver's name or
+// version.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@
 namespace divvy::keeper {
 
 struct Mechanisms {
-  bool is_emulated = false;    // A stand-in plays the driver.
-  bool has_interposer = true;  // The library is there to be given to jobs.
-  DriverAbilities driver;      // Nothing is known of it before it was probed.
-  std::string mps_program;     // Empty: there is none.
-  bool has_slices = false;     // The driver divides GPUs where they can be divided.
-  std::string why_no_slices;   // Why the hardware divides no GPU here.
+  bool is_emulated = false;    // A stand-in emulates the driver.
+  bool has_interposer = true;  // The interposed library is available for jobs.
+  DriverAbilities driver;      // Default values until the driver was probed.
+  std::string mps_program;     // Path of the MPS control program. Empty: not installed.
+  bool has_slices = false;     // The driver can create MIG instances.
+  std::string why_no_slices;   // Why no GPU here can be divided.
 
-  /// The driver takes a process's control state off the GPU, so that nothing is left there.
+  /// True if the driver can take a process's control state off the GPU, so that nothing remains there.
   bool uses_driver() const { return driver.can_checkpoint; }
-  /// "": it can be moved to another GPU. `flags`: share::Flag of its processes.
+  /// Returns "" if a tenant can move to another GPU, else the reason. `flags`: share::Flag values of its processes.
   std::string WhyCannotMove(std::uint32_t flags) const;
   std::string WhyCannotPark(std::uint32_t flags) const;
-  /// For the listing.
+  /// Returns the mechanisms for listings.
   std::vector<wire::KeptMechanism> List() const;
 };
 

@@ -21,9 +21,9 @@ extern "C" char** environ;
 namespace divvy::keeper {
 namespace {
 
-/// In the folder of its pipes: the number of a control program that serves there.
+/// File in the pipe folder with the pid of the control program that serves there.
 constexpr const char* kPidFile = "/nvidia-cuda-mps-control.pid";
-constexpr std::size_t kCommLength = 15;  // Of a program's name the kernel keeps so much.
+constexpr std::size_t kCommLength = 15;  // The kernel keeps this many characters of a program's name.
 
 std::string FirstLine(const std::string& path) {
   std::ifstream file(path);
@@ -43,7 +43,7 @@ std::string FindMpsProgram() {
   return "";
 }
 
-// The servers outlive the keeper: they are their clients', and its successor finds them.
+// The servers outlive the keeper, because clients depend on them. The next keeper finds them.
 MpsServers::~MpsServers() {
   for (auto& [gpu, server] : servers_) {
     if (server.pid == 0) continue;
@@ -55,8 +55,8 @@ MpsServers::~MpsServers() {
 std::string MpsServers::PipesOf(GpuIndex gpu) const { return directory_ + "/mps." + std::to_string(gpu); }
 
 std::vector<std::string> MpsServers::EnvironmentOf(GpuIndex gpu, const sharing::Share& share) const {
-  // Of the one GPU that the server shows its clients, which is number 0 to them. Up to the whole of a percent.
-  // Nobody can take back what an MPS client has, so it gets its request and no more.
+  // The server shows its clients only this GPU, as number 0. The percentage is rounded up. Memory of an MPS client
+  // cannot be reclaimed, so the client gets its request and no more.
   const std::int64_t mebibytes = share.memory_request.count() >> 20;
   const int percent = (share.compute_limit.ten_thousandths() + 99) / 100;
   return {"CUDA_MPS_PIPE_DIRECTORY=" + PipesOf(gpu),
@@ -64,7 +64,7 @@ std::vector<std::string> MpsServers::EnvironmentOf(GpuIndex gpu, const sharing::
           "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=" + std::to_string(percent)};
 }
 
-// One that an earlier keeper started.
+// Detects a server that an earlier keeper started.
 bool MpsServers::IsRunning(GpuIndex gpu) const {
   const std::string pid = FirstLine(PipesOf(gpu) + kPidFile);
   if (pid.empty() || pid.find_first_not_of("0123456789") != std::string::npos) return false;
@@ -98,7 +98,7 @@ void MpsServers::Leave(sharing::TenantId id) {
   for (const Joined& joined : told) joined(FailedPrecondition("the job is over"));
 }
 
-// What is to be done next, where the control program is not busy with it.
+// Starts the next step of the server, unless the control program is still running.
 void MpsServers::Settle(GpuIndex gpu) {
   Server& server = servers_.at(gpu);
   if (server.state == State::kStarting || server.state == State::kEnding) return;
@@ -107,7 +107,7 @@ void MpsServers::Settle(GpuIndex gpu) {
   const bool is_start = server.state == State::kDown;
   if (is_start && server.clients.empty()) return;
   if (const Status run = Run(gpu, server, is_start); !run) {
-    // One that cannot be ended holds nothing that others need.
+    // A server that cannot be ended holds nothing that others need.
     server.state = State::kDown;
     return Answer(gpu, run);
   }
@@ -127,7 +127,7 @@ Status MpsServers::Run(GpuIndex gpu, Server& server, bool is_start) {
   std::vector<char*> environment;
   for (std::string& variable : variables) environment.push_back(variable.data());
   environment.push_back(nullptr);
-  // "-d" starts a server that goes on by itself; "quit" is a word on the control program's standard input.
+  // "-d" starts a server in the background; "quit" is a command on the control program's standard input.
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return Internal(std::string("starting MPS: ") + std::strerror(errno));
   const Descriptor input(ends[0]);
@@ -170,7 +170,7 @@ void MpsServers::OnEnded(GpuIndex gpu) {
   server.life.Reset();
   server.pid = 0;
   const bool was_start = std::exchange(server.state, State::kDown) == State::kStarting;
-  // Asked to end once. Should the server still be there, the next client is served by it.
+  // The end is requested only once. If the server still runs, it serves the next client.
   if (!was_start && server.clients.empty()) return;
   const bool is_good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (was_start && is_good) server.state = State::kUp;
@@ -184,7 +184,7 @@ void MpsServers::OnEnded(GpuIndex gpu) {
   Settle(gpu);
 }
 
-// To all who wait. Who is told that there is none is no client.
+// Answers all waiting callers. After an error they are no longer clients.
 void MpsServers::Answer(GpuIndex gpu, const Status& status) {
   Server& server = servers_.at(gpu);
   const std::vector<Waiting> told = std::exchange(server.waiting, {});

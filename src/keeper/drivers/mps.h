@@ -1,9 +1,8 @@
-// NVIDIA's Multi-Process Service for GPUs whose tenants asked for it: one server for each GPU, started with its first
-// and ended with its last. It bounds memory and the part of the multiprocessors, shares no faults out, and saves
-// nothing: its tenants are neither moved nor parked.
+// NVIDIA's Multi-Process Service (MPS) for tenants that requested it. Each GPU has one server, started for its first
+// client and ended after its last. MPS limits memory and the share of multiprocessors. It does not isolate faults and
+// cannot save a process, so its tenants are neither moved nor parked.
 //
-// The control program starts and ends a server; that takes it up to seconds, and the keeper's loop waits for none of
-// them.
+// The control program needs up to seconds to start or end a server; the keeper's loop does not wait for it.
 #pragma once
 
 #include <sys/types.h>
@@ -26,22 +25,22 @@ namespace divvy::keeper {
 
 class MpsServers {
  public:
-  /// The environment that a process needs to be a client, bounded by the share's limits; kFailedPrecondition and why
-  /// there is no server.
+  /// Receives the environment variables that make a process a client: memory limited to the share's request, compute to
+  /// its limit. Receives kFailedPrecondition with the reason if there is no server.
   using Joined = std::function<void(const Result<std::vector<std::string>>&)>;
 
-  /// `program`: nvidia-cuda-mps-control; empty: there is none. `directory`: where the pipes and logs of the servers go.
-  /// `patience`: for one run of the program.
+  /// `program`: path of nvidia-cuda-mps-control; empty if not installed. `directory`: for the servers' pipes and logs.
+  /// `patience`: timeout for one run of the program.
   MpsServers(EventLoop& loop, std::string program, std::string directory, Duration patience = 30s)
       : loop_(loop), program_(std::move(program)), directory_(std::move(directory)), patience_(patience) {}
   ~MpsServers();
   MpsServers(const MpsServers&) = delete;
   MpsServers& operator=(const MpsServers&) = delete;
 
-  /// Starts the server of the GPU where there is none, of an earlier keeper either. `joined` is called once, at once or
-  /// from the loop.
+  /// Starts the GPU's server unless one runs, possibly started by an earlier keeper. Calls `joined` once, either
+  /// immediately or from the loop.
   void Join(sharing::TenantId id, GpuIndex gpu, const std::string& uuid, const sharing::Share& share, Joined joined);
-  /// Ends the servers that nobody needs any more. Who still waits for one is told that the job is over.
+  /// Ends servers without remaining clients. A Join of this tenant that still waits fails with "the job is over".
   void Leave(sharing::TenantId id);
 
  private:
@@ -77,7 +76,7 @@ class MpsServers {
   std::map<GpuIndex, Server> servers_;
 };
 
-/// Where the program is; "" where it is not.
+/// Returns the path of the control program, or "" if it is not installed.
 std::string FindMpsProgram();
 
 }  // namespace divvy::keeper

@@ -13,7 +13,7 @@
 namespace divvy::keeper {
 namespace mps_test {
 
-/// A control program that writes down what it was called with and told, and does not end while there is a file "slow".
+/// A control program that logs its arguments and input, and does not end while a file "slow" exists.
 struct MpsWorld {
   MpsWorld() {
     std::string name = testing::TempDir() + "mps-XXXXXX";
@@ -29,7 +29,7 @@ struct MpsWorld {
   }
   ~MpsWorld() {
     Remove("slow");
-    // A control program outlives the keeper, and writes into the directory.
+    // A control program outlives the keeper and writes into the directory.
     while (::waitpid(-1, nullptr, 0) > 0) {
     }
     std::filesystem::remove_all(directory);
@@ -40,7 +40,7 @@ struct MpsWorld {
   }
   void Touch(const std::string& name) const { std::ofstream(directory + "/" + name) << "x"; }
   void Remove(const std::string& name) const { std::filesystem::remove(directory + "/" + name); }
-  /// Runs the loop until it is so; false: not within 20 s.
+  /// Runs the loop until `is_so` returns true; returns false after 20 s.
   bool Until(const std::function<bool()>& is_so) {
     bool was_so = false;
     const Time end = loop->Now() + 20s;
@@ -100,7 +100,7 @@ TEST(Mps, NobodyWaitsForTheControlProgramButItsClients) {
   servers.Join({1, 1}, 0, "GPU-x", world.share, world.Into(first));
   servers.Join({2, 1}, 0, "GPU-x", world.share, world.Into(second));
   servers.Join({3, 1}, 0, "GPU-x", world.share, world.Into(gone));
-  // The program is at it, and the loop goes round.
+  // The control program runs while the loop continues.
   ASSERT_TRUE(world.Until([&] { return !world.Calls().empty(); }));
   EXPECT_FALSE(first || second);
   servers.Leave({3, 1});
@@ -110,7 +110,7 @@ TEST(Mps, NobodyWaitsForTheControlProgramButItsClients) {
   ASSERT_TRUE(world.Until([&] { return first && second; }));
   EXPECT_TRUE(*first && *second);
   EXPECT_EQ(world.Calls(), "-d GPU-x " + world.directory + "/mps.0\n") << "once for all";
-  // While one ends the next client waits for the end, and is served after.
+  // While a server is ending, the next client waits for the end and is served afterwards.
   world.Touch("slow");
   servers.Leave({1, 1});
   servers.Leave({2, 1});
@@ -138,7 +138,7 @@ TEST(Mps, AServerOfAnEarlierKeeperIsTakenOn) {
   ASSERT_TRUE(answer && *answer);
   EXPECT_EQ(world.Calls(), "");
   next.Leave({1, 1});
-  // The server that the file names is this process, which does not end: it is told to once.
+  // The pid file names this test's process, which does not end. The end is requested once.
   EXPECT_TRUE(world.Until([] { return ::waitid(P_ALL, 0, nullptr, WEXITED | WNOHANG | WNOWAIT) != 0; }));
   EXPECT_EQ(world.Calls(), "  " + world.directory + "/mps.0\nquit\n");
 }
@@ -157,7 +157,7 @@ TEST(Mps, IsRefusedWhereItIsNot) {
   ASSERT_TRUE(world.Until([&] { return answer.has_value(); }));
   ASSERT_FALSE(*answer);
   EXPECT_NE(answer->error().message.find("refused to start"), std::string::npos) << answer->error().message;
-  // Mended, the next one has it.
+  // After the cause is fixed, the next client gets a server.
   world.Remove("refuses");
   answer.reset();
   refused.Join({1, 1}, 0, "GPU-x", world.share, world.Into(answer));

@@ -15,7 +15,7 @@ namespace {
 
 using TenantId = sharing::TenantId;
 
-/// Between two tries to unmake what is still in use: the first, and the last of those that double.
+/// Retry interval for destroying instances that are still in use: the first, and the maximum after doubling.
 constexpr Duration kBetweenTries = 250ms;
 constexpr Duration kBetweenLateTries = 4s;
 
@@ -28,11 +28,11 @@ bool IsOf(const OwnSlice& own, TenantId tenant) { return own.job == tenant.job &
 
 }  // namespace
 
-// All but the queue is the thread's alone.
+// Everything except the queue belongs to the worker thread.
 struct Slices::Shared : std::enable_shared_from_this<Slices::Shared> {
   std::mutex mutex;
   std::condition_variable changed;
-  EventLoop* loop = nullptr;  // Under the mutex; null: nobody wants to know any more.
+  EventLoop* loop = nullptr;  // Guarded by the mutex. Null: results are no longer wanted.
   std::deque<std::function<void(Shared&)>> tasks;
   Events events;
   std::string directory;
@@ -42,7 +42,7 @@ struct Slices::Shared : std::enable_shared_from_this<Slices::Shared> {
   bool has_record = false;
   bool is_abandoned = false;
   SliceRecord record;
-  std::optional<Status> probed;  // As it was told last.
+  std::optional<Status> probed;  // The last reported value.
 
   void Run();
   Status HasDriver();
@@ -62,7 +62,7 @@ struct Slices::Shared : std::enable_shared_from_this<Slices::Shared> {
   Status UnmakeAll(Unmade& unmade);
   void UnmakeOf(TenantId tenant, std::string gpu, int tries = 0);
   void SwitchIdleOff(int tries = 0);
-  /// A little later.
+  /// Runs `task` a little later.
   void Again(int tries, std::function<void(Shared&)> task);
 };
 
@@ -72,7 +72,7 @@ Slices::Slices(EventLoop& loop, std::string directory, std::string library, Even
   shared_->events = std::move(events);
   shared_->directory = std::move(directory);
   shared_->library = std::move(library);
-  // Detached: it may be inside a call that never returns. What it shares with us it keeps alive by itself.
+  // Detached, because it may be inside a call that never returns. It keeps the shared state alive itself.
   std::thread([shared = shared_] { shared->Run(); }).detach();
 }
 
@@ -139,7 +139,7 @@ void Slices::Shared::Run() {
   }
 }
 
-// A driver may come later, and a record that cannot be read may be repaired.
+// Retried on each call: a driver may be installed later, and an unreadable record may be repaired.
 Status Slices::Shared::HasDriver() {
   if (mig != nullptr) return {};
   DIVVY_TRY(mig, OpenMig(library));
@@ -175,7 +175,7 @@ void Slices::Shared::Post(std::function<void()> then) {
 }
 
 Result<GpuIndex> Slices::Shared::IndexOf(const std::string& uuid) {
-  std::optional<Error> unreadable;  // It may be this one.
+  std::optional<Error> unreadable;  // An unreadable GPU may be the one that is searched.
   for (int index = 0; index < GpuSet::kCapacity; ++index) {
     const auto its = mig->UuidOf(static_cast<GpuIndex>(index));
     if (!its && its.error().code != ErrorCode::kNotFound) unreadable = its.error();
@@ -194,7 +194,7 @@ Result<Slices::Made> Slices::Shared::Make(const Wanted& wanted) {
   return Made{*instance, mig->DeviceFiles(wanted.gpu, instance->id)};
 }
 
-// A driver that cannot say it now says nothing about the instance.
+// If the driver cannot answer now, that says nothing about the instance.
 Status Slices::Shared::Look(TenantId tenant, GpuIndex gpu) {
   DIVVY_CHECK(IsReady());
   const auto own = std::ranges::find_if(record.slices, [&](const OwnSlice& one) { return IsOf(one, tenant); });
@@ -203,7 +203,8 @@ Status Slices::Shared::Look(TenantId tenant, GpuIndex gpu) {
   if (!uuid || *uuid != own->gpu) return Unreachable("the driver does not show GPU " + own->gpu);
   DIVVY_TRY(const std::vector<MigInstance> there, mig->Instances(gpu));
   if (std::ranges::find(there, own->uuid, &MigInstance::uuid) != there.end()) return {};
-  if (const auto is_on = mig->IsOn(gpu); !is_on) return is_on.error();  // It was not shown because nothing is.
+  // If MIG mode cannot be read, an empty list means nothing.
+  if (const auto is_on = mig->IsOn(gpu); !is_on) return is_on.error();
   return IsNotThere(own->uuid, gpu);
 }
 
@@ -256,7 +257,8 @@ Result<MigInstance> Slices::Shared::MakeAt(const Wanted& wanted, const std::stri
   return made;
 }
 
-// What the driver made and could not complete is ours, and has to be unmade. So is what it does not tell of now.
+// An instance that the driver created but could not complete is divvy's and must be destroyed. The same applies if the
+// driver cannot list its instances now.
 bool Slices::Shared::HasAt(GpuIndex gpu, const GpuSlice& slice) {
   const auto there = mig->Instances(gpu);
   return !there || std::ranges::any_of(*there, [&](const MigInstance& one) {
@@ -271,14 +273,14 @@ Status Slices::Shared::Unmake(const OwnSlice& own) {
   DIVVY_TRY(const std::vector<MigInstance> there, mig->Instances(gpu));
   for (const MigInstance& one : there) {
     if (one.start != own.slice.start || one.size != own.slice.size || one.compute != own.slice.compute) continue;
-    // Somebody unmade ours and made another there.
+    // Another program destroyed our instance and created a different one there.
     if (!own.uuid.empty() && !one.uuid.empty() && own.uuid != one.uuid) continue;
     DIVVY_CHECK(mig->Unmake(gpu, one.id));
   }
   return {};
 }
 
-// Only where nothing is on it any more, and only if divvy switched it on.
+// Switches MIG mode off only if no instance is left and divvy had switched it on.
 Status Slices::Shared::SwitchOff(const std::string& gpu) {
   const bool is_used = std::ranges::any_of(record.slices, [&](const OwnSlice& own) { return own.gpu == gpu; });
   if (is_used || !record.HasSwitched(gpu)) return {};
@@ -290,12 +292,13 @@ Status Slices::Shared::SwitchOff(const std::string& gpu) {
   }
   std::erase(record.switched, gpu);
   WriteUntilDone();
-  // Whoever did it: another may have said before that it cannot be done, and finds nothing to do now.
+  // Report it in any case: an earlier attempt may have reported a failure and finds nothing to do now.
   Post([this, gpu] { events.unmade({TenantId{}, gpu, true, {}}); });
   return {};
 }
 
-// Of a keeper that died between the mode and the first instance, or between the last and the mode.
+// Handles a mode left on by a keeper that died before the first instance was created or after the last one was
+// destroyed.
 void Slices::Shared::SwitchIdleOff(int tries) {
   if (!HasRecord() || record.switched.empty()) return;
   bool is_done = true;
@@ -320,7 +323,7 @@ void Slices::Shared::Again(int tries, std::function<void(Shared&)> task) {
   });
 }
 
-// What is gone is gone, written down or not: a successor that reads of it finds nothing there.
+// A destroyed instance may still be in the record: a successor then simply finds nothing there.
 void Slices::Shared::WriteUntilDone(int tries) {
   if (!Write()) Again(tries, [tries](Shared& shared) { shared.WriteUntilDone(tries + 1); });
 }
@@ -337,13 +340,13 @@ Status Slices::Shared::UnmakeAll(Unmade& unmade) {
     WriteUntilDone();
   }
   unmade.is_gone = true;
-  // Whoever is to have it whole waits for its mode as well; other GPUs' are others' affair.
+  // A job that waits for the whole GPU waits for its mode, too. Modes of other GPUs do not matter here.
   if (!record.HasSwitched(unmade.gpu)) return {};
   DIVVY_CHECK(HasDriver());
   return SwitchOff(unmade.gpu);
 }
 
-// `gpu`: where it had its instance, if it had one.
+// `gpu`: UUID of the GPU with the tenant's instance, if it had one.
 void Slices::Shared::UnmakeOf(TenantId tenant, std::string gpu, int tries) {
   Unmade unmade;
   unmade.tenant = tenant;

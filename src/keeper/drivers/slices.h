@@ -1,6 +1,6 @@
-// Makes and unmakes MIG instances, on a thread of its own, for the driver may take seconds for each. What it makes is
-// written down first (platform/gpu/slice_record.h), so that a successor knows what is divvy's; what is not it never
-// touches.
+// Creates and destroys MIG instances on a separate thread, because the driver may take seconds for each. Each instance
+// is recorded before it is created (platform/gpu/slice_record.h), so that a successor knows which are divvy's. It never
+// touches other instances.
 #pragma once
 
 #include <functional>
@@ -24,45 +24,45 @@ class Slices {
     TenantId tenant;
     GpuIndex gpu = 0;
     GpuSlice slice;
-    bool may_switch = false;  // The GPU's MIG mode, if it is off.
+    bool may_switch = false;  // May switch on the GPU's MIG mode.
   };
   struct Made {
     MigInstance instance;
     std::vector<std::string> device_files;
   };
-  /// How the unmaking of what a tenant had stands.
+  /// Progress of destroying a tenant's instance.
   struct Unmade {
-    TenantId tenant;       // Of job 0: nobody's any more; it is about the GPU's mode alone.
-    std::string gpu;       // Its UUID; empty: there was nothing.
-    bool is_gone = false;  // No instance of it is left.
-    Status status;         // Fine: nor is the MIG mode that was switched on for it. Else why not.
+    TenantId tenant;       // Job 0: not a tenant; only the GPU's MIG mode is concerned.
+    std::string gpu;       // The GPU's UUID. Empty: the tenant had no instance.
+    bool is_gone = false;  // No instance of the tenant is left.
+    Status status;         // OK: a MIG mode that divvy switched on is off again, too. Else the reason.
   };
-  /// Called by the loop, in the order of what was asked.
+  /// Callbacks, called by the loop in the order of the requests.
   struct Events {
-    /// kNotFound: it had one that is not there any more.
+    /// Answers Make. kNotFound: the tenant had an instance, which has disappeared.
     std::function<void(TenantId, const Result<Made>&)> made;
-    /// Answers Look. kNotFound: its instance is gone.
+    /// Answers Look. kNotFound: the instance has disappeared.
     std::function<void(TenantId, const Status&)> looked;
-    /// Where it failed it is tried again, ever more seldom, until it is done.
+    /// Answers Unmake. After a failure it is retried, with growing intervals, until it succeeds.
     std::function<void(const Unmade&)> unmade;
-    /// Whether there is a driver that can; its reason else. Again where that has changed.
+    /// Reports whether a capable driver is available, or the reason why not. Called again when that changes.
     std::function<void(const Status&)> probed;
   };
   /// `library`: a stand-in for libnvidia-ml.so.1; empty: the driver's own.
   Slices(EventLoop& loop, std::string directory, std::string library, Events events);
-  /// Does not wait for a call that hangs.
+  /// Does not wait for a blocked driver call.
   ~Slices();
 
-  /// An instance that the tenant has already is as good as a new one.
+  /// Creates an instance, or returns the one that the tenant already has.
   void Make(Wanted wanted);
-  /// Whether what it has is still there.
+  /// Checks whether the tenant's instance still exists.
   void Look(TenantId tenant, GpuIndex gpu);
-  /// And switches the GPU's MIG mode off where it was switched on for it, after the last one.
+  /// Destroys the tenant's instance. After the last one on the GPU, switches MIG mode off if divvy had switched it on.
   void Unmake(TenantId tenant, GpuIndex gpu);
-  /// Unmakes what an earlier keeper made for anybody else. Events::unmade follows for each that there is, and for each
-  /// GPU whose mode it left on.
+  /// Destroys instances that an earlier keeper created for tenants other than these. Events::unmade follows for each
+  /// instance, and for each GPU whose MIG mode it left on.
   void KeepOnly(std::set<TenantId> tenants);
-  /// The directory is gone: nothing is written down any more, and nobody comes after this keeper.
+  /// The directory is gone: nothing is recorded any more, and this keeper will have no successor.
   void Abandon();
 
  private:

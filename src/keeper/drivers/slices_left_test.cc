@@ -1,4 +1,5 @@
-// MIG instances that cannot be made, found again or unmade: nothing is forgotten, and whoever waits is told why.
+// MIG instances that cannot be created, found again or destroyed: nothing is forgotten, and waiting jobs report the
+// reason.
 #include "keeper/drivers/slices_test_world.h"
 
 namespace divvy::keeper {
@@ -16,7 +17,7 @@ TEST_F(KeptSlices, WhyAGpuIsNotWholeAgainIsToldToWhoWaitsForIt) {
   whole.take_whole = wire::KeeperTakeWhole{JobId(9), GpuSet::Of({0})};
   const std::uint64_t asked = world_->node->Send(whole);
   EXPECT_TRUE(Has(WhyWaits(9), "GPU 0: its MIG mode cannot be switched off")) << WhyWaits(9);
-  // A slice needs no GPU that is whole.
+  // A slice does not need the whole GPU.
   Added(2, kLarge);
   EXPECT_EQ(world_->Command(2, "remove"), "");
   ASSERT_TRUE(gpu_->RemoveProcess(0, ::getpid()));
@@ -122,7 +123,7 @@ TEST_F(KeptSlices, AKeeperWhoseDirectoryIsGoneTakesItsOwnWithIt) {
 
 TEST_F(KeptSlices, WhatCannotBeWrittenDownIsNotMade) {
   MaySwitch();
-  const std::string in_the_way = world_->directory + "/slices~";  // As a full disk.
+  const std::string in_the_way = world_->directory + "/slices~";  // Makes writing fail, like a full disk.
   std::filesystem::create_directory(in_the_way);
   EXPECT_TRUE(Has(world_->node->Ask(Add(1, kSmall)), world_->directory + "/slices"));
   EXPECT_EQ(Count(), 0U);
@@ -130,7 +131,7 @@ TEST_F(KeptSlices, WhatCannotBeWrittenDownIsNotMade) {
   std::filesystem::remove(in_the_way);
   Added(2, kSmall);
   Added(3, kLarge);
-  // What is gone need not be written down for that.
+  // Destroying an instance does not require a successful write.
   std::filesystem::create_directory(in_the_way);
   EXPECT_EQ(world_->Command(2, "remove"), "");
   EXPECT_TRUE(Eventually([&] { return Count() == 1; }));
@@ -138,7 +139,7 @@ TEST_F(KeptSlices, WhatCannotBeWrittenDownIsNotMade) {
   EXPECT_TRUE(Eventually([&] { return ReadSliceRecord(world_->directory)->slices.size() == 1; }, 10s));
 }
 
-// One before version 2 says no version, and the profile alone where it asks for an instance.
+// A node before version 2 sends no version, and requests an instance only by its profile.
 TEST_F(KeptSlices, ANodeOfAnotherReleaseGetsNoneButItsParts) {
   wire::KeeperRequest hello;
   hello.hello.emplace();

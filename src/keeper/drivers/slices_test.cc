@@ -1,5 +1,5 @@
-// Tenants with MIG instances, on stand-in GPUs: made before the job starts, unmade after it, and by whoever comes after
-// a keeper that was killed. Nobody else's are touched.
+// Tenants with MIG instances on stand-in GPUs. Instances are created before the job starts, and destroyed afterwards,
+// also by the successor of a killed keeper. Instances of other programs are not touched.
 #include "keeper/drivers/slices_test_world.h"
 
 namespace divvy::keeper {
@@ -63,8 +63,8 @@ TEST_F(KeptSlices, SurviveAKeeperThatIsKilled) {
   EXPECT_EQ(Count(), 1U);
 }
 
-// Written down, and the keeper died before, or after, the driver made it: either way nothing is left when nobody has
-// it.
+// The record was written, and the keeper died before or after the driver created the instance. In both cases nothing
+// remains if no job uses it.
 TEST_F(KeptSlices, WhatAKilledKeeperHadBegunIsUnmade) {
   const std::string gpu = mig_->UuidOf(0).value();
   for (const bool was_made : {false, true}) {

@@ -1,4 +1,4 @@
-// A keeper and two stand-in GPUs that can be divided.
+// A keeper and two stand-in GPUs that support MIG.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -41,7 +41,8 @@ class KeptSlices : public testing::Test {
     EXPECT_TRUE(answer && answer->added) << (answer ? answer->error : "no answer");
     return answer && answer->added ? *answer->added : wire::KeeperAdded();
   }
-  /// The next keeper finds no driver before BringDriver. A path that was loaded once would be found without its file.
+  /// Hides the driver from the next keeper until BringDriver. It uses a new path, since the dynamic loader still finds
+  /// a path that was loaded once.
   void TakeDriver() { world_->SetNvml(link_ + library_.substr(gpus_.size())); }
   void BringDriver() { std::filesystem::create_directory_symlink(gpus_, link_); }
   std::string WhyWaits(std::uint64_t job) {

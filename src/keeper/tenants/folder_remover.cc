@@ -54,7 +54,7 @@ bool FolderRemover::Remove(const std::string& path) {
   try {
     thread_ = std::thread([this] { Run(); });
   } catch (const std::system_error&) {
-    // With the next one, or at the next start.
+    // Removed with the next folder, or at the next start.
   }
   return true;
 }

@@ -1,6 +1,5 @@
-// Takes away folders that were users', by a thread of its own: what is in them may be much, and as deep as a disk can
-// hold. Costs two descriptors and no memory that grows with it, follows no link, and leaves alone what it cannot
-// remove.
+// Removes folders that belonged to users, on a separate thread: they may be large, and as deep as the disk allows.
+// Needs two descriptors and constant memory, follows no links, and skips what it cannot remove.
 #pragma once
 
 #include <condition_variable>
@@ -14,12 +13,12 @@ namespace divvy::keeper {
 class FolderRemover {
  public:
   FolderRemover() = default;
-  /// Stops where it is: what is left is found by its name at the next start (IsLeftOver).
+  /// Stops immediately. The next start finds leftovers by their name (IsLeftOver).
   ~FolderRemover();
 
-  /// Renames it to PATH.gone.N at once, and removes that soon. True where nothing lies at `path` any more.
+  /// Renames the folder to PATH.gone.N at once and removes it soon after. Returns true if nothing is left at `path`.
   bool Remove(const std::string& path);
-  /// A name that Remove gave, or that a folder has before it is whole.
+  /// Returns true for a name given by Remove, or the temporary name of a folder under construction.
   static bool IsLeftOver(const std::string& name);
 
  private:
@@ -28,9 +27,9 @@ class FolderRemover {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::string> paths_;  // Under mutex_, as is is_stopped_.
+  std::deque<std::string> paths_;  // Guarded by mutex_, like is_stopped_.
   bool is_stopped_ = false;
-  std::thread thread_;  // From the first that is to be removed on.
+  std::thread thread_;  // Started by the first Remove.
 };
 
 }  // namespace divvy::keeper

@@ -8,7 +8,7 @@
 namespace divvy::keeper {
 namespace {
 
-/// A process that is stopped will not say that it has drained; what it has on the device ends without it.
+/// A stopped process cannot report that it has drained; its work on the device ends anyway.
 constexpr Duration kLookForStopped = 50ms;
 
 }  // namespace
@@ -30,7 +30,7 @@ void Gates::Join(Tenant& tenant, unsigned device, GpuIndex gpu, const sharing::S
   place.members[tenant.id()].device = device;
   const Time now = loop_.Now();
   place.turns.Add(tenant.id(), share.compute_request, share.compute_limit, share.is_interactive, now);
-  // Alone its gate is to stand open before its first launch; beside others it gives the turn away at once.
+  // If it is alone, its gate opens before its first launch. Next to others, it gives the turn away at once.
   if (is_new) place.turns.OnWants(tenant.id(), now);
   PassOverEmpty(place);
   place.is_changed = true;
@@ -69,10 +69,10 @@ void Gates::OnAsk(const Tenant& tenant, unsigned device, Slot slot) {
 
 void Gates::OnYield(const Tenant& tenant, unsigned device, Slot slot) {
   Place* place = PlaceOf(tenant, device);
-  if (place == nullptr || place->holder != tenant.id()) return;  // Of a turn that is over.
+  if (place == nullptr || place->holder != tenant.id()) return;  // From a turn that is over.
   Member& member = place->members.at(tenant.id());
   member.yielded.insert(slot);
-  // The others have nothing to do where they have launched nothing in this turn and do not wait.
+  // Processes that launched nothing in this turn and do not wait have no work.
   for (const auto& [other, process] : tenant.processes()) {
     if (!member.yielded.contains(other) &&
         (tenant.Launches(other) != process.turn_launches || tenant.Waiting(other) != 0))
@@ -115,7 +115,7 @@ void Gates::EndDrainIfAll(Place& place) {
   for (auto& [id, member] : place.members) {
     if (!member.overrun || !member.overrun->awaited.empty()) continue;
     member.overrun.reset();
-    // One that drains again says the end of both at once.
+    // If it is draining again, the end of that drain covers both.
     if (!place.drain || place.drain->tenant != id) place.turns.OnDrained(id, loop_.Now());
     place.is_changed = true;
   }
@@ -158,7 +158,7 @@ void Gates::LookForStopped(GpuIndex gpu, sharing::TenantId id, std::uint64_t num
 
 void Gates::Settle() {
   for (auto& [gpu, place] : places_) {
-    // A drain that ends at once (nobody is there to answer) is a fact of its own.
+    // A drain that ends at once, because no process has to answer, is a new fact.
     for (int round = 0; place.is_changed && round < 8; ++round) Settle(gpu, place);
   }
 }
@@ -169,7 +169,7 @@ void Gates::Settle(GpuIndex gpu, Place& place) {
   if (decision.drains && (!place.drain || place.drain->tenant != *decision.drains))
     BeginDrain(gpu, place, *decision.drains);
   if (decision.hung) {
-    // Nobody waits for it any longer; the time it takes is charged to it.
+    // Stop waiting for it; its time is still charged to it.
     if (place.drain) place.members.at(*decision.hung).overrun = *std::exchange(place.drain, std::nullopt);
     place.turns.OnOverrun(*decision.hung, loop_.Now());
     place.is_changed = true;

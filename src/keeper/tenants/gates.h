@@ -1,5 +1,5 @@
-// The gates of a node's shared GPUs: sharing::Turns says whose turn it is, the words of the processes are its facts,
-// and what it decides is written to their pages.
+// The gates of a node's shared GPUs. sharing::Turns decides which tenant may launch, based on the processes' messages,
+// and the decisions are written to the tenants' pages.
 #pragma once
 
 #include <map>
@@ -18,9 +18,9 @@ class Gates {
   explicit Gates(EventLoop& loop) : loop_(loop) {}
   ~Gates();
 
-  /// The tenant's device is on that GPU from now on, and takes turns there. Again: its share has changed.
+  /// Adds the tenant's device to the turns on `gpu`. A repeated call updates its share.
   void Join(Tenant& tenant, unsigned device, GpuIndex gpu, const sharing::Share& share);
-  /// It takes no turns any more; its gate is whoever's that called this.
+  /// Removes the tenant's device from the turns. From then on the caller controls its gate.
   void Leave(const Tenant& tenant, unsigned device);
 
   void OnAsk(const Tenant& tenant, unsigned device, Slot slot);
@@ -28,12 +28,12 @@ class Gates {
   void OnDrained(const Tenant& tenant, unsigned device, Slot slot, std::uint64_t number);
   void OnGone(const Tenant& tenant, Slot slot);
 
-  /// Writes what has changed. To be called after facts.
+  /// Writes changed decisions. Call this after reporting facts.
   void Settle();
 
-  /// Time that it had of the GPU it is on, since it joined.
+  /// Returns the device's time on its present GPU since it joined.
   Duration Had(const Tenant& tenant, unsigned device) const;
-  /// Work of an earlier turn has not ended yet, and is charged though others go on.
+  /// Returns true if work from an earlier turn still runs. It is charged although other tenants have turns meanwhile.
   bool Overruns(const Tenant& tenant, unsigned device) const;
   bool HasNeighbours(const Tenant& tenant, unsigned device) const;
 
@@ -46,8 +46,8 @@ class Gates {
   struct Member {
     Tenant* tenant = nullptr;
     unsigned device = 0;
-    std::set<Slot> yielded;        // In this turn.
-    std::optional<Drain> overrun;  // Nobody waits for it any longer, but it is charged until it has ended.
+    std::set<Slot> yielded;        // Processes that yielded in this turn.
+    std::optional<Drain> overrun;  // A drain that is no longer awaited, but charged until it has ended.
   };
   struct Place {
     sharing::Turns turns;
@@ -63,7 +63,7 @@ class Gates {
   void BeginDrain(GpuIndex gpu, Place& place, sharing::TenantId id);
   void LookForStopped(GpuIndex gpu, sharing::TenantId id, std::uint64_t number);
   void EndDrainIfAll(Place& place);
-  /// Who has no process has nothing to do, and nobody to give its turn away. Alone it may as well have it.
+  /// Skips tenants without processes, which could never give their turn away. A tenant that is alone keeps it.
   void PassOverEmpty(Place& place);
   Drain* DrainOf(Place& place, sharing::TenantId id, std::uint64_t number);
 

@@ -1,4 +1,4 @@
-// What a job may do to its own page and link harms nobody but the job.
+// A job that tampers with its own page and link harms only itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace divvy::keeper {
 namespace hostile_tenant_test {
 
-/// Another tenant on the same GPU that must not notice.
+/// A second tenant on the same GPU, which must not be affected.
 struct Beside : KeeperWorld {
   Beside() : KeeperWorld(1) {
     hostile_folder = Add(Terms(1, 0, 0.5, 4 * kGiB, 16 * kGiB)).folder;
@@ -37,7 +37,7 @@ TEST(HostileTenant, APageThatIsCutShortEndsNobody) {
   EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).unmovable == "its page was overwritten"; }));
   world.ExpectGoodIsServed();
   EXPECT_EQ(world.Command(1, "remove"), "");
-  // The test's own process must not touch what is not there any more.
+  // This test's process must not touch the truncated mapping.
   ::mmap(world.hostile->page, sizeof(share::Page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
          0);
 }
@@ -85,7 +85,7 @@ TEST(HostileTenant, WordsThatAreNoneCloseTheLinkAndNothingElse) {
   EXPECT_TRUE(Eventually([&] { return world.node->StateOf(1).processes <= 1; }));
 }
 
-/// A link of a process that never looks at what it is told.
+/// A link of a process that never reads.
 Descriptor MuteLink(const std::string& folder) {
   Descriptor link(Dial(folder + "/link", SOCK_SEQPACKET));
   share::Message message{};

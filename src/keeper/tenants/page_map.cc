@@ -16,8 +16,8 @@
 namespace divvy::keeper {
 namespace {
 
-// Whoever touches a mapped file behind its end gets SIGBUS, and the end is in the user's hands. The handler puts memory
-// of our own where the file was, and the page is known to be broken from then on.
+// Touching a mapped file beyond its end raises SIGBUS, and the user controls the end. The handler maps private memory
+// there and marks the page as broken.
 constexpr int kMostPages = 4096;
 struct Guarded {
   std::atomic<char*> begin{nullptr};
@@ -42,7 +42,7 @@ void OnBusError(int, siginfo_t* info, void*) {
       return;
     }
   }
-  ::signal(SIGBUS, SIG_DFL);  // A fault of our own: it comes again, and ends us.
+  ::signal(SIGBUS, SIG_DFL);  // A fault of our own: it is raised again and ends the process.
 }
 
 void GuardPages() {
@@ -79,7 +79,7 @@ Result<std::unique_ptr<PageMap>> PageMap::Create(int folder, uid_t uid, gid_t gi
   const Descriptor file(::openat(folder, share::kPageFile, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file.is_open()) return SystemError("making a tenant's page");
   if (::ftruncate(file.get(), static_cast<off_t>(MappedSize())) != 0) return SystemError("making a tenant's page");
-  // Its room is taken now: a full disk would otherwise be told by SIGBUS.
+  // Allocates the blocks now; otherwise a full disk would raise SIGBUS later.
   if (const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(MappedSize())); error != 0)
     return LimitExceeded(std::string("making a tenant's page: ") + std::strerror(error));
   if (::geteuid() == 0 && ::fchown(file.get(), uid, gid) != 0) return SystemError("giving a tenant its page");

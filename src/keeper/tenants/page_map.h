@@ -1,5 +1,5 @@
-// The keeper's sight of one tenant's page (platform/gpu/tenant_page.h). The file belongs to the job's user, who may
-// write into it what he likes, hold its lock, and cut it short; none of that ends or holds up the keeper.
+// The keeper's mapping of one tenant's page (platform/gpu/tenant_page.h). The file belongs to the job's user, who may
+// write anything into it, hold its lock or truncate it. None of that crashes or blocks the keeper.
 #pragma once
 
 #include <sys/types.h>
@@ -15,9 +15,9 @@ namespace divvy::keeper {
 
 class PageMap {
  public:
-  /// Makes a page with `device_count` devices, all shut, and maps it. `folder` is a directory's descriptor.
+  /// Creates and maps a page with `device_count` devices, all gates shut. `folder`: descriptor of the directory.
   static Result<std::unique_ptr<PageMap>> Create(int folder, uid_t uid, gid_t gid, unsigned device_count);
-  /// The page that an earlier keeper made. kCorruptData: what lies there is none.
+  /// Opens the page of an earlier keeper. Errors: kCorruptData if the file is not a valid page.
   static Result<std::unique_ptr<PageMap>> Open(int folder);
   ~PageMap();
   PageMap(const PageMap&) = delete;
@@ -25,15 +25,15 @@ class PageMap {
 
   share::Page& page() { return *page_; }
   const share::Page& page() const { return *page_; }
-  /// Of its file: who maps another one than the keeper counts in nothing.
+  /// Inode of the page's file. A process that maps a file with another inode is not counted in it.
   std::uint64_t inode() const { return inode_; }
-  /// False: the file was cut short or its head overwritten. What we see of it is then only ours.
+  /// False after the file was truncated or its header overwritten. The mapping is then private memory.
   bool is_sound() const;
 
-  /// Tries for a moment (kLockWait), never longer. Without it, single words may still be written.
+  /// Tries for a short time, at most kLockWaitNs. Without the lock, single words may still be written.
   bool Lock();
   void Unlock();
-  /// Takes the lock away from whoever has it: a process that died, or one that stands still with it.
+  /// Takes the lock away from its holder: a process that died, or one that stopped while holding it.
   void BreakLock();
 
  private:
@@ -41,11 +41,11 @@ class PageMap {
   static Result<std::unique_ptr<PageMap>> Map(int fd);
 
   share::Page* page_;
-  int index_;  // Among those that are guarded.
+  int index_;  // Index in the table of guarded pages.
   std::uint64_t inode_;
 };
 
-/// For how long the loop waits for the lock of a page: those who hold it add two numbers.
+/// How long the loop waits for a page's lock. Holders only add two numbers.
 inline constexpr std::uint64_t kLockWaitNs = 50'000;
 
 }  // namespace divvy::keeper

@@ -16,7 +16,7 @@ namespace {
 #ifdef SO_PEERPIDFD
 constexpr int kPeerPidfd = SO_PEERPIDFD;
 #else
-constexpr int kPeerPidfd = 77;  // Of the kernel's generic numbers: x86-64 and arm64 have these.
+constexpr int kPeerPidfd = 77;  // The kernel's generic number, used by x86-64 and arm64.
 #endif
 
 }  // namespace
@@ -32,7 +32,7 @@ Peer PeerOf(int link) {
     peer.life.Reset(life);
     return peer;
   }
-  if (errno != ENOPROTOOPT) return peer;  // It has ended, and its number may be another's.
+  if (errno != ENOPROTOOPT) return peer;  // The process has ended, so its pid may have been reused.
   peer.life.Reset(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(peer.pid), 0)));
   if (peer.life.is_open() && UidOfProcess(peer.pid) != peer.uid) peer.life.Reset();
   return peer;

@@ -1,5 +1,5 @@
-// Who is at the other end of a tenant's connection. A number of a process is another's as soon as the process has
-// ended; so it is held by a pidfd from the moment that the connection is taken, and looked at before it is used.
+// The process at the other end of a tenant's connection. A pid can be reused as soon as its process ends. It is
+// therefore held by a pidfd from the moment the connection is accepted, and checked before use.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@ namespace divvy::keeper {
 struct Peer {
   std::int64_t uid = -1;
   std::int64_t pid = 0;
-  Descriptor life;  // pidfd; closed: the process could not be told from another of its number.
+  Descriptor life;  // pidfd. Closed: the process could not be identified reliably.
 };
 
-/// Of the process that connected. Before Linux 6.5 the kernel tells its number alone: then it has to be a live process
-/// of the same user, which may be another of that user's own.
+/// Returns the process that connected. Before Linux 6.5 the kernel reports only its pid. The pid must then belong to a
+/// live process of the same user, which may be a different process of that user.
 Peer PeerOf(int link);
 
-/// The process of this pidfd has ended, reaped or not.
+/// Returns true if the process of this pidfd has ended, reaped or not.
 bool HasEnded(int life);
 
 }  // namespace divvy::keeper

@@ -33,7 +33,7 @@ std::string PathOf(const std::string& directory, sharing::TenantId id) {
   return directory + "/" + std::to_string(id.job) + "." + std::to_string(id.attempt) + std::string(kTenantEnd);
 }
 
-/// Of "JOB.ATTEMPT".
+/// Parses "JOB.ATTEMPT".
 std::optional<sharing::TenantId> IdOf(const std::string& name) {
   const std::size_t point = name.find('.');
   if (point == std::string::npos) return std::nullopt;

@@ -1,6 +1,6 @@
-// What a keeper leaves for its successor: one small file for each tenant and one for the node, beside the tenants'
-// folders, written as a whole (a new file over the old one) before each step that a successor has to know of. They are
-// the keeper's alone: the tenants' folders belong to users. Nothing here outlives the machine, so nothing is synced.
+// State that a keeper leaves for its successor: one small file per tenant and one for the node, next to the tenants'
+// folders. Files are replaced as a whole before each step that a successor must know about. Only the keeper can access
+// them, whereas the tenants' folders belong to users. The state is not needed after a reboot, so nothing is synced.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +14,28 @@
 
 namespace divvy::keeper {
 
-/// What a tenant is going through. Where the driver's part has begun its processes tell themselves how far they came.
+/// The operation in progress. Once the driver's part has begun, the driver reports each process's progress.
 enum class Passage { kNone, kParking, kWaking, kMoving };
 
 struct RecordedProcess {
   std::int64_t pid = 0;
   std::uint64_t start_ticks = 0;
-  std::vector<std::string> uuids;  // As TenantProcess has them.
-  std::vector<Bytes> away;         // By device, what the library has of it on the host, as far as it is known.
+  std::vector<std::string> uuids;  // Same meaning as TenantProcess::uuids.
+  std::vector<Bytes> away;         // Bytes per device that the library has on the host, as far as known.
 };
 
 struct RecordedTenant {
   wire::KeeperAdd terms;
-  std::vector<int> gpus;  // Where it is, or was before it was parked; empty: nowhere yet.
+  std::vector<int> gpus;  // Its GPUs now, or before parking. Empty: not placed yet.
   bool is_parked = false;
-  int parked_by = 0;         // sharing::ParkedBy.
-  bool uses_driver = false;  // Its parked processes are in the driver's hands and not only emptied by the library.
-  std::vector<Bytes> parked_bytes;  // By device, what it needs to come back.
+  int parked_by = 0;         // A sharing::ParkedBy value.
+  bool uses_driver = false;  // Its parked processes are checkpointed by the driver, not only emptied by the library.
+  std::vector<Bytes> parked_bytes;  // Bytes per device that it needs to wake.
   Passage passage = Passage::kNone;
-  std::vector<int> to;        // Of the passage.
-  bool has_restored = false;  // The passage has begun to bring processes to `to`.
+  std::vector<int> to;        // Target GPUs of the operation.
+  bool has_restored = false;  // Processes are being restored to `to`.
   std::vector<RecordedProcess> processes;
-  bool is_lost = false;  // A passage damaged it; until its processes have ended.
+  bool is_lost = false;  // Damaged by an operation; set until its processes have ended.
 };
 
 struct RecordedWhole {
@@ -54,16 +54,17 @@ class Records {
   Status Write(const RecordedTenant& tenant) const;
   Status Write(const RecordedNode& node) const;
   void Forget(sharing::TenantId id) const;
-  /// An empty node where there is none yet.
+  /// Returns an empty node if there is no file yet.
   Result<RecordedNode> ReadNode() const;
-  /// Of a file of the node that cannot be read: to where it was put, as the end of a sentence.
+  /// Moves an unreadable node file aside. Returns where it was put, as the end of a sentence.
   std::string PutNodeAside() const;
   struct Found {
     std::vector<RecordedTenant> tenants;
-    std::map<sharing::TenantId, std::string> troubles;  // Files that cannot be read, and why. They are left there.
+    std::map<sharing::TenantId, std::string> troubles;  // Unreadable files and the reason. They stay in place.
   };
   Found ReadTenants() const;
-  /// Folders of tenants of which there is no record, and what was being made or removed when a keeper was killed.
+  /// Returns folders of tenants without a record, and leftovers of folders that a killed keeper was creating or
+  /// removing.
   std::vector<std::string> FoldersWithout() const;
 
  private:

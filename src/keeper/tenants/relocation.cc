@@ -8,13 +8,13 @@
 namespace divvy::keeper {
 namespace {
 
-/// Of one step of the library: the least, and the slowest way that is still waited for.
+/// Timeout of one step of the library: the minimum, and the slowest link that is still waited for.
 constexpr Duration kLibraryPatience = 20s;
 constexpr std::uint64_t kSlowestBytesPerSecond = 500'000'000;
-/// A library dials twice a second at least.
+/// A library dials at least twice a second.
 constexpr Duration kDialPatience = 5s;
 constexpr Duration kDialAgain = 10ms;
-/// What is locked has been emptied before, and has nothing under way.
+/// A process has been emptied before it is locked, so nothing is in flight.
 constexpr Duration kLockPatience = 10s;
 
 std::uint64_t NextOrder() {
@@ -44,7 +44,7 @@ void Relocation::Start() {
       });
       return;
     }
-    // It would be left behind where the others leave, or on the host with its gate open.
+    // It would be left behind on the old GPU, or on the host with its gate open.
     why_ = "a process of the job runs and has not dialled the keeper";
     if (way_ == Way::kDown || tenant_.IsMissingAny(plan_.left)) return End(sharing::Outcome::kUnchanged);
   }
@@ -57,8 +57,8 @@ void Relocation::Start() {
   Advance();
 }
 
-// The library holds a program that starts CUDA while its tenant is away, so most have nothing yet; but one that could
-// not dial before has been at work where the tenant was.
+// The library blocks a program that starts CUDA while its tenant is away, so most newcomers have nothing yet. A process
+// that could not dial before may have worked on the tenant's old GPU.
 void Relocation::OnCame(Slot slot) {
   TenantProcess& process = tenant_.processes().at(slot);
   if (process.uuids.empty()) process.uuids = plan_.from;
@@ -70,7 +70,7 @@ void Relocation::OnCame(Slot slot) {
   }
 }
 
-// True: those that came late are brought to where the tenant is now.
+// Returns true if late processes are being brought to the tenant's new place.
 bool Relocation::BringLate() {
   std::erase_if(late_, [this](Slot slot) { return !tenant_.processes().contains(slot); });
   if (late_.empty() || plan_.from == plan_.to) return false;
@@ -84,7 +84,7 @@ int Relocation::Deepest(Slot slot) const {
   return plan_.uses_driver && !without_driver_.contains(slot) ? kCheckpointed : kEmptied;
 }
 
-// One step of all that stand highest (downwards) or lowest (upwards): none begins the next before all have done this.
+// Moves the least advanced processes by one step. No process starts the next step before all have completed this one.
 void Relocation::Advance() {
   step_from_ = is_upwards() ? kAtWork : kCheckpointed + 1;
   for (const Slot slot : taking_part_) {
@@ -110,7 +110,7 @@ void Relocation::Advance() {
 
 void Relocation::Step() {
   const std::uint64_t step = ++step_;
-  // Late ones go to where the tenant has come to, which is written already.
+  // Late processes go to the tenant's new place, which is already recorded.
   const Status noted = is_late_pass_ ? hooks_.note(true, plan_.to) : hooks_.note(is_upwards(), onto());
   if (!noted && !is_late_pass_ && (way_ == Way::kDown || way_ == Way::kUp)) {
     return StayBehindRecord(noted.error().message);
@@ -144,13 +144,14 @@ void Relocation::Step() {
   });
   LookAtThoseThatStand();
   if (!told_.empty()) return;
-  // Who could not be told is gone, and is taken out of the table in the loop's next turn: not before that is it known.
+  // A process that could not be reached has ended, but is removed from the table only in the loop's next iteration.
   loop_.At(loop_.Now(), [this, step, alive = std::weak_ptr<bool>(is_alive_)] {
     if (!alive.expired() && step == step_) OnStepEnd();
   });
 }
 
-// A successor would know nothing of this step, so it is not taken: back to what was written last.
+// Without a record a successor would not know about this step. It is skipped, and the tenant returns to the recorded
+// state.
 void Relocation::StayBehindRecord(const std::string& why) {
   if (why_.empty()) why_ = why;
   if (way_ == Way::kUp) {
@@ -174,7 +175,7 @@ void Relocation::TellLibrary(Slot slot, share::Word word) {
   }
 }
 
-// A stopped process answers nothing, and whoever stopped it may let it stand for days.
+// A stopped process does not answer, and may stay stopped for days.
 void Relocation::LookAtThoseThatStand() {
   std::set<Slot> standing;
   for (const auto& [id, slot] : told_) {
@@ -195,7 +196,7 @@ void Relocation::LookAtThoseThatStand() {
 
 void Relocation::OnDone(Slot slot, const share::Message& done) {
   const auto order = told_.find(done.id);
-  if (order == told_.end() || order->second != slot) return;  // Of a step that was given up.
+  if (order == told_.end() || order->second != slot) return;  // From an abandoned step.
   told_.erase(order);
   CountMoved(slot, done);
   if (done.result != 0)
@@ -208,8 +209,8 @@ void Relocation::OnDone(Slot slot, const share::Message& done) {
   if (told_.empty()) OnStepEnd();
 }
 
-// What is away counts as in use: there has to be room for it when it comes back. What a process says of that is bounded
-// by the tenant's limit: an earlier keeper may not have come to write down how much it is.
+// Memory on the host counts as in use, because it needs room when it returns. The process's report is limited to the
+// tenant's limit, since an earlier keeper may not have recorded the amount.
 void Relocation::CountMoved(Slot slot, const share::Message& done) {
   if (done.device >= tenant_.devices().size()) return;
   std::uint64_t& away = tenant_.processes().at(slot).away[done.device];
@@ -226,7 +227,8 @@ void Relocation::CountMoved(Slot slot, const share::Message& done) {
   if (way_ == Way::kDown) moved_ += bytes;
 }
 
-// Where it stands is asked first: it may have nothing there, or be further than we know since a helper was killed.
+// The driver's state is queried first: the process may be unknown to it, or further on than recorded if a helper was
+// killed.
 void Relocation::TellDriver(Slot slot, int to) {
   const std::int64_t pid = tenant_.processes().at(slot).pid;
   driver_.Ask(pid, [this, slot, to, pid, alive = std::weak_ptr<bool>(is_alive_)](const Result<DriverState>& state) {
@@ -250,7 +252,7 @@ void Relocation::TellDriver(Slot slot, int to) {
 
 void Relocation::CallDriver(Slot slot, int to) {
   const auto found = tenant_.processes().find(slot);
-  // The number of one that has ended may be another's by now.
+  // If the process has ended, its pid may have been reused.
   if (found == tenant_.processes().end() || HasEnded(found->second.life.get())) return OnDriver(slot, to, {});
   const auto ended = [this, slot, to, alive = std::weak_ptr<bool>(is_alive_)](const Status& status) {
     if (!alive.expired()) OnDriver(slot, to, status);
@@ -265,7 +267,7 @@ void Relocation::CallDriver(Slot slot, int to) {
   driver_.Restore(pid, map, plan_.bytes, ended);
 }
 
-/// The process stands at `depth` now, or has failed.
+/// Called when the process has reached `depth`, or has failed.
 void Relocation::OnDriver(Slot slot, int depth, const Status& status) {
   with_driver_.erase(slot);
   const auto found = tenant_.processes().find(slot);
@@ -287,7 +289,7 @@ void Relocation::OnGone(Slot slot) {
   late_.erase(slot);
   failed_now_.erase(slot);
   const bool was_told = std::erase_if(told_, [slot](const auto& order) { return order.second == slot; }) > 0;
-  // A call to the driver that is under way for it comes back by itself.
+  // A driver call in flight for it still ends by itself.
   if (was_told && told_.empty() && with_driver_.empty()) OnStepEnd();
 }
 
@@ -317,18 +319,18 @@ void Relocation::TurnBack() {
     case Way::kHold:
       return End(sharing::Outcome::kLost);
   }
-  // Who failed on the way down may have emptied itself in part: it is told to come back like the rest.
+  // A process that failed on the way down may be partly emptied: it is told to return like the others.
   if (way_ == Way::kUndo) {
     for (const Slot slot : taking_part_) {
       int& depth = tenant_.processes().at(slot).depth;
       depth = std::max<int>(depth, kEmptied);
     }
   }
-  // One that came late cannot be left behind on the host: all go there.
+  // A late process cannot be left on the host alone, so all go there.
   if (way_ == Way::kHold && is_late_pass_) {
     for (const auto& [slot, process] : tenant_.processes()) taking_part_.insert(slot);
   }
-  // And who failed to return may be there in part.
+  // A process that failed to return may be partly on the GPU.
   if (way_ == Way::kHold) {
     for (const Slot slot : taking_part_) {
       int& depth = tenant_.processes().at(slot).depth;

@@ -1,5 +1,6 @@
-// A tenant leaves its GPUs for the host, comes back, or both in one go onto other GPUs; all of its processes in
-// lock-step. Never half: what fails on the way down is undone, and what fails on the way up ends on the host, whole.
+// Moves a tenant from its GPUs to the host, back, or through the host to other GPUs, with all its processes in
+// lock-step. The result is never partial: a failure on the way down is undone, and a failure on the way up leaves
+// everything on the host.
 #pragma once
 
 #include <functional>
@@ -17,24 +18,24 @@
 namespace divvy::keeper {
 
 struct RelocationPlan {
-  bool leaves = false;            // First down to the host;
-  bool returns = false;           // then up again, onto
-  std::vector<std::string> to;    // these GPUs ("GPU-..."), by device.
-  std::vector<std::string> from;  // Where it is, or was before it was parked.
-  std::set<std::int64_t> left;    // Processes that are on the host before it begins: none is left behind there.
-  bool uses_driver = false;       // Its control state goes as well, so that nothing is left on the GPU.
-  std::uint64_t bytes = 0;        // About so many are moved: for how long to wait.
+  bool leaves = false;            // Moves to the host first.
+  bool returns = false;           // Then returns to the GPUs `to`.
+  std::vector<std::string> to;    // Target GPU UUIDs ("GPU-..."), by device.
+  std::vector<std::string> from;  // Its GPUs now, or before parking.
+  std::set<std::int64_t> left;    // Processes on the host before the start. None of them may be left there.
+  bool uses_driver = false;       // Also saves control state through the driver, so that nothing remains on the GPU.
+  std::uint64_t bytes = 0;        // Estimated bytes to move, for timeouts.
 };
 
 struct RelocationHooks {
-  /// Before each step: what a successor needs is to be written. `is_returning`: processes come up onto `onto`. Where it
-  /// cannot be, the step is not taken, unless it is one back to what was written last.
+  /// Called before each step to write the record for a successor. `is_returning`: processes are being restored onto
+  /// `onto`. If the record cannot be written, the step is skipped, unless it leads back to the recorded state.
   std::function<Status(bool is_returning, const std::vector<std::string>& onto)> note;
-  /// Once; the relocation may be destroyed in it.
+  /// Called once. It may destroy the relocation.
   std::function<void(sharing::Done)> ended;
 };
 
-/// The gates of the tenant are kMoving or kParked from before Start until after `ended`.
+/// One relocation. The tenant's gates must be kMoving or kParked from before Start until after `ended`.
 class Relocation {
  public:
   Relocation(EventLoop& loop, Tenant& tenant, DriverHelpers& driver, RelocationPlan plan, RelocationHooks hooks);
@@ -42,17 +43,18 @@ class Relocation {
   Relocation(const Relocation&) = delete;
   Relocation& operator=(const Relocation&) = delete;
 
-  /// Waits first for processes that live and have not dialled this keeper yet.
+  /// First waits for live processes that have not dialled this keeper yet.
   void Start();
-  /// A process said kDone.
+  /// Handles a process's kDone message.
   void OnDone(Slot slot, const share::Message& done);
   void OnGone(Slot slot);
-  /// A process that was not there when it began: it may have something on the GPUs that are left.
+  /// Handles a process that connects during the relocation. It may have memory on the GPUs being left.
   void OnCame(Slot slot);
   const RelocationPlan& plan() const { return plan_; }
 
  private:
-  enum class Way { kDown, kUp, kUndo, kHold };  // Undo: up to where it was. Hold: down again, after a failure.
+  // kUndo: back up to the original GPUs. kHold: down to the host again after a failure.
+  enum class Way { kDown, kUp, kUndo, kHold };
   void Advance();
   void Step();
   bool is_upwards() const { return way_ == Way::kUp || way_ == Way::kUndo; }
@@ -79,17 +81,17 @@ class Relocation {
   Way way_ = Way::kDown;
   Time began_;
   std::set<Slot> taking_part_;
-  std::set<Slot> late_;                 // Came when the others were on their way up: they go down and up after them.
-  bool is_late_pass_ = false;           // That is under way; the tenant itself is there.
-  std::set<Slot> without_driver_;       // The driver does not know them: they have nothing there.
-  std::map<std::uint64_t, Slot> told_;  // Orders to libraries that are not answered, by their ids.
-  std::set<Slot> with_driver_;          // Calls to the driver that are under way.
-  std::set<Slot> failed_now_;           // In this step.
-  std::string why_;                     // What failed first.
+  std::set<Slot> late_;        // Processes that connected while the others returned. They go down and up afterwards.
+  bool is_late_pass_ = false;  // The late processes are being moved; the tenant itself has arrived.
+  std::set<Slot> without_driver_;       // Unknown to the driver, so they have nothing there.
+  std::map<std::uint64_t, Slot> told_;  // Unanswered orders to libraries, by id.
+  std::set<Slot> with_driver_;          // Processes with a driver call in flight.
+  std::set<Slot> failed_now_;           // Failures of this step.
+  std::string why_;                     // First failure.
   bool has_begun_ = false;
   std::uint64_t moved_ = 0;
   int step_from_ = 0;
-  std::uint64_t step_ = 0;  // Counts: timers know whether they are of this one.
+  std::uint64_t step_ = 0;  // Step counter, so that timers can detect that their step is over.
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
 };
 

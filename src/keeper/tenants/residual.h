@@ -1,5 +1,5 @@
-// The residual of a process on a device: bytes that the driver counts for it beyond those that it allocated, such as
-// its contexts and its code.
+// The residual of a process on a device: bytes that the driver counts beyond the process's own allocations, such as
+// contexts and code.
 #pragma once
 
 #include <algorithm>
@@ -8,14 +8,14 @@
 
 namespace divvy::keeper {
 
-/// Follows the residual of one process on one device. The driver counts the process's memory at some moment between two
-/// looks at what the process itself says, which can change meanwhile. So each sight gives two bounds of the residual.
+/// Tracks the residual of one process on one device. The driver counts the memory at some moment between two reads of
+/// the process's own count, which may change meanwhile. So each sample gives a lower and an upper bound of the
+/// residual.
 class ResidualSights {
  public:
-  /// The driver counted `has` bytes since the last call, and the process says `said` now. Returns the new
-  /// residual in place of `residual`: within the bounds that this sight and the last one have in common. So neither
-  /// memory that the process allocates or frees between two looks nor a context that is half made changes it. All in
-  /// bytes.
+  /// Adds a sample. `has`: bytes that the driver counted since the last call; `said`: bytes that the process reports
+  /// now. Returns `residual` clamped to the range covered by the bounds of this sample and the last one. Thus neither
+  /// allocations and frees between samples nor a half-created context changes it. All values are in bytes.
   std::uint64_t Follow(std::uint64_t residual, std::uint64_t has, std::uint64_t said) {
     const auto beyond = [has](std::uint64_t bytes) { return has > bytes ? has - bytes : 0; };
     const std::uint64_t least = beyond(std::max(said, said_));
@@ -28,7 +28,7 @@ class ResidualSights {
     return followed;
   }
 
-  /// The bytes that the residual has at least, by the last two sights.
+  /// Returns the lower bound of the residual in bytes, from the last two samples.
   std::uint64_t least() const { return least_; }
 
  private:

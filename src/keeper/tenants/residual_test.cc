@@ -19,7 +19,7 @@ TEST(Residual, IsKnownAfterTwoSightsOfAProcessThatHoldsStill) {
 TEST(Residual, StaysWhileAProcessAllocatesFasterThanItIsSeen) {
   ResidualSights sights;
   std::uint64_t residual = 512 * kMib;
-  // Each count is older than what the process says by then.
+  // Each driver count is older than the process's own count.
   residual = sights.Follow(residual, 300 * kMib, 4 * kGib);
   residual = sights.Follow(residual, 4 * kGib + 518 * kMib, 12 * kGib);
   residual = sights.Follow(residual, 12 * kGib + 518 * kMib, 19 * kGib);
@@ -32,7 +32,7 @@ TEST(Residual, StaysWhileAProcessAllocatesFasterThanItIsSeen) {
 TEST(Residual, WhatWasFreedBetweenCountAndLookIsNone) {
   ResidualSights sights;
   std::uint64_t residual = sights.Follow(512 * kMib, 512 * kMib, 0);
-  residual = sights.Follow(residual, 10 * kGib + 512 * kMib, 0);  // Allocated and freed since the last look.
+  residual = sights.Follow(residual, 10 * kGib + 512 * kMib, 0);  // Allocated and freed since the last sample.
   EXPECT_EQ(residual, 512 * kMib);
   residual = sights.Follow(residual, 512 * kMib, 0);
   EXPECT_EQ(residual, 512 * kMib);

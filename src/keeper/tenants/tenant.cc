@@ -14,8 +14,8 @@
 namespace divvy::keeper {
 namespace {
 
-/// So many tries in a row, each of which comes at least a millisecond after the one before: who has a lock for so long
-/// stands still.
+/// Consecutive failures, each at least a millisecond after the previous one. A process that holds a lock this long is
+/// stopped.
 constexpr int kMostRefusedLocks = 500;
 
 Error TenantSystemError(const std::string& doing) { return Internal(doing + ": " + std::strerror(errno)); }
@@ -44,8 +44,8 @@ Result<std::unique_ptr<Tenant>> Tenant::Create(EventLoop& loop, FolderRemover& r
                                                sharing::TenantId id, uid_t uid, gid_t gid,
                                                std::vector<TenantDevice> devices) {
   std::unique_ptr<Tenant> tenant(new Tenant(loop, remover, FolderOf(directory, id), id, uid));
-  // Made beside its place and moved there, so that it is never seen without what belongs in it. One that is left over
-  // from a keeper that was killed here goes first.
+  // Created under a temporary name and renamed, so that it is never visible without its content. First removes a
+  // leftover of a killed keeper.
   const std::string fresh = tenant->folder_ + ".new";
   remover.Remove(fresh);
   if (::mkdir(fresh.c_str(), 0700) != 0) return TenantSystemError("making " + fresh);
@@ -57,7 +57,7 @@ Result<std::unique_ptr<Tenant>> Tenant::Create(EventLoop& loop, FolderRemover& r
   for (unsigned i = 0; i < tenant->devices_.size(); ++i) tenant->WriteDevice(i);
   DIVVY_CHECK(tenant->OpenSocket(folder.get()));
   if (::geteuid() == 0 && ::fchown(folder.get(), uid, gid) != 0) return TenantSystemError("giving away " + fresh);
-  // The set-group-ID bit of the folder above was inherited.
+  // Removes the set-group-ID bit inherited from the parent folder.
   if (::fchmod(folder.get(), 0700) != 0) return TenantSystemError("closing " + fresh);
   remover.Remove(tenant->folder_);
   if (::rename(fresh.c_str(), tenant->folder_.c_str()) != 0) return TenantSystemError("making " + tenant->folder_);
@@ -73,7 +73,7 @@ Result<std::unique_ptr<Tenant>> Tenant::Adopt(EventLoop& loop, FolderRemover& re
   tenant->devices_ = std::move(devices);
   if (auto map = PageMap::Open(folder.get())) {
     tenant->map_ = *std::move(map);
-    share::UnlockPage(tenant->map_->page(), share::kLockedByKeeper);  // Of the keeper before us.
+    share::UnlockPage(tenant->map_->page(), share::kLockedByKeeper);  // Lock of the previous keeper.
     for (unsigned i = 0; i < tenant->devices_.size(); ++i) {
       TenantDevice& device = tenant->devices_[i];
       device.ceiling = std::min(Load(tenant->map_->page().devices[i].ceiling), device.limit);
@@ -127,7 +127,7 @@ std::optional<std::uint64_t> Tenant::SetCeiling(unsigned device, std::uint64_t b
   if (map_ == nullptr) return ours.ceiling = bytes;
   share::Page& page = map_->page();
   if (bytes >= ours.ceiling) {
-    // Upwards nobody can be misled, whoever has the lock.
+    // A raise needs no lock: it cannot mislead the lock's holder.
     ours.ceiling = std::max(bytes, Used(device));
     Store(page.devices[device].ceiling, ours.ceiling);
     return ours.ceiling;
@@ -183,7 +183,7 @@ bool Tenant::IsMissingAny(const std::set<std::int64_t>& pids) const {
 
 void Tenant::ExpectAway(std::int64_t pid, unsigned device, std::uint64_t bytes) {
   for (auto& [slot, missing] : missing_) {
-    // One that has it in its page again was back before it could be written down.
+    // A process that has the memory in its page again had returned before that could be recorded.
     const bool is_back = UsedBy(slot, device) >= bytes;
     if (missing.pid == pid && !is_back) missing.away[device] = std::min(bytes, devices_[device].limit);
   }
@@ -206,8 +206,8 @@ std::uint64_t Tenant::Used(unsigned device) const {
   };
   count(processes_);
   count(missing_);
-  // Above what it was allowed to it has nothing, whatever it says; what it took past the library the driver tells. What
-  // is away was allowed once, and has to fit again.
+  // Reports above the ceiling are ignored; memory allocated without the library is known from the driver. Memory on the
+  // host was allowed earlier and must fit again.
   const TenantDevice& ours = devices_[device];
   const std::uint64_t most = away == 0 ? ours.ceiling : std::max(ours.ceiling, ours.limit);
   return AddCapped(std::min(AddCapped(said, away), most), residual);

@@ -1,7 +1,7 @@
-// One tenant on this node as its processes meet it: the folder with the page and the socket, a slot for each process
-// that says hello, and the words to and from them. What it may have is decided elsewhere (src/sharing); here it is
-// written where the processes see it. Nothing that they say or write is trusted: the keeper's own record of gates and
-// ceilings is in here and not in the page.
+// The interface between a tenant and its processes on this node: the folder with page and socket, a slot for each
+// connected process, and the messages to and from them. src/sharing decides what the tenant may have; this class writes
+// it where the processes see it. Nothing that they report or write is trusted: the authoritative gates and ceilings are
+// stored here, not in the page.
 #pragma once
 
 #include <array>
@@ -28,29 +28,29 @@ namespace divvy::keeper {
 
 using Slot = std::uint32_t;
 
-/// How far a process has left its GPUs. One goes down and up by single steps.
+/// How far a process has left its GPUs. A process moves through these states one step at a time.
 enum Depth : int {
   kAtWork = 0,
-  kEmptied = 1,       // The library has its data on the host.
-  kLocked = 2,        // The driver lets nothing of it through.
-  kCheckpointed = 3,  // The driver has the rest of it; nothing is left on the GPU.
+  kEmptied = 1,       // The library has copied its data to the host.
+  kLocked = 2,        // The driver blocks its calls.
+  kCheckpointed = 3,  // The driver has saved the rest; nothing is left on the GPU.
 };
 
-/// A process of a tenant, from its hello to its end or the end of its connection. One that lives on without its
-/// connection keeps its slot, and what it has counts until it has ended.
+/// A connected process of a tenant, from its hello until it ends or loses its connection. A live process without a
+/// connection keeps its slot, and its memory counts until it ends.
 struct TenantProcess {
   ForeignDescriptor link;
   Descriptor life;  // pidfd.
   std::int64_t pid = 0;
   std::uint64_t start_ticks = 0;
   std::uint32_t generation = 0;
-  std::uint64_t launches = 0;       // As of the last look at its counter.
-  std::uint64_t turn_launches = 0;  // As its turn began.
+  std::uint64_t launches = 0;       // At the last check of its counter.
+  std::uint64_t turn_launches = 0;  // At the start of its turn.
   std::array<std::uint64_t, share::kMaxDevices> residual{};
   std::array<ResidualSights, share::kMaxDevices> sights{};
   int depth = kAtWork;
-  std::array<std::uint64_t, share::kMaxDevices> away{};  // Bytes that the library has on the host.
-  std::vector<std::string> uuids;                        // Where the driver has it, by device, while it is not at work.
+  std::array<std::uint64_t, share::kMaxDevices> away{};  // Bytes that the library keeps on the host.
+  std::vector<std::string> uuids;  // GPUs that the driver associates with it, by device, while it is not kAtWork.
 };
 
 struct TenantDevice {
@@ -60,25 +60,26 @@ struct TenantDevice {
   std::uint64_t limit = 0;
   std::uint64_t ceiling = 0;
   share::Gate gate = share::kShut;
-  /// What the driver will need for a process, for all that is known: counted from its hello until it has been seen.
+  /// Estimated driver memory of a process, in bytes. Counted from its hello until a measurement exists.
   std::uint64_t expected_residual = 0;
 };
 
-/// What a tenant says to who keeps it. All are called from the loop.
+/// Callbacks to the tenant's owner, called from the loop.
 struct TenantEvents {
   std::function<void(Slot)> came;
   std::function<void(Slot, const share::Message&)> said;
-  std::function<void(Slot)> gone;  // It is out of the table already.
+  std::function<void(Slot)> gone;  // The slot has already been removed from processes().
 };
 
 class Tenant {
  public:
-  /// Makes folder, page and socket: `directory`/JOB.ATTEMPT, all of it or nothing. `devices` as they are at first.
+  /// Creates folder `directory`/JOB.ATTEMPT with page and socket, completely or not at all. `devices`: the initial
+  /// values.
   static Result<std::unique_ptr<Tenant>> Create(EventLoop& loop, FolderRemover& remover, const std::string& directory,
                                                 sharing::TenantId id, uid_t uid, gid_t gid,
                                                 std::vector<TenantDevice> devices);
-  /// The same of a tenant that an earlier keeper had: its page stays as it is, its slots wait for their processes. A
-  /// page that is broken is no error: has_page() is false then. kNotFound: its folder is gone.
+  /// Takes over a tenant of an earlier keeper. Its page is kept, and its slots wait for their processes. A broken page
+  /// is not an error; has_page() is false then. Errors: kNotFound if the folder is gone.
   static Result<std::unique_ptr<Tenant>> Adopt(EventLoop& loop, FolderRemover& remover, const std::string& directory,
                                                sharing::TenantId id, uid_t uid, std::vector<TenantDevice> devices);
   ~Tenant();
@@ -86,7 +87,7 @@ class Tenant {
   Tenant& operator=(const Tenant&) = delete;
 
   void Listen(TenantEvents events);
-  /// Takes the folder away; the last thing that is done with a tenant.
+  /// Removes the folder. Call this last.
   void RemoveFolder();
 
   sharing::TenantId id() const { return id_; }
@@ -96,44 +97,44 @@ class Tenant {
   const std::map<Slot, TenantProcess>& processes() const { return processes_; }
   bool has_page() const { return map_ != nullptr && map_->is_sound(); }
 
-  // --- What its processes see
-  // -----------------------------------------------------------------------------------------
+  // --- State visible to its processes --------------------------------------------------------------------------------
 
-  /// Wakes all who wait at it.
+  /// Sets the gate and wakes all waiters.
   void SetGate(unsigned device, share::Gate gate);
   void SetAllGates(share::Gate gate);
-  /// Never below what it uses. The ceiling that holds now, which is higher than `bytes` where more is in use; nothing
-  /// when the page is locked at the moment: to be tried again.
+  /// Sets the ceiling, but never below the present use. Returns the resulting ceiling, which exceeds `bytes` if more is
+  /// in use. Returns std::nullopt if the page is locked; the caller retries.
   std::optional<std::uint64_t> SetCeiling(unsigned device, std::uint64_t bytes);
   void SetTerms(std::uint64_t request, std::uint64_t limit);
   void SetPlace(unsigned device, const std::string& uuid, std::uint32_t gpu);
-  /// The driver counted `has` bytes of a process since the last call. Returns the bytes that it has for sure beyond
-  /// what it says.
+  /// Records that the driver counted `has` bytes for a process since the last call. Returns how many bytes it certainly
+  /// has beyond its own report.
   std::uint64_t SeeMemory(Slot slot, unsigned device, std::uint64_t has);
   void ExpectResidual(unsigned device, std::uint64_t bytes) { devices_[device].expected_residual = bytes; }
-  /// Of one that an earlier keeper brought to the host, and that has not dialled yet.
+  /// Sets the bytes on the host of a process that an earlier keeper evacuated and that has not dialled yet.
   void ExpectAway(std::int64_t pid, unsigned device, std::uint64_t bytes);
-  /// False: the process is not there, or does not read what it is sent; then it is dropped.
+  /// Returns false if the process is not connected or does not read its messages; it is dropped then.
   bool Send(Slot slot, share::Message message);
   void SendAll(const share::Message& message);
 
-  // --- What they do: as their page says, each number bounded by what it could be -------------------------------------
+  // --- Values reported in the page, each limited to a plausible range ------------------------------------------------
 
-  /// Bytes of all processes together: what they say to have, or to have had when it was brought to the host, up to the
-  /// ceiling, and what the driver says beyond that.
+  /// Returns the bytes of all processes: their reported memory, including memory on the host, limited to the ceiling,
+  /// plus residuals. If memory is on the host, the bound is the tenant's limit where that is higher.
   std::uint64_t Used(unsigned device) const;
   std::uint64_t UsedBy(Slot slot, unsigned device) const;
   std::uint32_t Flags() const;
   std::uint64_t Launches(Slot slot) const;
   std::uint32_t Waiting(Slot slot) const;
   std::uint32_t Entered(Slot slot) const;
-  /// Processes that have a slot and live, but no connection: they dial again.
+  /// Returns the number of live processes that have a slot but no connection; they will dial again.
   std::size_t missing() const { return missing_.size(); }
   bool IsMissingAny(const std::set<std::int64_t>& pids) const;
 
-  /// Hangs up on a process.
+  /// Disconnects a process.
   void Drop(Slot slot);
-  /// A new turn of the loop: each tenant's words are heard up to a bound in one, all processes together.
+  /// Starts a new iteration of the loop. The number of messages per iteration is limited for each tenant, over all its
+  /// processes.
   void BeginTurn() { words_left_ = kWordsInATurn; }
 
  private:
@@ -172,12 +173,12 @@ class Tenant {
     std::array<std::uint64_t, share::kMaxDevices> away{};
   };
   std::map<Slot, Missing> missing_;
-  std::map<std::uint64_t, std::shared_ptr<Caller>> callers_;  // That have not said hello yet, the oldest first.
+  std::map<std::uint64_t, std::shared_ptr<Caller>> callers_;  // Callers that have not sent hello yet, oldest first.
   std::uint64_t next_caller_ = 1;
   int words_left_ = kWordsInATurn;
   std::array<std::uint32_t, share::kMaxProcesses> generations_{};
-  int refused_locks_ = 0;                                          // One after the other.
-  std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);  // For what is put off.
+  int refused_locks_ = 0;                                          // Consecutive failures.
+  std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);  // Expires with the tenant; deferred calls check it.
 };
 
 }  // namespace divvy::keeper

@@ -1,4 +1,4 @@
-// The processes of a tenant: how they come, speak and go.
+// The processes of a tenant: connections, messages and disconnections.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -20,9 +20,9 @@
 namespace divvy::keeper {
 namespace {
 
-/// Connections of one tenant that have not said hello: the oldest makes room for more.
+/// Limit of a tenant's connections without hello; beyond it, the oldest is closed.
 constexpr std::size_t kMostCallers = 256;
-/// A process says hello as soon as it has connected.
+/// A process says hello right after connecting.
 constexpr Duration kHelloPatience = 5s;
 constexpr int kCallersAtOnce = 64;
 constexpr int kMostAside = 100;
@@ -42,17 +42,17 @@ Status Tenant::OpenSocket(int folder) {
   Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  // By the folder's descriptor: no path is too long, and none leads elsewhere.
+  // Uses the folder's descriptor, so that the path is never too long and cannot lead elsewhere.
   const std::string path = "/proc/self/fd/" + std::to_string(folder) + "/" + share::kLinkSocket;
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  // Its user may have put there what cannot be removed at once.
+  // The user may have put something there that cannot be removed at once.
   bool is_free = ::unlinkat(folder, share::kLinkSocket, 0) == 0 || errno == ENOENT;
   for (int i = 0; !is_free && i < kMostAside; ++i) {
     const std::string aside = std::string(share::kLinkSocket) + ".aside." + std::to_string(i);
     is_free = ::renameat2(folder, share::kLinkSocket, folder, aside.c_str(), RENAME_NOREPLACE) == 0;
   }
-  // Who may enter the folder may connect. The mode is the socket's before it has a name, so that nothing is changed
-  // through a name that is in a user's hands.
+  // Any process that can enter the folder may connect. The mode is set before the socket has a name, so that no path
+  // under the user's control is modified.
   if (!socket.is_open() || ::fchmod(socket.get(), 0666) != 0 ||
       ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(socket.get(), 128) != 0)
@@ -71,7 +71,7 @@ void Tenant::AcceptAll() {
     ForeignDescriptor link(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!link.is_open()) return;
     Peer peer = PeerOf(link.get());
-    // The link is of the job's own user; another one may reach it where the folder was opened to all.
+    // Only the job's own user may use the link. Others can reach it if the folder was opened to all.
     if (peer.uid != static_cast<std::int64_t>(uid_) || !peer.life.is_open()) continue;
     if (callers_.size() >= kMostCallers) {
       HangUp(*callers_.begin()->second);
@@ -113,7 +113,7 @@ std::optional<Slot> Tenant::SlotFor(const Caller& caller, const share::Message& 
     ForgetMissing(hello.process);
     return hello.process;
   }
-  // What it was before exec() is gone, and what that had as well.
+  // This process had a slot before exec(), and the memory of that time is gone.
   std::set<Slot> former;
   for (const auto& [slot, before] : missing_) {
     if (before.pid == caller.peer.pid) former.insert(slot);
@@ -135,7 +135,7 @@ void Tenant::Welcome(const std::shared_ptr<Caller>& caller, const share::Message
   TenantProcess process;
   process.pid = caller->peer.pid;
   process.start_ticks = IdentifyProcess(static_cast<pid_t>(process.pid)).start_ticks;
-  // The number was its own until now; from here on its end is seen.
+  // The pid was valid until now; from here on its end is detected.
   if (HasEnded(caller->peer.life.get())) return;
   process.link = std::move(caller->link);
   const std::optional<Slot> slot = has_page() ? SlotFor(*caller, hello, process) : std::nullopt;
@@ -159,7 +159,7 @@ void Tenant::Welcome(const std::shared_ptr<Caller>& caller, const share::Message
   process.launches = process.turn_launches = Launches(*slot);
   __atomic_store_n(&shown.host_pid, static_cast<std::int32_t>(process.pid), __ATOMIC_RELEASE);
   __atomic_store_n(&shown.generation, process.generation, __ATOMIC_RELEASE);
-  // What was measured before goes on to count.
+  // Earlier measurements stay valid.
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     if (process.residual[i] == 0) process.residual[i] = devices_[i].expected_residual;
     __atomic_store_n(&shown.residual[i], process.residual[i], __ATOMIC_RELEASE);
@@ -167,7 +167,7 @@ void Tenant::Welcome(const std::shared_ptr<Caller>& caller, const share::Message
   __atomic_store_n(&shown.is_taken, 1, __ATOMIC_RELEASE);
   const Slot taken = *slot;
   loop_.Watch(process.link.get(), [this, taken] { OnLink(taken); });
-  // Its end is seen also where a child that it forked holds the connection open.
+  // Detects its end even if a forked child keeps the connection open.
   loop_.Watch(process.life.get(), [this, taken] { Drop(taken); });
   processes_[taken] = std::move(process);
   share::Message welcome{};
@@ -179,7 +179,7 @@ void Tenant::Welcome(const std::shared_ptr<Caller>& caller, const share::Message
 }
 
 void Tenant::OnLink(Slot slot) {
-  // What is not heard now is heard in the loop's next turn.
+  // Messages beyond the limit are read in the loop's next iteration.
   for (; words_left_ > 0; --words_left_) {
     const auto found = processes_.find(slot);
     if (found == processes_.end()) return;
@@ -187,7 +187,7 @@ void Tenant::OnLink(Slot slot) {
     const ssize_t size =
         ReceiveForeign(found->second.link.get(), &message, sizeof message, MSG_DONTWAIT | MSG_TRUNC).size;
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (size != sizeof message) return Drop(slot);  // The end, an error, or what is no message.
+    if (size != sizeof message) return Drop(slot);  // End of file, an error, or an invalid message.
     message.text[sizeof message.text - 1] = '\0';
     message.process = slot;
     const bool has_device = message.word == share::Word::kWant || message.word == share::Word::kDrained ||
@@ -203,7 +203,7 @@ bool Tenant::Send(Slot slot, share::Message message) {
   if (::send(found->second.link.get(), &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof message)
     return true;
   if (errno == EINTR) return Send(slot, message);
-  // Later and not here, where somebody goes through the processes.
+  // Deferred, because the caller may be iterating over the processes.
   const std::uint32_t generation = found->second.generation;
   loop_.At(loop_.Now(), [this, slot, generation, alive = std::weak_ptr<bool>(is_alive_)] {
     if (alive.expired()) return;
@@ -232,7 +232,7 @@ void Tenant::Drop(Slot slot) {
   if (events_.gone) events_.gone(slot);
 }
 
-// It lives, and so does what it has on the GPU.
+// The process lives, so its GPU memory still counts.
 void Tenant::AwaitReturn(Slot slot, Missing missing) {
   const int life = missing.life.get();
   missing_[slot] = std::move(missing);
@@ -251,8 +251,8 @@ void Tenant::ForgetMissing(Slot slot) {
 void Tenant::ClearSlot(Slot slot) {
   if (map_ == nullptr) return;
   share::Page& page = map_->page();
-  share::UnlockPage(page, share::LockedBySlot(slot));  // Where it died with it.
-  // Where others hold the lock it goes without: the sum only falls.
+  share::UnlockPage(page, share::LockedBySlot(slot));  // It may have died with the lock.
+  // If others hold the lock, continue without it: the sum only decreases.
   const bool is_locked = map_->Lock();
   share::PageProcess& shown = page.processes[slot];
   __atomic_store_n(&shown.is_taken, 0, __ATOMIC_RELEASE);
@@ -279,8 +279,8 @@ void Tenant::AdoptSlots() {
       ClearSlot(slot);
       continue;
     }
-    // A pid that is another's by now holds its slot until that other ends or the tenant is removed; it lies in the
-    // job's own share.
+    // A reused pid keeps its slot until that process ends or the tenant is removed; only the job's own share is
+    // affected.
     Missing missing{pid, std::move(life), {}, {}};
     for (std::size_t i = 0; i < devices_.size(); ++i) {
       const std::uint64_t known = __atomic_load_n(&shown.residual[i], __ATOMIC_ACQUIRE);

@@ -1,4 +1,4 @@
-// How many GPUs, parts of them included, as sentences and tables say it.
+// Numbers of GPUs, including fractions, as text for sentences and tables.
 #pragma once
 
 #include <cstdio>
@@ -6,7 +6,7 @@
 
 namespace divvy {
 
-/// "2", "0.188", "1008": three digits, and never fewer than whole GPUs have.
+/// "2", "0.188", "1008": three digits, but all digits of whole GPUs.
 inline std::string GpuCountText(double gpus) {
   constexpr double kThreeDigits = 100;
   char text[32];

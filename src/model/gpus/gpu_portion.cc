@@ -21,7 +21,7 @@ std::string GibText(Bytes bytes) {
 
 }  // namespace
 
-// What a driver keeps of a card grows with it: 0.6 GiB of 80 GB were seen, 0.3 of 16.
+// The driver's reserve grows with the card: 0.6 GiB of 80 GB and 0.3 GiB of 16 GB were measured.
 Bytes PortionedMemory(Bytes gpu_memory) { return gpu_memory - std::min(gpu_memory, Bytes(gpu_memory.count() / 64)); }
 
 GpuShare SmallestParts(Bytes gpu_memory) {
@@ -67,7 +67,7 @@ GpuShare RequestedCompute(const GpuPortion& portion, Bytes gpu_memory) {
 
 GpuShare LimitOfCompute(const GpuPortion& portion) {
   if (portion.compute > GpuShare()) return std::max(portion.compute, portion.compute_limit);
-  // Time that nobody uses cannot be saved: by memory no bound was said.
+  // Unused time cannot be saved for later, and a request by memory sets no limit on time.
   return portion.is_by_memory() ? GpuShare(GpuShare::kWhole) : std::max(portion.request, portion.limit);
 }
 
@@ -99,7 +99,7 @@ std::string ComputeText(const GpuPortion& portion) {
 
 GpuPortion Changed(const GpuPortion& before, const GpuPortion& said) {
   GpuPortion after = before;
-  // By parts or by memory: what is said last; the other way's limit goes with it.
+  // By parts or by memory: the new way wins, and drops the limit of the other way.
   if (said.request > GpuShare() || said.limit > GpuShare()) {
     if (before.is_by_memory() && said.request > GpuShare()) after.memory = after.memory_limit = Bytes();
     if (said.request > GpuShare()) after.request = said.request;

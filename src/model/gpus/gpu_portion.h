@@ -1,4 +1,4 @@
-// A part of a GPU in place of a whole one: what a job has a right to, and how much more it may borrow. docs/sharing.md.
+// A fraction of a GPU instead of a whole one: the guaranteed part, and how much more it may borrow. docs/sharing.md.
 #pragma once
 
 #include <compare>
@@ -9,57 +9,58 @@
 
 namespace divvy {
 
-/// No part of any GPU is smaller: what the driver needs for one process (its context, the code of its libraries) before
-/// that has allocated anything counts as the tenant's, and is 300 to 500 MiB on the cards of today. Who has less is
-/// above its limit from its first call on.
+/// The smallest allowed fraction. The driver's memory for one process (its context, the code of its libraries) counts
+/// as the tenant's, even before the first allocation. On current cards that is 300 to 500 MiB. A tenant with less would
+/// exceed its limit with its first call.
 inline constexpr Bytes kSmallestPart{std::int64_t{512} << 20};
 
-/// GPUs of which one job may have parts.
+/// Maximal number of GPUs of which one job may have fractions.
 inline constexpr int kMostPortionedGpus = 16;
 
-/// Of each GPU of a request. Said by parts (`request`, `limit`) or by memory (`memory`, `memory_limit`), never by both.
+/// The fraction of each GPU of a request. Given either by parts (`request`, `limit`) or by memory (`memory`,
+/// `memory_limit`), never by both.
 struct GpuPortion {
-  GpuShare request;  // Its own whenever it wants it. None: by memory, or no portion at all.
-  GpuShare limit;    // It may borrow up to this. None: as `request`.
+  GpuShare request;  // Guaranteed part. None: given by memory, or no fraction at all.
+  GpuShare limit;    // It may borrow up to this. None: `request`.
   Bytes memory;
-  Bytes memory_limit;  // None: as `memory`.
-  // Of the GPU's time, where that is not to be as of its memory. None: as that.
+  Bytes memory_limit;  // None: `memory`.
+  // Share of the GPU's time, if it differs from the share of memory. None: the same as for memory.
   GpuShare compute;
   GpuShare compute_limit;
-  Duration idle_park{0};  // Leaves a GPU that it has not used for so long, until it does again. 0: stays.
-  bool uses_mps = false;  // Its processes run beside others' by the driver's MPS, not in turns.
+  Duration idle_park{0};  // Parks the tenant after this time without GPU use, until it uses the GPU again. 0: never.
+  bool uses_mps = false;  // Its processes share the GPU with others through the driver's MPS, not by time slices.
 
-  /// False: its GPUs are whole.
+  /// False: the job has whole GPUs.
   bool any() const { return request > GpuShare() || memory > Bytes(); }
   bool is_by_memory() const { return memory > Bytes(); }
 
   friend auto operator<=>(const GpuPortion&, const GpuPortion&) = default;
 };
 
-/// What portions on a GPU of this size are parts of: the driver keeps the rest for itself.
+/// The memory that fractions of a GPU of this size refer to. The driver keeps the rest for itself.
 Bytes PortionedMemory(Bytes gpu_memory);
-/// Parts of a GPU of this size that a portion takes of it for itself: kWhole at most, 1 at least. More than kWhole: a
-/// GPU of this size has not so much, or the portion is less there than kSmallestPart. Requires: portion.any().
+/// The guaranteed part of a portion on a GPU of this size, from 1 to kWhole. Returns more than kWhole if the portion
+/// does not fit: the GPU has less memory, or the portion is smaller than kSmallestPart there. Requires: portion.any().
 GpuShare PartsOf(const GpuPortion& portion, Bytes gpu_memory);
-/// A GPU of less memory cannot give it.
+/// The smallest GPU memory that can hold the portion.
 Bytes LeastGpuMemory(const GpuPortion& portion);
-/// `before` with what is said of it anew: what is not said stays, and a limit below the new request rises to it. A
-/// request by memory takes the place of one by parts, with its limit, and the other way round.
+/// `before` with the values that `said` sets. Unset values stay, and a limit below the new request rises to it. A
+/// request by memory replaces one by parts, including its limit, and vice versa.
 GpuPortion Changed(const GpuPortion& before, const GpuPortion& said);
-/// Bytes of a GPU of this size that are its own, and that it may have at most.
+/// Guaranteed and maximal memory on a GPU of this size.
 Bytes RequestedMemory(const GpuPortion& portion, Bytes gpu_memory);
 Bytes LimitOfMemory(const GpuPortion& portion, Bytes gpu_memory);
-/// Of the GPU's time: its own, and at most.
+/// Guaranteed and maximal share of the GPU's time.
 GpuShare RequestedCompute(const GpuPortion& portion, Bytes gpu_memory);
 GpuShare LimitOfCompute(const GpuPortion& portion);
 
-/// "0.25": as --gpus has it.
+/// "0.25", in the format of --gpus.
 std::string PartsText(GpuShare parts);
-/// "0.25", "0.25 to 0.8", "20 GiB", "20 to 40 GiB" of a GPU, for people.
+/// "0.25", "0.25 to 0.8", "20 GiB", "20 to 40 GiB", for people.
 std::string PortionText(const GpuPortion& portion);
-/// "0.3 to 1 of its time"; empty: its time is as its memory.
+/// "0.3 to 1 of its time". Empty: its share of time equals its share of memory.
 std::string ComputeText(const GpuPortion& portion);
-/// The smallest part of a GPU of this size that is kSmallestPart, rounded up to what reads well: "0.0065".
+/// kSmallestPart as a part of a GPU of this size, rounded up to a readable value: "0.0065".
 GpuShare SmallestParts(Bytes gpu_memory);
 
 }  // namespace divvy

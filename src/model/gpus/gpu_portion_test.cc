@@ -46,7 +46,7 @@ TEST(GpuPortion, WhatIsNotSaidAnewStays) {
   EXPECT_EQ(ComputeText(Changed(half, time)), "0.1 of its time");
 }
 
-// However a GPU is divided, the bytes of its parts are never more than it has to give.
+// Whatever the division of a GPU, its parts never add up to more bytes than it offers.
 TEST(GpuPortion, PartsOfOneGpuNeverSumUpToMoreThanItHas) {
   for (const Bytes memory : {80_GiB, 16_GiB, Bytes(23'028'826'112), Bytes(1'000'003)}) {
     for (const int parts : {1, 2, 3, 7, 10, 9'999, 10'000}) {

@@ -1,4 +1,4 @@
-// A set of GPUs of one node, as 64 bits. Light on purpose: the scheduler copies sets by the million.
+// A set of GPUs of one node, as 64 bits. Kept small because the scheduler copies millions of sets.
 #pragma once
 
 #include <bit>
@@ -7,7 +7,7 @@
 
 namespace divvy {
 
-/// NVML's index on its node, in PCI bus order: what nvidia-smi lists.
+/// NVML's index on its node, in PCI bus order, as in nvidia-smi.
 using GpuIndex = std::uint8_t;
 
 /// A set of GPUs of one node. Members are 0 to kCapacity - 1. `for (int gpu : set)` visits them in ascending order.
@@ -55,7 +55,7 @@ class GpuSet {
   constexpr void Erase(int gpu) { bits_ &= ~(std::uint64_t{1} << gpu); }
   /// The lowest member. Requires: not empty.
   constexpr int First() const { return std::countr_zero(bits_); }
-  /// The `count` lowest members, or all where there are fewer.
+  /// The `count` lowest members, or all if there are fewer.
   constexpr GpuSet Lowest(int count) const {
     GpuSet lowest;
     for (std::uint64_t rest = bits_; rest != 0 && count > 0; rest &= rest - 1, --count) {

@@ -16,7 +16,7 @@ std::string SliceName(int compute, Bytes memory, Bytes gpu_memory) {
 }
 
 std::vector<SliceProfile> UsualSlices(Bytes gpu_memory) {
-  // What the GPU keeps of each for itself: 0.2 GiB and a little of the larger ones were seen.
+  // The GPU's reserve in each slice: 0.2 GiB, and slightly more in larger ones, were measured.
   constexpr Bytes kKept = 256_MiB;
   struct Form {
     int compute;
@@ -38,7 +38,7 @@ Bytes SliceMemory(std::string_view slice) {
   const int shift = unit == 'G' ? 30 : unit == 'M' ? 20 : 0;
   if (shift > 0) slice.remove_suffix(1);
   const auto number = ParseInteger(slice);
-  constexpr std::int64_t kMost = std::int64_t{1} << 20;  // GiB, or MiB of a terabyte: no GPU has as much.
+  constexpr std::int64_t kMost = std::int64_t{1} << 20;  // GiB, or MiB of a terabyte: no GPU has that much.
   return number && *number > 0 && *number <= kMost ? Bytes(*number << shift) : Bytes();
 }
 

@@ -1,6 +1,6 @@
-// MIG instances: a size of them that a GPU can be cut into, and one that a job has. docs/sharing.md.
+// MIG instances: the sizes that a GPU can be divided into, and the instance that a job has. docs/sharing.md.
 //
-// A GPU has eight memory slices and seven compute slices; an instance has some of each, and starts at one of the memory
+// A GPU has eight memory slices and seven compute slices. An instance has some of each. It starts at one of the memory
 // slices that its size allows (engine/placement/mig.h).
 #pragma once
 
@@ -14,24 +14,24 @@
 
 namespace divvy {
 
-/// What divvy does with MIG on a machine.
+/// How divvy uses MIG on a node.
 enum class MigUse {
-  kOff,   // Nothing: GPUs in MIG mode take no work.
-  kUse,   // Makes instances on GPUs that are in MIG mode.
-  kAuto,  // Switches the mode of idle GPUs as well: on for a slice, off again after the last one.
+  kOff,   // Not at all: GPUs in MIG mode accept no work.
+  kUse,   // Creates instances on GPUs that are in MIG mode.
+  kAuto,  // Also switches the mode of idle GPUs: on for a slice, off after the last one.
 };
 
 /// A size of instance.
 struct SliceProfile {
-  std::string name;  // As the driver's tools call it: "1g.18gb".
-  int compute = 0;   // Compute slices,
-  int size = 0;      // and memory slices.
-  Bytes memory;      // What a program finds in it.
+  std::string name;  // The name in the driver's tools: "1g.18gb".
+  int compute = 0;   // Number of compute slices.
+  int size = 0;      // Number of memory slices.
+  Bytes memory;      // The memory that a program sees in it.
 
   friend bool operator==(const SliceProfile&, const SliceProfile&) = default;
 };
 
-/// An instance of a job on one GPU. None where `profile` is empty.
+/// A job's instance on one GPU. If `profile` is empty, there is none.
 struct GpuSlice {
   std::string profile;
   int compute = 0;
@@ -42,20 +42,21 @@ struct GpuSlice {
   friend bool operator==(const GpuSlice&, const GpuSlice&) = default;
 };
 
-/// "1g.18gb": how the driver's tools call an instance of so many compute slices and so much memory of a GPU. By the
-/// rule of NVIDIA's own libraries: eighths of the GPU's memory, rounded up, in GiB of the GPU rounded up.
+/// "1g.18gb": the driver tools' name for an instance with these compute slices and this memory. NVIDIA's own libraries
+/// use the same rule: eighths of the GPU's memory, rounded up, times an eighth of the GPU's size in GiB.
 std::string SliceName(int compute, Bytes memory, Bytes gpu_memory);
 
-/// What a GPU of this size with seven compute slices is as a rule divided into, smallest first: where the driver does
-/// not tell, since its MIG mode is off.
+/// The usual profiles of a GPU of this size with seven compute slices, smallest first. Used if the driver does not
+/// report them, because the MIG mode is off.
 std::vector<SliceProfile> UsualSlices(Bytes gpu_memory);
 
-/// ">=16G" and its like ask for memory and not for a size; nothing else begins so.
+/// Whether `slice` requests an amount of memory (">=16G") instead of a profile.
 inline bool IsByMemory(std::string_view slice) { return slice.starts_with(">="); }
-/// Of what IsByMemory holds for: how much. Zero where it does not read: such a request was refused.
+/// The memory that `slice` requests. Requires: IsByMemory(slice). Zero if it cannot be parsed; such a request was
+/// refused.
 Bytes SliceMemory(std::string_view slice);
-/// Whether an instance of this size is what `slice` (Request::slice) asks for: by name ("1g.18gb"), by compute slices
-/// on whatever GPU ("1g"; "1g-wide" has twice the memory), or has the memory that it asks for.
+/// Whether an instance of this size satisfies `slice` (Request::slice). It may name a profile ("1g.18gb"), compute
+/// slices on any GPU ("1g"; "1g-wide" has twice the memory), or memory.
 bool IsSuchSlice(const SliceProfile& profile, std::string_view slice);
 
 }  // namespace divvy

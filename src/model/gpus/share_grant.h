@@ -1,4 +1,4 @@
-// Where a job with parts of GPUs begins on its node, as the keeper said it.
+// The GPUs on which a job with fractions starts on its node, as the keeper answered.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 namespace divvy {
 
 struct ShareGrant {
-  std::vector<int> gpus;                  // By its devices; by the plan they may be others.
-  GpuSet reachable;                       // To which it may be moved: open to it besides.
-  std::string folder;                     // The tenant's own; a container has it at the same path.
+  std::vector<int> gpus;                  // In the order of the job's devices. May differ from the GPUs of the plan.
+  GpuSet reachable;                       // GPUs that it may be moved to. The job gets access to them too.
+  std::string folder;                     // The tenant's folder. A container mounts it at the same path.
   std::vector<std::string> environment;   // NAME=value, for all of its processes.
-  std::vector<std::string> device_files;  // Open to it beside its GPUs.
+  std::vector<std::string> device_files;  // Further device files that the job gets access to.
 };
 
 }  // namespace divvy

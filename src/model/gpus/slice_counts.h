@@ -1,4 +1,4 @@
-// Into how many slices MIG divides a GPU (model/gpus/gpu_slice.h).
+// The number of slices into which MIG divides a GPU (model/gpus/gpu_slice.h).
 #pragma once
 
 namespace divvy {
@@ -6,8 +6,8 @@ namespace divvy {
 inline constexpr int kComputeSlices = 7;
 inline constexpr int kMemorySlices = 8;
 
-/// What an instance counts as wherever GPUs are counted, of its time as well: as many ten-thousandths of a GPU as it
-/// has of its memory slices. What is left of a GPU that is cut into seven of the smallest is nobody's.
+/// The size of an instance wherever GPUs or GPU time are counted, in ten-thousandths of a GPU. It is proportional to
+/// its memory slices. A GPU divided into seven of the smallest instances has an unused rest.
 constexpr int TenThousandthsOf(int memory_slices) { return 10'000 * memory_slices / kMemorySlices; }
 
 }  // namespace divvy

@@ -7,7 +7,7 @@
 namespace divvy {
 namespace {
 
-/// "n1;n1,n2": of each component its machines.
+/// "n1;n1,n2": the nodes of each component.
 std::string ComponentNodes(const GangFile& gang) {
   std::vector<std::string> components;
   for (std::size_t i = 0; i < gang.components(); ++i) {
@@ -59,7 +59,7 @@ std::vector<std::string> GangEnvironment(const GangFile& gang, const std::string
       "NODE_RANK=" + own,
       "MASTER_ADDR=" + gang.seats.front().address.host,
       "MASTER_PORT=" + std::to_string(GangPort(gang.job, 0)),
-      // OpenMPI up to 4, and 5, whose runtime has another name. Its own way by Slurm would look for a real one.
+      // OpenMPI up to 4, and 5, whose runtime has another name. Their Slurm support would look for a real Slurm.
       "OMPI_MCA_plm=rsh",
       "OMPI_MCA_plm_rsh_agent=" + agent,
       "OMPI_MCA_orte_default_hostfile=" + steps + ".hosts",

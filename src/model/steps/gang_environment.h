@@ -1,6 +1,6 @@
-// What the first process of a job on several machines finds in its environment about them: for scripts, for programs
-// that start one process on each machine themselves, and for MPI, which finds machines and the way to them by it. A
-// step's tasks get their own (ranks, cli/steps/step_plan.h) on top.
+// The environment of the first process of a job on several nodes, which describes these nodes. It serves scripts,
+// programs that start one process on each node themselves, and MPI, which uses it to reach the nodes. The tasks of a
+// step get further variables (ranks, cli/steps/step_plan.h).
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 
 namespace divvy {
 
-/// NAME=value, without Slurm's names. `steps`: the job's DIVVY_STEPS on this machine.
+/// NAME=value, without Slurm's names. `steps`: the job's DIVVY_STEPS on this node.
 std::vector<std::string> GangEnvironment(const GangFile& gang, const std::string& steps);
 
-/// A port at the head for the tasks of a step to meet at: the same on all machines, most likely no other step's, below
-/// the ports that the kernel gives out. 10000 to 29999.
+/// A port on the first node where the tasks of a step can rendezvous. It is the same on all nodes, and most likely
+/// different from those of other steps. The range 10000 to 29999 is below the kernel's ephemeral ports.
 int GangPort(std::uint64_t job, std::uint64_t step);
 
-/// STEPS.hosts: "NAME slots=N", as OpenMPI reads it.
+/// Content of STEPS.hosts: "NAME slots=N", the format of OpenMPI.
 std::string OpenMpiHosts(const GangFile& gang);
-/// STEPS.machines: "NAME:N", as Hydra reads it.
+/// Content of STEPS.machines: "NAME:N", the format of Hydra.
 std::string HydraHosts(const GangFile& gang);
 
 }  // namespace divvy

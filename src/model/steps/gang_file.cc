@@ -128,7 +128,7 @@ std::string GangFileText(const GangFile& gang) {
 Result<GangFile> ReadGangText(std::string_view text) {
   std::vector<std::string_view> lines = Split(text, '\n');
   if (lines.front() != kFirstLine) return Wrong(1, "it does not begin with '" + std::string(kFirstLine) + "'");
-  // Its last line ends as well: half a file is none.
+  // The last line must end with a line feed, so a truncated file is rejected.
   if (!lines.back().empty() || lines.size() < 5) return Wrong(lines.size(), "the rest is missing");
   lines.pop_back();
   GangFile gang;

@@ -1,10 +1,10 @@
-// Which step of a job has which of the job's GPUs and cores, and who is next. Pure bookkeeping: one book for each job,
-// kept by its step process.
+// Assigns the GPUs and cores of a job to its steps, in queue order. Pure bookkeeping: the step process of each job
+// keeps one book.
 //
-// Steps that want GPUs (or cores) for themselves stand in one line, first come first served: none passes another, so a
-// large one is never starved by small ones. Steps that share what the job has do not stand in it.
+// Steps that need GPUs (or cores) exclusively wait in one queue, first come first served. None overtakes another, so
+// small steps never starve a large one. Steps that share the job's resources do not wait in the queue.
 //
-// Invariants: a place has one owner at most; a step is in the line, or holds what it was granted, or is not known.
+// Invariants: a GPU has at most one owner. A step is queued, or holds its grant, or is unknown.
 #pragma once
 
 #include <cstddef>
@@ -19,35 +19,35 @@ namespace divvy {
 using StepNumber = std::uint32_t;
 
 struct StepNeed {
-  /// So many of these places.
+  /// This many of these GPUs.
   struct Some {
     std::size_t gpus = 0;
     std::vector<std::size_t> of;
   };
-  std::optional<std::size_t> gpus;  // For itself; nothing: it shares all.
-  /// In place of `gpus`: for itself so many of each of these sets, which have no place in common; all places that it
-  /// was granted are of them. Empty: as `gpus` says.
+  std::optional<std::size_t> gpus;  // Number of exclusive GPUs. Not set: it shares all.
+  /// Replaces `gpus`: this many exclusive GPUs from each of these disjoint sets, and no GPU outside them. Empty: `gpus`
+  /// applies.
   std::vector<Some> from = {};
-  int cores = 0;          // For itself; 0: it shares all. Only counted: which ones is not said.
-  bool overlaps = false;  // Takes what it names also where others have it.
+  int cores = 0;          // Number of exclusive cores. 0: it shares all. Cores are only counted, not chosen.
+  bool overlaps = false;  // Takes its GPUs even if other steps own them.
 };
 
 struct StepGrant {
   StepNumber step = 0;
-  std::vector<std::size_t> gpus;  // Places in the job's list, ascending.
+  std::vector<std::size_t> gpus;  // Indices in the job's list of GPUs, ascending.
 };
 
 class StepBook {
  public:
   StepBook(std::size_t gpus, int cores) : owners_(gpus), cores_(cores), cores_free_(cores) {}
 
-  /// True when the job could ever give that much.
+  /// Whether the job has enough resources at all.
   bool CanEver(const StepNeed& need) const;
-  /// Joins the line. Requires: CanEver(need), and `step` is new.
+  /// Enters the queue. Requires: CanEver(need), and `step` is new.
   void Ask(StepNumber step, const StepNeed& need);
-  /// Those whose turn has come, in their order; each is told once.
+  /// Grants that became possible, in queue order. Each is returned once.
   std::vector<StepGrant> TakeGrants();
-  /// It has ended, or waits no longer. Not known is fine.
+  /// The step has ended, or no longer waits. Unknown steps are ignored.
   void Leave(StepNumber step);
 
   bool IsWaiting(StepNumber step) const;
@@ -61,8 +61,8 @@ class StepBook {
   bool Fits(const StepNeed& need) const;
   StepGrant Grant(const Waiting& waiting);
 
-  std::vector<std::optional<StepNumber>> owners_;  // By place.
-  int cores_ = 0;                                  // 0: not counted.
+  std::vector<std::optional<StepNumber>> owners_;  // By GPU index.
+  int cores_ = 0;                                  // 0: cores are not counted.
   int cores_free_ = 0;
   std::map<StepNumber, int> cores_of_;
   std::deque<Waiting> line_;

@@ -63,7 +63,7 @@ TEST(StepBook, OfSeveralSetsEachGivesItsOwn) {
   auto grants = book.TakeGrants();
   ASSERT_EQ(grants.size(), 1U);
   EXPECT_EQ(grants[0].gpus, (std::vector<std::size_t>{0, 3, 4}));
-  // One of the second set is not there, though others are free.
+  // The second set has no free GPU, though other GPUs are free.
   StepNeed second;
   second.from = {{1, {3, 4}}};
   book.Ask(2, second);

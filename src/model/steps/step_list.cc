@@ -44,7 +44,7 @@ std::string MachinesText(const std::vector<StepMachine>& machines) {
   return out.size() > kMachinesTextMost ? "" : out;
 }
 
-/// None where it is no such list.
+/// Returns an empty list if `text` is invalid.
 std::vector<StepMachine> ReadMachines(std::string_view text) {
   std::vector<StepMachine> machines;
   if (text.empty()) return machines;
@@ -94,7 +94,7 @@ bool ReadStep(std::string_view line, StepLine& step) {
   return true;
 }
 
-/// Below `end`; nothing where it is no such number.
+/// Reads a number below `end`. Returns nothing if `text` is not one.
 std::optional<std::size_t> ReadPlace(std::string_view text, std::size_t end) {
   const auto number = ParseInteger(text);
   if (!number || *number < 0 || static_cast<std::size_t>(*number) >= end) return std::nullopt;
@@ -172,7 +172,7 @@ std::string ShortenStepList(std::string_view text, std::size_t ended_most) {
 std::string KeptSteps(const std::vector<StepLine>& steps) {
   std::vector<std::string> lines;
   for (const StepLine& step : steps) {
-    if (step.started == kNoTime) continue;  // It never came to its turn.
+    if (step.started == kNoTime) continue;  // It never started.
     StepLine kept = step;
     kept.map.clear();
     kept.command = step.command.substr(0, kKeptCommandMost);

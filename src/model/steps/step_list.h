@@ -1,15 +1,13 @@
-// The steps of a job as a small file tells them: one line for each change of a step, the later line wins. Written by
-// the job's step process, read by whoever lists steps. Whoever reads it trusts nothing in it: it is the user's own
-// file.
+// The steps of a job as a small file: one line for each change of a step; the latest line of a step wins. The job's
+// step process writes it. Readers must not trust the content: the job's user can write the file.
 //
 //   NUMBER \t STATE \t TASKS \t GPUS \t STARTED \t ENDED \t CODE \t MAP \t COMMAND \t NAME \t MACHINES \t CANCELLED
 //
-// Times are nanoseconds since 1970; GPUS is the indices on the server, "0,3"; MAP has for each task
-// "GPU+GPU:CORES:RANK:SEAT", joined by blanks: without SEAT where the job is on one machine, and without RANK as well
-// where the tasks are told in the order of their ranks from 0 on. It is empty where all tasks share all. NAME is what
-// it was called, or empty; MACHINES, of a job on several, has "SEAT:TASKS:GPU,GPU" of each that has tasks, "0-3:2:0,1"
-// of those that have the same. CANCELLED is 1 or empty. Whoever reads it takes lines without the last three, and leaves
-// more fields unread.
+// Times are nanoseconds since 1970. GPUS are the indices on the node, "0,3". MAP has "GPU+GPU:CORES:RANK:SEAT" for each
+// task, separated by blanks. SEAT is left out if the job is on one node. RANK is also left out if the tasks are listed
+// in rank order from 0 on. MAP is empty if all tasks share everything. NAME is the step's name, or empty. MACHINES, for
+// a job on several nodes, has "SEAT:TASKS:GPU,GPU" for each node with tasks, "0-3:2:0,1" for equal ones. CANCELLED is 1
+// or empty. Readers accept lines without the last three fields, and ignore additional ones.
 #pragma once
 
 #include <cstdint>
@@ -27,17 +25,18 @@ namespace divvy {
 enum class StepState { kWaiting, kRunning, kEnded };
 
 struct StepTaskLine {
-  std::string gpus;   // Indices of its own GPUs, "0+1"; empty: all of the step's.
-  std::string cores;  // "0-15"; empty: all of the job's.
+  std::string gpus;   // Indices of its own GPUs, "0+1". Empty: all GPUs of the step.
+  std::string cores;  // "0-15". Empty: all cores of the job.
   std::size_t rank = 0;
-  std::optional<std::size_t> seat = std::nullopt;  // Of the job's machines, where it has several.
+  std::optional<std::size_t> seat = std::nullopt;  // Index of its node in the job. Set only if the job has several
+                                                   // nodes.
 
   friend bool operator==(const StepTaskLine&, const StepTaskLine&) = default;
 };
 
-/// What a step has on one machine of its job.
+/// The resources of a step on one node of its job.
 struct StepMachine {
-  std::size_t seat = 0;  // Of the job's machines.
+  std::size_t seat = 0;  // Index of the node in the job.
   int tasks = 1;
   GpuSet gpus;
 
@@ -51,44 +50,44 @@ struct StepLine {
   std::string gpus;
   Time started = kNoTime;
   Time ended = kNoTime;
-  int code = 0;                   // Once it has ended; 128 + signal when a signal ended it.
+  int code = 0;                   // Set once it has ended; 128 + signal when a signal ended it.
   std::vector<StepTaskLine> map;  // By rank.
   std::string command;
-  std::string name = {};  // As it was called; empty: by its program.
-  /// Of a job on several machines: those where it has tasks, seats ascending. Empty: not known, or it is on one.
+  std::string name = {};  // Its given name. Empty: named after its program.
+  /// For jobs on several nodes: the nodes with tasks, seats ascending. Empty: not known, or the job is on one node.
   std::vector<StepMachine> machines = {};
-  bool was_cancelled = false;  // Somebody ended it, by its number.
+  bool was_cancelled = false;  // It was cancelled by its number.
 
   friend bool operator==(const StepLine&, const StepLine&) = default;
 };
 
-/// As the list has it; empty where 24 KiB would not be enough to tell it.
+/// The MAP field of the list. Empty if it would exceed 24 KiB.
 std::string StepMapText(const std::vector<StepTaskLine>& map);
-/// Nothing where it is none.
+/// Returns nothing if `text` is not a map.
 std::optional<std::vector<StepTaskLine>> ReadStepMap(std::string_view text);
 
-/// With a line feed. Control characters in the command and the name become blanks, and they are cut at 200 characters;
-/// machines of which 8 KiB would not be enough to tell are left out, and so is a map (StepMapText).
+/// One line, with its line feed. Control characters in the command and the name become blanks, and both are cut at 200
+/// characters. The machines are left out if they would exceed 8 KiB, and the map if it would exceed 24 KiB.
 std::string StepLineText(const StepLine& step);
 
-/// The last word on each step, ascending; lines that are none are skipped.
+/// The latest line of each step, ascending. Invalid lines are skipped.
 std::vector<StepLine> ReadStepList(std::string_view text);
 
-/// The file as it stays when it has grown too long: what has not ended, and the last `ended_most` that have.
+/// The shortened file, once it has grown too long: all steps that have not ended, and the last `ended_most` that have.
 std::string ShortenStepList(std::string_view text, std::size_t ended_most);
 
-/// What is kept of an ended job's steps, in the same form: the last 200 of those that ever ran, or fewer where those
-/// would be more than 30 KB, without their maps and with 80 characters of their commands and names. One that was still
-/// running was cut off by the job's end.
+/// The text that is stored for the steps of an ended job, in the same format. It has the last 200 steps that were
+/// started, or fewer so that it stays below 30 KB. Maps are left out, and commands and names are cut at 80 characters.
+/// A step that was still running was cut off by the end of the job.
 std::string KeptSteps(const std::vector<StepLine>& steps);
 
-/// How many steps a job had, of which these are kept: their numbers count from 0.
+/// Number of steps of a job, from its KeptSteps text: step numbers count from 0.
 std::int64_t StepCount(std::string_view kept);
 
-/// As it was called, or the name of its program: "python3" of "/usr/bin/python3 train.py".
+/// The step's name, or the name of its program: "python3" for "/usr/bin/python3 train.py".
 std::string StepName(const StepLine& step);
 
-/// As people read it: "waiting", "running", "ended".
+/// For people: "waiting", "running", "ended".
 std::string_view StepStateText(StepState state);
 
 }  // namespace divvy

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kLayoutTasksMost = 1'000'000;
 
-/// The machines that the step may take, in their order: all that are named, or all there are.
+/// The nodes that the step may use, in order: the requested ones, or all.
 Result<std::vector<std::size_t>> Candidates(const LayoutAsk& ask, std::size_t machines) {
   std::vector<std::size_t> seats = ask.seats;
   std::ranges::sort(seats);
@@ -38,7 +38,7 @@ Result<std::vector<std::size_t>> Candidates(const LayoutAsk& ask, std::size_t ma
   return seats;
 }
 
-/// How many machines the step takes of those that it may, first to last.
+/// The number of nodes that the step takes from the allowed ones, in order.
 std::size_t CountOf(const LayoutAsk& ask, const std::vector<int>& room) {
   if (!ask.seats.empty()) return room.size();
   std::size_t most = room.size();
@@ -55,7 +55,7 @@ void Deal(int tasks, const std::vector<int>& room, std::vector<int>& out) {
   out.assign(room.size(), 0);
   int left = tasks;
   for (std::size_t i = 0; i < out.size() && left > 0; ++i, --left) out[i] = 1;
-  // Then fill up what each has; a round for each time that all are full.
+  // Then fill the capacity of each node. Each round adds the full capacity once more.
   for (int times = 1; left > 0; ++times) {
     for (std::size_t i = 0; i < out.size() && left > 0; ++i) {
       const int more = std::min(left, std::max(room[i] * times - out[i], 0));
@@ -119,7 +119,7 @@ Result<TaskLayout> LayTasks(const LayoutAsk& ask, const std::vector<int>& capaci
   const int tasks = ask.tasks > 0 ? ask.tasks : static_cast<int>(std::min<std::int64_t>(all, kLayoutTasksMost));
   const auto needed = ask.seats.empty() ? static_cast<std::size_t>(std::max(ask.nodes, 0)) : seats.size();
   if (static_cast<std::size_t>(tasks) < needed && (!ask.seats.empty() || ask.nodes > 1)) {
-    // As Slurm has it: no machine without a task.
+    // As in Slurm: no node stays without a task.
     seats.resize(static_cast<std::size_t>(tasks));
     room.resize(seats.size());
   }

@@ -1,5 +1,6 @@
-// On which machines of a job the tasks of a step run, and which ranks each machine has. A pure function of what is
-// asked and of what the job has on each machine, worked out once, where the step was called; the others get it as text.
+// The nodes of a job on which the tasks of a step run, and the ranks of each node. A pure function of the request and
+// the job's resources on each node. It is computed once, where the step is started; the other nodes get the result as
+// text.
 #pragma once
 
 #include <cstddef>
@@ -14,46 +15,47 @@ namespace divvy {
 
 struct TaskLayout {
   struct Machine {
-    std::size_t seat = 0;  // Of the job's machines.
+    std::size_t seat = 0;  // Index of the node in the job.
     int tasks = 1;
-    int part = 0;  // Of a step in several parts: which.
+    int part = 0;  // For a step in several parts: its part.
 
     friend bool operator==(const Machine&, const Machine&) = default;
   };
-  std::vector<Machine> machines;  // Seats ascending; the place here is the machine's number in the step.
-  bool is_cyclic = false;         // Ranks go round the machines; else each machine has its ranks in a row.
-  /// In parts, one for each component of a heterogeneous job that it runs in: parts ascending, and seats inside each. A
-  /// machine may stand in several. Ranks are in rows.
+  std::vector<Machine> machines;  // Seats ascending. The index here is the node's number in the step.
+  bool is_cyclic = false;         // Ranks are assigned round-robin over the nodes. False: each node has consecutive
+                                  // ranks.
+  /// The step has one part for each component of a heterogeneous job in which it runs. Parts are ascending, and so are
+  /// the seats inside each part. A node may occur in several parts. Ranks are consecutive.
   bool has_parts = false;
 
   int tasks() const;
-  /// By machine: its ranks, ascending.
+  /// For each node: its ranks, ascending.
   std::vector<std::vector<int>> Ranks() const;
-  /// The machine's number in the step; nothing: it has no part in it.
+  /// The node's number in the step. Nothing if it has no part in the step.
   std::optional<std::size_t> Find(std::size_t seat) const;
 
   friend bool operator==(const TaskLayout&, const TaskLayout&) = default;
 };
 
 struct LayoutAsk {
-  int tasks = 0;                   // 0: as many as the machines that are taken have together.
-  int nodes = 0;                   // So many machines at least; 0: as many as the tasks need.
-  int nodes_most = 0;              // 0: all.
-  int tasks_per_node = 0;          // At most on each; alone, without `tasks`, just so many. 0: what the job has there.
-  std::vector<std::size_t> seats;  // Each of these, and others only where `nodes` are more; empty: any.
-  std::vector<std::size_t> left_out = {};  // None of these.
+  int tasks = 0;                   // 0: as many as the chosen nodes have.
+  int nodes = 0;                   // Minimal number of nodes. 0: as many as the tasks need.
+  int nodes_most = 0;              // Maximal number of nodes. 0: all.
+  int tasks_per_node = 0;          // Maximum per node; without `tasks`, the exact number. 0: the job's tasks there.
+  std::vector<std::size_t> seats;  // All of these, and others only if `nodes` is larger. Empty: any.
+  std::vector<std::size_t> left_out = {};  // Nodes to exclude.
   bool is_cyclic = false;
 };
 
-/// `capacities`: the job's tasks on each of its machines. Block: the first machines are filled first, and each machine
-/// that `nodes` or `seats` ask for has a task at least. More tasks than all have together go round in the same
-/// proportion.
+/// `capacities`: the job's tasks on each of its nodes. Block layout fills the first nodes first, but each node that
+/// `nodes` or `seats` request gets at least one task. If there are more tasks than the total capacity, the nodes are
+/// filled again in the same proportion.
 Result<TaskLayout> LayTasks(const LayoutAsk& ask, const std::vector<int>& capacities);
 
-/// "2(x3),1": a count for each machine, as Slurm writes them.
+/// "2(x3),1": the count of each node, in Slurm's format.
 std::string CountsText(const std::vector<int>& counts);
 
-/// "block 0:4,2:1"; in parts "parts 0:4:0,0:2:1,2:1:1".
+/// "block 0:4,2:1"; for several parts "parts 0:4:0,0:2:1,2:1:1".
 std::string LayoutText(const TaskLayout& layout);
 std::optional<TaskLayout> ReadLayout(std::string_view text);
 

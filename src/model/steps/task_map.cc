@@ -23,7 +23,7 @@ std::string WithoutVerbosity(std::string bind) {
   return bind;
 }
 
-/// The rank's item of "map_gpu:0,2" or "mask_cpu:0x3,0xc*4"; empty without one.
+/// The rank's item of "map_gpu:0,2" or "mask_cpu:0x3,0xc*4". Empty if there is none.
 std::string ItemOf(const std::string& bind, std::size_t rank) {
   const auto colon = bind.find(':');
   if (colon == std::string::npos) return "";
@@ -40,7 +40,7 @@ std::string ItemOf(const std::string& bind, std::size_t rank) {
   return items.empty() ? "" : items[rank % items.size()];
 }
 
-/// Members below `count` of a number, or of a mask in hexadecimal.
+/// Members below `count`: a decimal number, or the bits of a hexadecimal mask.
 std::vector<std::size_t> Members(std::string_view item, bool is_mask, std::size_t count) {
   std::vector<std::size_t> members;
   if (item.starts_with("0x") || item.starts_with("0X")) item.remove_prefix(2);
@@ -88,7 +88,7 @@ void PlaceGpus(const TaskDeal& deal, std::size_t rank, std::size_t count, TaskPl
   }
 }
 
-/// The job's cores on the NUMA nodes of the GPUs at `places`; none where that is not known.
+/// The job's cores on the NUMA nodes of the GPUs at `places`. Empty if these are not known.
 std::vector<int> CloseCores(const TaskGround& ground, const std::vector<std::size_t>& places) {
   std::set<int> close;
   for (const std::size_t place : places) {
@@ -102,12 +102,12 @@ std::vector<int> CloseCores(const TaskGround& ground, const std::vector<std::siz
   return out;
 }
 
-/// Deals each core once, close ones first.
+/// Hands out each core once, cores near the GPUs first.
 class CoreDealer {
  public:
   explicit CoreDealer(const TaskGround& ground) : ground_(ground), left_(ground.cores.begin(), ground.cores.end()) {}
 
-  /// All of `count`, or none when too few are left.
+  /// Returns `count` cores, or none if too few are left.
   std::vector<int> Take(std::size_t count, const std::vector<std::size_t>& gpus) {
     if (left_.size() < count) return {};
     std::vector<int> taken;
@@ -178,7 +178,7 @@ std::string CoreListText(const std::vector<int>& cores) {
 
 std::string CoreMaskText(const std::vector<int>& cores) {
   constexpr int kBitsOfDigit = 4;
-  std::vector<unsigned> digits;  // The lowest first.
+  std::vector<unsigned> digits;  // Lowest digit first.
   for (const int core : cores) {
     const auto digit = static_cast<std::size_t>(core / kBitsOfDigit);
     if (digits.size() <= digit) digits.resize(digit + 1);

@@ -24,7 +24,7 @@
 #include "platform/gpu/nvml_api.h"
 #include "platform/os/image_file.h"
 
-// The stand-in libraries (emulate/standin_images.S).
+// The embedded stand-in libraries (emulate/standin_images.S).
 extern "C" const char divvy_nvml_image_begin[];
 extern "C" const char divvy_nvml_image_end[];
 extern "C" const char divvy_cuda_image_begin[];
@@ -64,12 +64,12 @@ nvml::TopologyLevel LevelOf(const GpuFacts& a, const GpuFacts& b) {
   if (link == "PXB") return nvml::kMultipleSwitches;
   if (link == "PHB") return nvml::kHostBridge;
   if (link == "NODE") return nvml::kNode;
-  // NVLink hides the way over PCIe: it follows from where they sit.
+  // NVLink hides the PCIe connection: it is derived from the NUMA nodes.
   return link != "SYS" && a.numa_node == b.numa_node ? nvml::kNode : nvml::kSystem;
 }
 
-// No GPU has more than 18 NVLinks, so a group in which one would need more is joined by NVSwitches. domain[i] is the
-// smallest index of GPU i's group.
+// No GPU has more than 18 NVLinks, so a group in which one would need more is connected by NVSwitches. domain[i] is the
+// smallest index in GPU i's group.
 void FillNvLinks(const std::vector<GpuFacts>& gpus, World& world) {
   std::vector<std::uint32_t> domain(gpus.size());
   std::iota(domain.begin(), domain.end(), 0);
@@ -139,7 +139,7 @@ bool ShowsTheSame(const World& a, const World& b) {
   return true;
 }
 
-// What CUDA programs have is kept for as long as the GPUs are the same. Every user's programs write it.
+// Keeps the CUDA state as long as the GPUs are the same. Programs of all users write the file.
 Status WriteCudaFile(const std::string& path, bool is_new) {
   const auto fresh = FreshCudaFile(is_new ? "" : ReadImage(path));
   return fresh ? ReplaceFile(path, *fresh, 0666, kPurpose) : Status{};
@@ -232,7 +232,7 @@ Status EmulatedWorld::AddProcess(GpuIndex gpu, std::int64_t pid, Bytes memory, b
   if (!stat) return NotFound("there is no process " + std::to_string(pid) + " to use GPU " + std::to_string(gpu));
   if (memory.count() < 0) return InvalidArgument("a process cannot use less than no memory");
   return Change(gpu, [&](WorldState& state) -> Status {
-    // Those that ended make room, and so does an earlier entry of this one.
+    // Drops processes that have ended, and an earlier entry of this one.
     auto* const begin = state.processes;
     auto* const end = std::remove_if(begin, begin + state.process_count, [&](const WorldProcess& process) {
       const auto its = ReadGpuProcessStat(process.pid);
@@ -330,7 +330,7 @@ Status EmulatedWorld::Restore(GpuIndex gpu) {
     state.recovery_action = nvml::kRecoverNothing;
     state.has_remap_failed = 0;
     state.uncorrected_errors = 0;
-    // A reset brings the MIG mode that is pending, and takes the instances away.
+    // A reset applies the pending MIG mode. If that changes the mode, all instances are gone.
     if (state.is_mig_on != state.is_mig_pending) std::ranges::fill(state.instances, emulation::WorldInstance{});
     state.is_mig_on = state.is_mig_pending;
     return {};

@@ -1,4 +1,4 @@
-// The daemon's and the tests' side of the file that stand-in CUDA drivers share.
+// The daemon's and the tests' access to the file that the stand-in CUDA drivers share.
 #include "platform/emulation/emulation_cuda.h"
 
 #include <fcntl.h>
@@ -59,7 +59,7 @@ Result<MappedFile> MapCudaFile(const std::string& directory) {
 bool IsThere(const CudaProcess& process) {
   const auto stat = ReadGpuProcessStat(process.pid);
   if (!stat || stat->state == 'Z' || stat->start_ticks != process.start_ticks) return false;
-  // The driver's own thread is gone when another program was executed in its place.
+  // The driver's own thread is gone if the process has executed another program.
   const std::string thread = "/proc/" + std::to_string(process.pid) + "/task/" + std::to_string(process.service_thread);
   return process.service_thread == 0 || access(thread.c_str(), F_OK) == 0;
 }

@@ -1,11 +1,12 @@
-// What the stand-in CUDA drivers (emulate/cuda_*.cc) of all processes share: one file beside the world file, mapped by
-// every process that uses an emulated GPU. Who has how much memory of which GPU, whose turn it is there, and orders
-// from one process to another (checkpoints). The stand-in NVML reads it, and so does EmulatedCuda.
+// The state that the stand-in CUDA drivers (emulate/cuda_*.cc) of all processes share: one file next to the world file,
+// mapped by every process that uses an emulated GPU. It records each process's memory on each GPU, which process may
+// run there now, and commands from one process to another (checkpoints). The stand-in NVML and ReadEmulatedUses() read
+// it.
 //
-// Used on both sides of a C ABI, so it needs nothing but <cstdint>, <pthread.h> and the compiler.
+// Used on both sides of a C ABI, so it needs only <cstdint>, <pthread.h> and the compiler.
 //
-// Crash-safe: locks are robust and what they protect are single words, each right by itself; a process that died is
-// found by its pid and start, and what it had counts for nothing from then on.
+// Crash-safe: locks are robust, and they protect single words, each valid by itself. A dead process is recognised by
+// its pid and start time, and its resources no longer count.
 #pragma once
 
 #include <errno.h>
@@ -18,25 +19,25 @@
 namespace divvy::emulation {
 
 inline constexpr std::uint32_t kCudaMagic = 0x44565943;  // "CYVD" in the file.
-inline constexpr std::uint32_t kCudaLayout = 2;          // One more with every change of a struct below.
+inline constexpr std::uint32_t kCudaLayout = 2;          // Incremented with every change of a struct below.
 inline constexpr std::uint32_t kMaxCudaProcesses = 256;
 inline constexpr std::uint32_t kBusyBuckets = 16;
 inline constexpr std::uint64_t kBusyBucketNs = 100'000'000;
 inline constexpr std::uint32_t kBootIdLength = 36;
-inline constexpr const char* kCudaSuffix = ".cuda";  // After the path of the world file.
+inline constexpr const char* kCudaSuffix = ".cuda";  // Appended to the path of the world file.
 inline constexpr const char* kCudaLibraryFile = "libcuda.so.1";
 
-/// What one process has of one GPU.
+/// One process's use of one GPU.
 struct CudaUse {
-  std::uint64_t memory;    // Bytes that it allocated. Under CudaFile::lock, as the next.
+  std::uint64_t memory;    // Bytes that it allocated. `memory` and `residual` are under CudaFile::lock.
   std::uint64_t residual;  // Bytes of its contexts, their code and globals; 0: it has no context there.
-  std::uint64_t busy_ns;   // GPU time that it ever used. Under CudaGpu::lock, as the next.
+  std::uint64_t busy_ns;   // Total GPU time that it has used. `busy_ns` and `wants` are under CudaGpu::lock.
   std::uint32_t wants;     // It has work for the GPU.
-  std::uint32_t wake;      // Futex: changes when its turn may have come.
+  std::uint32_t wake;      // Futex: changes when the process may have become the holder.
 };
 
-/// A checkpoint call on another process. The caller holds `lock`, fills it and adds one to `asked`; the process answers
-/// and sets `answered` to the same number.
+/// A checkpoint command to another process. The caller holds `lock`, fills in the command and increments `asked`. The
+/// process answers and sets `answered` to the same number.
 struct CudaOrder {
   pthread_mutex_t lock;
   std::uint32_t asked;     // Futex.
@@ -55,19 +56,19 @@ struct CudaProcess {
   std::uint32_t state;  // cuda::ProcessState
   std::uint64_t start_ticks;
   std::uint32_t service_thread;
-  std::uint32_t is_unmovable;  // Managed memory or memory of other processes: cannot be checkpointed.
-  std::uint32_t instance;      // The MIG instance that it uses, by its id, and one more; 0: whole GPUs.
+  std::uint32_t is_unmovable;  // It has managed memory or memory of other processes: cannot be checkpointed.
+  std::uint32_t instance;      // Id of the MIG instance that it uses, plus one; 0: whole GPUs.
   std::uint32_t reserved;
-  std::uint64_t saved;  // Bytes of device memory that are in host memory, checkpointed.
+  std::uint64_t saved;  // Bytes of device memory that a checkpoint has saved in host memory.
   CudaOrder order;
   CudaUse uses[kMaxGpus];
 };
 
-/// Faults that are switched on for a GPU; 0: off.
+/// Faults that are switched on for a GPU; 0 is off.
 struct CudaFaults {
-  std::uint64_t out_of_memory_at;  // This allocation from now on fails: 1 is the next.
-  std::uint64_t copy_rate;         // Bytes each second.
-  std::uint32_t sticky_error;      // The next launch ends in this error, and the context with it.
+  std::uint64_t out_of_memory_at;  // The number of the allocation that fails, from now on: 1 is the next.
+  std::uint64_t copy_rate;         // Bytes per second.
+  std::uint32_t sticky_error;      // The next launch fails with this error, which ends its context.
   std::uint32_t refuse_checkpoint;
   std::uint32_t refuse_restore;
   std::uint32_t reserved;
@@ -75,14 +76,14 @@ struct CudaFaults {
 
 struct CudaGpu {
   pthread_mutex_t lock;
-  std::uint32_t holder;       // Whose turn it is: slot + 1; 0: nobody's.
-  std::uint32_t turn;         // One more with each change of the holder.
-  std::uint64_t used_ns;      // GPU time of this turn.
-  std::uint64_t free_at_ns;   // When all that was begun is done; CLOCK_MONOTONIC, as the next.
-  std::uint64_t progress_ns;  // When the holder last showed that it lives.
-  std::uint64_t busy_ns;      // Ever.
+  std::uint32_t holder;       // The process that may use the GPU now, as slot + 1; 0: none.
+  std::uint32_t turn;         // Incremented with each change of the holder.
+  std::uint64_t used_ns;      // GPU time that the holder has used since it became the holder.
+  std::uint64_t free_at_ns;   // When all started work is done. CLOCK_MONOTONIC, like `progress_ns`.
+  std::uint64_t progress_ns;  // When the holder last showed that it is alive.
+  std::uint64_t busy_ns;      // Total.
   struct {
-    std::uint64_t number;  // Of the bucket of time: free_at_ns / kBusyBucketNs.
+    std::uint64_t number;  // Number of the time bucket: free_at_ns / kBusyBucketNs.
     std::uint64_t busy_ns;
   } buckets[kBusyBuckets];
   CudaFaults faults;
@@ -91,19 +92,19 @@ struct CudaGpu {
 struct CudaFile {
   std::uint32_t magic;
   std::uint32_t layout;
-  char boot_id[40];      // Locks and times of an earlier boot mean nothing: then the file is made anew.
-  pthread_mutex_t lock;  // Slots and counts of memory.
+  char boot_id[40];      // Locks and times of an earlier boot are void: the file is then recreated.
+  pthread_mutex_t lock;  // Protects the slots and the memory counts.
   CudaGpu gpus[kMaxGpus];
   CudaProcess processes[kMaxCudaProcesses];
 };
 
-/// Takes a lock of the file, also after one who died with it.
+/// Takes a lock of the file, also if its previous owner died with it.
 inline void LockShared(pthread_mutex_t& lock) {
   if (pthread_mutex_lock(&lock) == EOWNERDEAD) pthread_mutex_consistent(&lock);
 }
 inline void UnlockShared(pthread_mutex_t& lock) { pthread_mutex_unlock(&lock); }
 
-/// Percent of the second before `now_ns` in which the GPU was busy.
+/// Returns the percentage of the second before `now_ns` in which the GPU was busy.
 inline unsigned BusyPercent(const CudaGpu& gpu, std::uint64_t now_ns) {
   constexpr std::uint64_t kLooked = 10;
   const std::uint64_t current = now_ns / kBusyBucketNs;
@@ -117,13 +118,13 @@ inline unsigned BusyPercent(const CudaGpu& gpu, std::uint64_t now_ns) {
 
 inline constexpr const char* kBootIdFile = "/proc/sys/kernel/random/boot_id";
 
-/// True for a file of this layout that was made since the boot of this id (36 characters).
+/// True for a file of this layout that was created in the boot with this id (36 characters).
 inline bool IsCurrentCudaFile(const CudaFile& file, const char* boot_id) {
   if (__atomic_load_n(&file.magic, __ATOMIC_ACQUIRE) != kCudaMagic || file.layout != kCudaLayout) return false;
   return __builtin_strncmp(file.boot_id, boot_id, kBootIdLength) == 0;
 }
 
-/// Makes the locks of a file of zeros and marks it as one of this layout and boot.
+/// Initialises the locks of a zeroed file, and marks it with this layout and boot.
 inline void InitialiseCudaFile(CudaFile& file, const char* boot_id) {
   __builtin_memcpy(file.boot_id, boot_id, kBootIdLength);
   pthread_mutexattr_t shared;

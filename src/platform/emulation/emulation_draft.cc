@@ -10,7 +10,8 @@
 namespace divvy {
 namespace {
 
-/// Letters and digits in lower case, without the maker's name: "NVIDIA H100-80GB" and "h100 80gb" are the same.
+/// Returns the letters and digits in lower case, without the vendor's name: "NVIDIA H100-80GB" and "h100 80gb" are the
+/// same.
 std::string Normalised(std::string_view text) {
   std::string out;
   for (unsigned char c : text) {
@@ -32,7 +33,7 @@ std::string NearestModel(std::string_view text) {
   return std::string(Nearest(text, views));
 }
 
-// Cuts "-80GB" off the end of a model's name; 0 when there is none.
+// Removes "-80GB" from the end of a model's name and returns the number; 0 if there is none.
 int TakeMemorySuffix(std::string_view& name) {
   const std::size_t dash = name.find_last_of("- ");
   if (dash == std::string_view::npos) return 0;
@@ -54,7 +55,7 @@ const GpuModel* FindKnown(std::string_view family, int gigabytes) {
     if (Normalised(model.family) == Normalised(family) && (gigabytes == 0 || model.gigabytes == gigabytes))
       return &model;
   }
-  // "A100-SXM4", "H100-SXM5": the same as without the socket.
+  // "A100-SXM4", "H100-SXM5": the same model as without the socket.
   const std::string lower = ToLower(family);
   const std::size_t socket = lower.find("-sxm");
   return socket == std::string::npos ? nullptr : FindKnown(family.substr(0, socket), gigabytes);
@@ -75,7 +76,7 @@ std::string MemorySizesOf(std::string_view family) {
 }
 
 std::string UuidOf(std::size_t index, std::string_view model) {
-  // FNV-1a, then splitmix64's finaliser: the same description gives the same UUIDs on every machine.
+  // FNV-1a, then the finaliser of splitmix64: the same description gives the same UUIDs on every machine.
   std::uint64_t seed = 0xCBF29CE484222325U;
   for (unsigned char c : std::string(model) + "#" + std::to_string(index)) seed = (seed ^ c) * 0x100000001B3U;
   auto next = [&seed] {

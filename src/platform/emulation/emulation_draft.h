@@ -1,4 +1,4 @@
-// What the two forms of a GPU description share: from the name of a model to GPUs that are wired and told apart.
+// Shared by the two forms of a GPU description: turns model names into GPUs with unique ids and wiring.
 #pragma once
 
 #include <optional>
@@ -21,20 +21,22 @@ struct GpuDraft {
   const GpuModel* model = nullptr;  // Null: not a known one.
 };
 
-/// `model_text` as people write it: "H100-80GB", "nvidia a100 40gb", "T4". `given_memory` is what a description file
-/// says besides; a model that is not known needs either. Refuses with the nearest known model.
+/// Makes a draft from a model name as users write it: "H100-80GB", "nvidia a100 40gb", "T4". `given_memory`: the memory
+/// that a description file states. For an unknown model, either the name or the file must state it. Errors name the
+/// nearest known model.
 Result<GpuDraft> DraftGpu(std::string_view model_text, std::optional<Bytes> given_memory);
 
-/// Everything that was not said: indices, UUIDs, addresses, wiring. Refuses none at all, and two that are the same.
+/// Fills in everything that was not given: indices, UUIDs, addresses, wiring. Fails if there are no drafts, or if two
+/// GPUs are identical.
 Result<std::vector<GpuFacts>> FinishDrafts(const std::vector<GpuDraft>& drafts);
 
-/// Refuses more GPUs than one machine may have.
+/// Fails if there are more GPUs than one node may have.
 Status CheckGpuCount(std::size_t count);
 
-/// "; did you mean `nearest`?", or nothing where nothing is near.
+/// Returns "; did you mean `nearest`?", or "" if `nearest` is empty.
 std::string DidYouMean(std::string_view nearest);
 
-/// The text of a description file. Refuses with its line.
+/// Parses the text of a description file. Errors name the line.
 Result<std::vector<GpuFacts>> ParseDescriptionFile(std::string_view text);
 
 }  // namespace divvy

@@ -1,4 +1,4 @@
-// `divvy emulate ...`: changes of the emulated world, by words.
+// `divvy emulate ...`: changes of the emulated world by commands.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -86,7 +86,7 @@ Status UnmakeSlice(EmulatedWorld& world, GpuIndex gpu, const Words& words) {
   return world.UnmakeSlice(gpu, static_cast<int>(start));
 }
 
-// In the file beside the world: all programs of the stand-in CUDA driver see it.
+// Written to the file next to the world: all programs of the stand-in CUDA driver see it.
 Status CudaFault(const std::string& directory, GpuIndex gpu, const Words& words) {
   std::int64_t value = 1;
   if (words.size() > 3) {
@@ -99,9 +99,9 @@ Status CudaFault(const std::string& directory, GpuIndex gpu, const Words& words)
 struct Verb {
   std::string_view name;
   std::string_view arguments;
-  std::size_t least;  // Words, the verb included.
+  std::size_t least;  // Number of words, the verb included.
   std::size_t most;
-  Status (*run)(EmulatedWorld&, GpuIndex, const Words&);  // Null: CudaFault.
+  Status (*run)(EmulatedWorld&, GpuIndex, const Words&);  // Null: use CudaFault.
 };
 
 constexpr std::array kVerbs = {

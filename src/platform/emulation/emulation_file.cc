@@ -190,7 +190,7 @@ class FileReader {
     return SetKey(sections_.back(), Trim(line.substr(0, equals)), Trim(line.substr(equals + 1)));
   }
 
-  // A row of the matrix. The output of `nvidia-smi topo -m` may be pasted: its heading and row names are passed over.
+  // Reads a row of the matrix. The output of `nvidia-smi topo -m` may be pasted: its heading and row names are skipped.
   void ReadRow(std::string_view line) {
     std::vector<std::string> row;
     for (std::string_view word : SplitWords(line)) {

@@ -1,5 +1,5 @@
-// MIG on emulated GPUs: the sizes of instances there are and where they may lie, as the vendor's tables have them for
-// GPUs of seven compute and eight memory slices. Used on both sides of a C ABI, so it needs nothing but <cstdint>.
+// MIG on emulated GPUs: the sizes of instances and their possible positions, from the vendor's tables for GPUs with
+// seven compute and eight memory slices. Used on both sides of a C ABI, so it needs only <cstdint>.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace divvy::emulation {
 
-/// A size of instance.
+/// One size of MIG instance.
 struct MigSize {
   std::uint32_t profile;  // nvml::SliceConstant
-  std::uint32_t id;       // What instances are made by.
+  std::uint32_t id;       // The profile id with which instances are created.
   std::uint32_t compute;
   std::uint32_t size;      // Memory slices.
-  std::uint32_t starts;    // Bit s: it may start at memory slice s.
-  std::uint32_t first_id;  // Of the instances of this size: the first has it, the next one more.
+  std::uint32_t starts;    // Bit s is set: it may start at memory slice s.
+  std::uint32_t first_id;  // The id of the first instance of this size; the next one has one more.
 };
 inline constexpr MigSize kMigSizes[] = {
     {0, 19, 1, 1, 0x7f, 7}, {9, 15, 1, 2, 0x55, 15}, {1, 14, 2, 2, 0x15, 3},
@@ -23,7 +23,7 @@ inline constexpr MigSize kMigSizes[] = {
 };
 inline constexpr std::uint32_t kMigComputeSlices = 7;
 
-/// Bytes of an instance of so many memory slices: the GPU keeps some for itself.
+/// Returns the memory in bytes of an instance with `size` memory slices; the GPU reserves some for itself.
 inline std::uint64_t MigMemory(std::uint64_t gpu_memory, std::uint32_t size) {
   constexpr std::uint64_t kKept = std::uint64_t{160} << 20;
   constexpr std::uint64_t kGrain = std::uint64_t{64} << 20;
@@ -31,13 +31,13 @@ inline std::uint64_t MigMemory(std::uint64_t gpu_memory, std::uint32_t size) {
   return part < 2 * kKept ? part : (part - kKept) / kGrain * kGrain;
 }
 
-/// What the driver's tools call it: "gb" of its name. As SliceName (model/gpus/gpu_slice.h).
+/// Returns the number in the profile's name, such as 10 in "1g.10gb". Same rule as SliceName (model/gpus/gpu_slice.h).
 inline std::uint32_t MigGigabytes(std::uint64_t gpu_memory, std::uint32_t size) {
   const std::uint64_t whole = (gpu_memory + (std::uint64_t{1} << 30) - 1) >> 30;
   return static_cast<std::uint32_t>((size * whole + 4) / 8);
 }
 
-/// A GPU of another form (A30) is not played.
+/// GPUs with another layout (A30) are not emulated.
 inline bool HasMig(const WorldFacts& facts) {
   return facts.is_mig_capable != 0 && facts.memory_total > (std::uint64_t{30} << 30);
 }
@@ -49,7 +49,7 @@ inline const MigSize* FindMigSize(std::uint32_t id) {
   return nullptr;
 }
 
-/// Whether an instance of `size` may be made at `start` beside those that there are.
+/// True if an instance of `size` can be created at `start` next to the existing ones.
 inline bool HasMigRoom(const WorldState& state, const MigSize& size, std::uint32_t start) {
   if (start >= 8 || ((size.starts >> start) & 1) == 0) return false;
   std::uint32_t compute = size.compute;

@@ -86,7 +86,7 @@ void WireServer(std::vector<GpuFacts>& gpus, const std::vector<const GpuModel*>&
     std::snprintf(address, sizeof(address), "00000000:%02X:00.0", static_cast<unsigned>(0x10 + 3 * i));
     gpus[i].pci_address = address;
   }
-  std::size_t begin = 0;  // Of the run of one model that GPU i belongs to.
+  std::size_t begin = 0;  // Start of the run of one model to which GPU i belongs.
   for (std::size_t i = 0; i < count; ++i) {
     if (i > 0 && models[i] != models[i - 1]) begin = i;
     std::size_t end = i;

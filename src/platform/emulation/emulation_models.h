@@ -1,4 +1,4 @@
-// The GPU models that an emulation knows by name, and how a server of them is wired.
+// The GPU models that an emulation knows by name, and the wiring of a server with them.
 #pragma once
 
 #include <span>
@@ -20,9 +20,9 @@ enum class Wiring {
 
 struct GpuModel {
   std::string_view family;  // "H100", "RTX4090"
-  int gigabytes = 0;        // As it is sold; with the family it names the model: "H100-80GB".
-  std::string_view name;    // As NVML names it.
-  Bytes memory;             // As NVML counts it.
+  int gigabytes = 0;        // The size as sold; family and size name the model: "H100-80GB".
+  std::string_view name;    // NVML's name of the model.
+  Bytes memory;             // As reported by NVML.
   int compute_capability = 0;
   bool is_mig_capable = false;
   Wiring wiring = Wiring::kPcie;
@@ -33,9 +33,9 @@ struct GpuModel {
 
 std::span<const GpuModel> KnownGpuModels();
 
-/// Fills links, numa_node (where it is not set) and pci_address (where it is empty) for a server that holds exactly
-/// `gpus`, in this order: runs of GPUs of one model are wired among themselves as that model is sold, the rest is PCIe;
-/// more than four GPUs sit on two processors. `models` belongs to `gpus` by position; null: not a known model.
+/// Fills in links, numa_node (if not set) and pci_address (if empty) for a server that holds exactly `gpus`, in this
+/// order. Runs of GPUs of one model are wired as that model is sold; all other connections are PCIe. More than four
+/// GPUs are on two processors. `models` corresponds to `gpus` by position; null: an unknown model.
 void WireServer(std::vector<GpuFacts>& gpus, const std::vector<const GpuModel*>& models);
 
 }  // namespace divvy

@@ -1,4 +1,4 @@
-// Short descriptions ("8xH100-80GB,1xT4"), and which form a text has.
+// Short descriptions ("8xH100-80GB,1xT4"), and the detection of a text's form.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ Result<Group> ParseGroup(std::string_view text) {
       return InvalidArgument("an x is missing between the count and the model; did you mean " + count + "x" +
                              std::string(rest) + "?");
     }
-    return group;  // A model that begins with digits.
+    return group;  // The model name begins with digits.
   }
   const auto count = ParseInteger(text.substr(0, digits));
   if (!count || *count < 1)
@@ -75,7 +75,7 @@ bool IsFileText(std::string_view text) {
          body.starts_with('[') || body.starts_with('#');
 }
 
-/// "gpus.txt": no model has such an ending.
+/// True for names such as "gpus.txt": no model name has such an extension.
 bool IsFileName(std::string_view text) {
   const std::size_t dot = text.rfind('.');
   if (dot == std::string_view::npos || dot + 1 == text.size() || text.find_first_of(",\n=") != std::string_view::npos)

@@ -1,7 +1,8 @@
 // The CUDA driver's C ABI as divvy uses it: every entry point of cuda_functions.inc, declared as libcuda.so.1 exports
-// it. Nothing is linked to the driver: who needs it loads it and casts what dlsym or cuGetProcAddress gives by
-// decltype(&::cuMemAlloc_v2); the stand-in (emulate/) and the library that shares GPUs (interpose/) define what they
-// play. Entry points keep CUDA's names, the types (cuda_types.h) have names of this code base.
+// it. Nothing is linked to the driver. Code that needs it loads it, and casts the results of dlsym or cuGetProcAddress
+// with decltype(&::cuMemAlloc_v2). The stand-in (emulate/) and the library that shares GPUs (interpose/) define the
+// entry points that they implement. Entry points keep CUDA's names; the types (cuda_types.h) have names of this code
+// base.
 #pragma once
 
 #include "platform/gpu/cuda_types.h"

@@ -1,7 +1,7 @@
-// Types and numbers of the CUDA driver's C ABI as divvy uses them (x86-64 Linux). divvy is built without NVIDIA's
-// header, so they are declared here, once, for all sides: who loads the driver, the stand-in that plays it (emulate/)
-// and the library that stands between (interpose/). Layouts and numbers are facts of the ABI: never change one. Types
-// have names of this code base; what each is called by NVIDIA stands above it.
+// Types and constants of the CUDA driver's C ABI as divvy uses them (x86-64 Linux). divvy is built without NVIDIA's
+// header, so they are declared here once for three users: code that loads the driver, the stand-in driver (emulate/),
+// and the library that intercepts calls (interpose/). Layouts and values are facts of the ABI: never change one. The
+// types have names of this code base; the comment above each gives NVIDIA's name.
 #pragma once
 
 #include <stddef.h>
@@ -68,7 +68,7 @@ enum Return : int {
   kUnknown = 999,
 };
 
-// Streams that need not be made: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD.
+// Streams that exist without being created: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD.
 inline constexpr unsigned long long kStreamLegacy = 1;
 inline constexpr unsigned long long kStreamPerThread = 2;
 inline constexpr unsigned kStreamNonBlocking = 1;
@@ -210,7 +210,7 @@ struct PoolProperties {
   int handle_types;
   Location location;
   void* win32_attributes;
-  size_t max_size;  // 0: the system's own bound.
+  size_t max_size;  // 0: the system's own limit.
   unsigned short usage;
   unsigned char reserved[54];
 };
@@ -257,7 +257,7 @@ struct Copy2D {
   size_t height;
 };
 
-/// One end of CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER. `context`: of the latter alone, reserved in the former.
+/// One end of CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER. `context` is used only by the latter, and reserved in the former.
 struct CopyEnd3D {
   size_t x_bytes;
   size_t y;
@@ -298,7 +298,7 @@ struct Array3DShape {
   unsigned channels;
   unsigned flags;
 };
-/// CUarray_format: those whose elements are one, two or four bytes by themselves.
+/// CUarray_format: only the formats whose elements have one, two or four bytes.
 enum ArrayFormat : int {
   kFormatUnsigned8 = 1,
   kFormatUnsigned16 = 2,
@@ -351,7 +351,7 @@ struct CooperativeLaunch {
   Stream stream;
   void** parameters;
 };
-// Words in `extra` of a launch: CU_LAUNCH_PARAM_*.
+// Keys in `extra` of a launch: CU_LAUNCH_PARAM_*.
 inline constexpr unsigned long long kLaunchEnd = 0;
 inline constexpr unsigned long long kLaunchBuffer = 1;
 inline constexpr unsigned long long kLaunchBufferSize = 2;
@@ -370,7 +370,7 @@ struct KernelNodeV1 {
 };
 /// CUDA_KERNEL_NODE_PARAMS, versions 2 and 3.
 struct KernelNode {
-  Function function;  // Or null, and `kernel`.
+  Function function;  // Null if `kernel` is set.
   unsigned grid[3];
   unsigned block[3];
   unsigned shared_bytes;
@@ -385,7 +385,7 @@ struct AllocNode {
   const AccessRights* rights;
   size_t rights_count;
   size_t bytes;
-  Pointer pointer;  // Out.
+  Pointer pointer;  // Output.
 };
 /// CUDA_MEMSET_NODE_PARAMS
 struct MemsetNode {
@@ -414,7 +414,7 @@ enum GraphNodeType : int {
   kNodeAlloc = 10,
   kNodeFree = 11,
 };
-/// CUgraphNodeParams. What is read of it is named: kernel, alloc and free nodes.
+/// CUgraphNodeParams. Only the members that divvy reads are named: kernel, alloc and free nodes.
 struct GraphNodeParams {
   int type;  // GraphNodeType
   int reserved0[3];
@@ -437,8 +437,8 @@ struct EdgeData {
 struct InstantiateOptions {
   unsigned long long flags;
   Stream upload_stream;
-  GraphNode error_node;  // Out.
-  int result;            // Out; 0: well.
+  GraphNode error_node;  // Output.
+  int result;            // Output; 0: success.
 };
 inline constexpr unsigned long long kInstantiateAutoFree = 1;
 /// CUgraphExecUpdateResultInfo
@@ -496,9 +496,9 @@ inline constexpr unsigned long long kProcPerThreadStream = 2;
 
 /// CUprocessState
 enum ProcessState : int { kProcessRunning = 0, kProcessLocked = 1, kProcessCheckpointed = 2, kProcessFailed = 3 };
-/// CUcheckpointLockArgs. Null stands for all zero, here and below.
+/// CUcheckpointLockArgs. A null pointer means all zeros, here and below.
 struct CheckpointLock {
-  unsigned timeout_ms;  // 0: none.
+  unsigned timeout_ms;  // 0: no timeout.
   unsigned reserved0;
   unsigned long long reserved1[7];
 };
@@ -511,7 +511,7 @@ struct GpuPair {
   Uuid from;
   Uuid to;
 };
-/// CUcheckpointRestoreArgs, of CUDA 13.0 and later (R580). Before, all of it was reserved and had to be zero.
+/// CUcheckpointRestoreArgs of CUDA 13.0 and later (R580). Before that all members were reserved and had to be zero.
 struct CheckpointRestore {
   GpuPair* pairs;
   unsigned pair_count;

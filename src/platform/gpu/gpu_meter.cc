@@ -74,7 +74,7 @@ void GpuMeter::Look(const std::string& node, double seconds, samples::Snapshot& 
     sample.subject.node = node;
     sample.subject.gpu = static_cast<int>(i);
     ReadState(gpu, sample.readings);
-    // One that is lost tells nothing; then it is not asked for more either.
+    // A lost GPU reports nothing, so the remaining queries are skipped.
     if (sample.readings.empty()) continue;
     ReadTraffic(gpu, seconds, sample.readings);
     ReadActivity(gpu, sample.readings);
@@ -111,13 +111,13 @@ void GpuMeter::ReadState(Gpu& gpu, Readings& readings) {
   }
   unsigned long long wide = 0;
   if (nvml_->get_clock_reasons != nullptr && nvml_->get_clock_reasons(gpu.device, &wide) == nvml::kSuccess)
-    add(Metric::kGpuThrottle, static_cast<double>(wide & ~nvml::kReasonIdle));  // Idle is no throttling.
+    add(Metric::kGpuThrottle, static_cast<double>(wide & ~nvml::kReasonIdle));  // Idle does not count as throttling.
   if (nvml_->get_errors != nullptr &&
       nvml_->get_errors(gpu.device, nvml::kErrorUncorrected, nvml::kCounterSinceLoad, &wide) == nvml::kSuccess)
     add(Metric::kGpuEccErrors, static_cast<double>(wide));
 }
 
-// Counters, for nvmlDeviceGetPcieThroughput waits 20 ms for each direction.
+// Reads counters, because nvmlDeviceGetPcieThroughput waits 20 ms for each direction.
 void GpuMeter::ReadTraffic(Gpu& gpu, double seconds, Readings& readings) {
   if (nvml_->get_fields == nullptr) return;
   std::array<nvml::FieldValue, 4> fields{};
@@ -199,7 +199,7 @@ void GpuMeter::ReadProcesses(Gpu& gpu, int index, samples::Snapshot& out) {
     samples = static_cast<unsigned>(used_.size());
     result = nvml_->get_process_use(gpu.device, used_.data(), &samples, gpu.processes_seen_us);
   }
-  // Nothing new of a process is no use of the GPU; a driver that does not tell it at all leaves it unknown.
+  // No new samples of a process mean no use of the GPU. If the driver does not report use at all, it stays unknown.
   if (result != nvml::kSuccess && result != nvml::kNotFound) return;
   for (std::size_t i = first; i < out.processes.size(); ++i) out.processes[i].utilization = 0;
   for (unsigned i = 0; result == nvml::kSuccess && i < samples; ++i) {

@@ -1,4 +1,4 @@
-// How the GPUs are used, by NVML.
+// Measures the use of the GPUs through NVML.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class GpuMeter {
   GpuMeter(const GpuMeter&) = delete;
   GpuMeter& operator=(const GpuMeter&) = delete;
 
-  /// Appends one sample for each GPU that answers, and one for each MIG instance, and who is on them (without jobs).
+  /// Appends one sample for each GPU that answers and for each MIG instance, and the processes on them (without jobs).
   void Look(const std::string& node, double seconds, samples::Snapshot& out);
 
  private:
@@ -33,8 +33,8 @@ class GpuMeter {
     bool has_before = false;
     unsigned long long processes_seen_us = 0;
     bool hears_xids = false;
-    unsigned long long xid = 0;  // The newest; 0: there was none.
-    std::uint64_t xids = 0;      // So many.
+    unsigned long long xid = 0;  // The newest XID; 0: there was none.
+    std::uint64_t xids = 0;      // Number of XIDs.
     Rate pcie_received, pcie_sent, nvlink_received, nvlink_sent;
   };
   using Readings = std::vector<samples::Reading>;

@@ -1,4 +1,4 @@
-// The probe over a loaded NVML.
+// GpuProbe on top of a loaded NVML.
 #include "platform/gpu/gpu_probe.h"
 
 #include <fcntl.h>
@@ -21,22 +21,24 @@
 namespace divvy {
 namespace {
 
-constexpr int kMaxEventsAtOnce = 256;  // A GPU that rains errors must not keep a look from ending.
+constexpr int kMaxEventsAtOnce = 256;  // So that a flood of errors from a GPU cannot block a check.
 
 struct GpuUnderWatch {
   nvml::Device device = nullptr;
   bool has_events = false;
-  // Health as of the last look.
-  unsigned long long xid = 0;  // The last one that fences, until the GPU was reset.
-  bool was_in_need = false;    // The driver asked for a recovery since that XID.
+  // Health at the last check.
+  unsigned long long xid = 0;  // The last XID that fences, until the GPU was reset.
+  bool was_in_need = false;    // The driver has required a recovery since that XID.
   bool was_lost = false;
-  // MIG, as it was learned, and what was strange at the last look: what divvy is just making or unmaking is not.
+  // MIG facts, and foreign changes seen at the last check. A change counts only if it was already seen then, because
+  // divvy may just be creating or destroying an instance.
   bool is_only_sliced = false;
   bool can_be_cut = false;
   std::string was_strange;
 };
 
-// From sysfs, for drivers whose NVML does not tell. NVML writes 00000000:17:00.0, sysfs 0000:17:00.0 in small letters.
+// Reads sysfs, for drivers whose NVML does not report the node. NVML writes 00000000:17:00.0, sysfs 0000:17:00.0 in
+// lower case.
 int NumaNodeFromSysfs(const std::string& pci) {
   if (pci.size() < 5) return -1;
   const std::string path = "/sys/bus/pci/devices/" + ToLower(pci.substr(4)) + "/numa_node";
@@ -59,7 +61,7 @@ class NvmlProbe : public GpuProbe {
     if (events_ != nullptr && nvml_->free_events != nullptr) nvml_->free_events(events_);
   }
 
-  /// Fills gpus_ and registers for their events, so that no XID from now on is missed.
+  /// Fills gpus_ and registers for their events, so that no later XID is missed.
   Status FindDevices();
   Result<std::vector<GpuFacts>> Facts() override;
   std::vector<GpuObservation> Observe(GpuSet which, bool with_processes,
@@ -162,13 +164,13 @@ GpuFacts NvmlProbe::FactsOf(GpuIndex index) const {
   return facts;
 }
 
-// What cannot be read is nobody's: then all instances are others'.
+// An unreadable record counts as empty: then all instances belong to others.
 SliceRecord NvmlProbe::OwnSlices() const {
   auto record = slices_.empty() ? Result<SliceRecord>(SliceRecord()) : ReadSliceRecord(slices_);
   return record ? *std::move(record) : SliceRecord();
 }
 
-// A GPU whose mode divvy did not switch on keeps it.
+// If divvy did not switch MIG mode on, the mode of the GPU stays as it is.
 void NvmlProbe::LearnSlices(GpuIndex index, const SliceRecord& record, GpuFacts& facts) {
   GpuUnderWatch& gpu = gpus_[index];
   const bool is_fixed = facts.is_mig_enabled && !record.HasSwitched(facts.uuid);
@@ -179,7 +181,7 @@ void NvmlProbe::LearnSlices(GpuIndex index, const SliceRecord& record, GpuFacts&
   gpu.is_only_sliced = facts.is_only_sliced;
 }
 
-// What is said is not divvy's doing.
+// Describes MIG changes that divvy did not make.
 std::string NvmlProbe::CutByOthers(GpuUnderWatch& gpu, const SliceRecord& record) const {
   unsigned current = 0;
   unsigned pending = 0;
@@ -281,7 +283,7 @@ void NvmlProbe::ReadHealth(GpuUnderWatch& gpu, GpuObservation& seen) const {
   if (is_in_need) {
     gpu.was_in_need = true;
   } else if (gpu.was_in_need || gpu.was_lost) {
-    // It was reset: the driver took its demand back, or the lost GPU answers again.
+    // It was reset: the driver no longer requires a recovery, or the lost GPU answers again.
     gpu.xid = 0;
     gpu.was_in_need = false;
   }
@@ -330,7 +332,7 @@ void NvmlProbe::ReadLoad(nvml::Device device, GpuObservation& seen) const {
     seen.utilisation_percent = static_cast<int>(use.gpu);
     seen.memory_utilisation_percent = static_cast<int>(use.memory);
   } else {
-    seen.utilisation_percent = -1;  // MIG GPUs do not tell.
+    seen.utilisation_percent = -1;  // GPUs in MIG mode do not report it.
   }
   unsigned number = 0;
   if (nvml_->get_temperature != nullptr &&
@@ -342,7 +344,7 @@ void NvmlProbe::ReadLoad(nvml::Device device, GpuObservation& seen) const {
   }
 }
 
-// Asks with more room until the list fits: processes come and go between two calls.
+// Retries with a larger list until all entries fit: processes come and go between two calls.
 template <typename Entry, typename List>
 void AppendProcesses(nvml::Device device, List list, bool is_graphics, std::map<std::int64_t, GpuProcess>& out) {
   if (list == nullptr) return;
@@ -372,7 +374,7 @@ void AppendProcesses(nvml::Device device, List list, bool is_graphics, std::map<
 }
 
 std::vector<GpuProcess> NvmlProbe::ProcessesOf(nvml::Device device, const std::set<std::int64_t>& supervisors) {
-  // Compute first: a process that does both counts as compute.
+  // Compute comes first: a process in both lists counts as compute.
   std::map<std::int64_t, GpuProcess> found;
   if (nvml_->list_compute != nullptr) {
     AppendProcesses<nvml::ProcessUse>(device, nvml_->list_compute, false, found);

@@ -1,4 +1,4 @@
-// A GpuProbe whose world is plain members: tests set what the next look shows.
+// A GpuProbe whose state is plain members: tests set what the next call returns.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ class FakeGpuProbe : public GpuProbe {
     return facts;
   }
 
-  /// A GPU without an entry in `state` is healthy and idle. Supervisors are taken from `ancestors`.
+  /// A GPU without an entry in `state` is healthy and idle. Supervisors are found through `ancestors`.
   std::vector<GpuObservation> Observe(GpuSet which, bool with_processes,
                                       const std::set<std::int64_t>& supervisors) override {
     ++looks;
@@ -49,7 +49,7 @@ class FakeGpuProbe : public GpuProbe {
   std::vector<GpuFacts> facts;
   std::map<GpuIndex, GpuObservation> state;
   std::map<std::int64_t, std::vector<std::int64_t>> ancestors;  // Pid -> its parents, nearest first.
-  Error error;                                                  // With a message: what Facts() answers.
+  Error error;                                                  // Returned by Facts() if it has a message.
   int looks = 0;
 };
 

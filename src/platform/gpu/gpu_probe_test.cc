@@ -1,4 +1,4 @@
-// The probe against the real, loaded stand-in library: the code path of a real driver.
+// Tests the probe with the real, loaded stand-in library: the code path of a real driver.
 #include "platform/gpu/gpu_probe.h"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 namespace divvy {
 namespace gpu_probe_test {
 
-/// A child that does what it is told and is gone at the latest when the test ends.
+/// A child process that runs `work` and is killed at the end of the test at the latest.
 class Child {
  public:
   explicit Child(const std::function<void()>& work = [] {}) : pid_(fork()) {
@@ -34,7 +34,7 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   void Kill() { kill(pid_, SIGKILL); }
-  /// Without being waited for: a zombie.
+  /// Kills it without reaping it, which leaves a zombie.
   void KillAndLeave() {
     Kill();
     siginfo_t how;
@@ -260,7 +260,8 @@ TEST_F(EmulatedServer, SurvivesAWriterThatIsKilledHalfWay) {
   Start("1xH100");
   ASSERT_EQ(Drive("utilisation 0 50"), "");
   Child writer([this] {
-    // What EmulatedWorld does, stopped before the last step: the lock is held, the spare copy is half written.
+    // Does what EmulatedWorld does, but stops before the last step: the lock is held, and the spare copy is half
+    // written.
     const int fd = open(EmulatedWorldPath(directory_).c_str(), O_RDWR);
     void* mapped = mmap(nullptr, sizeof(emulation::World), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     auto& gpu = static_cast<emulation::World*>(mapped)->gpus[0];

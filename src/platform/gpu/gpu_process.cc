@@ -13,7 +13,7 @@ namespace divvy {
 namespace {
 
 constexpr std::size_t kCommandLength = 80;
-constexpr int kMaxAncestors = 256;  // A chain that is longer is a race with pids used again.
+constexpr int kMaxAncestors = 256;  // A longer chain means that pids were reused during the read.
 
 std::string ReadProc(std::int64_t pid, const char* file) {
   const std::string path = "/proc/" + std::to_string(pid) + "/" + file;
@@ -25,7 +25,7 @@ std::string ReadProc(std::int64_t pid, const char* file) {
   return length <= 0 ? "" : std::string(buffer, static_cast<std::size_t>(length));
 }
 
-// The arguments with spaces between them, shown as one line whatever they hold.
+// Returns the arguments separated by spaces, as one line without control characters.
 std::string CommandOf(std::int64_t pid, const std::string& name) {
   std::string command = ReadProc(pid, "cmdline");
   while (!command.empty() && command.back() == '\0') command.pop_back();
@@ -33,7 +33,8 @@ std::string CommandOf(std::int64_t pid, const std::string& name) {
   command = OneLine(std::move(command));
   if (command.size() <= kCommandLength) return command;
   std::size_t end = kCommandLength;
-  while (end > 0 && (static_cast<unsigned char>(command[end]) & 0xC0) == 0x80) --end;  // Not inside a UTF-8 letter.
+  // Does not cut inside a UTF-8 character.
+  while (end > 0 && (static_cast<unsigned char>(command[end]) & 0xC0) == 0x80) --end;
   command.resize(end);
   return command;
 }
@@ -59,7 +60,7 @@ Duration Since(clockid_t clock) {
 
 std::optional<GpuProcessStat> ReadGpuProcessStat(std::int64_t pid) {
   const std::string text = ReadProc(pid, "stat");
-  // The name may hold spaces and brackets, so fields are counted from the last ')'.
+  // The name may contain spaces and parentheses, so fields are counted from the last ')'.
   const std::size_t open = text.find('(');
   const std::size_t close = text.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
@@ -104,7 +105,7 @@ GpuProcess GpuProcessTable::Describe(std::int64_t pid, const std::set<std::int64
     process.user = process.uid < 0 ? "" : UserName(process.uid);
     process.started = Time(boot_time_ + static_cast<Duration::rep>(stat->start_ticks) * tick_);
   }
-  // Read each time: exec changes the command, and a supervisor may only now have been adopted.
+  // Read each time: exec changes the command, and a supervisor may have been adopted just now.
   process.command = CommandOf(pid, stat->name);
   process.supervisor_pid = SupervisorOf(pid, stat->parent, supervisors);
   return process;

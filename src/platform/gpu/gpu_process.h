@@ -1,4 +1,4 @@
-// Who uses a GPU: what /proc tells about a pid that NVML names.
+// Describes the processes on a GPU: reads from /proc about the pids that NVML reports.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace divvy {
 
-/// The parts of /proc/PID/stat that say which process this is.
+/// The parts of /proc/PID/stat that identify a process.
 struct GpuProcessStat {
   char state = '?';
   std::int64_t parent = 0;
@@ -20,22 +20,22 @@ struct GpuProcessStat {
   std::string name;
 };
 
-/// Nothing when there is no such process (zombies are still there, with state 'Z').
+/// Returns nullopt if there is no such process. Zombies are still returned, with state 'Z'.
 std::optional<GpuProcessStat> ReadGpuProcessStat(std::int64_t pid);
 
-/// Its real user; -1 when there is no such process.
+/// Returns the process's real uid, or -1 if there is no such process.
 std::int64_t UidOfProcess(std::int64_t pid);
 
-/// Describes processes and remembers those of the last round: a process that ends just before it is looked at is still
-/// shown as who it was, for as long as the driver lists it. One thread.
+/// Describes processes and remembers those of the last round. A process that ends just before it is described is still
+/// shown with its old details as long as the driver lists it. Single-threaded.
 class GpuProcessTable {
  public:
   GpuProcessTable();
 
-  /// The process `pid` without what NVML knows of it (memory, graphics). Where /proc does not show it: what the last
-  /// round knew, else the pid alone.
+  /// Returns the process `pid` without the data that NVML has (memory, graphics). If /proc does not have it, returns
+  /// the details of the last round, or else only the pid.
   GpuProcess Describe(std::int64_t pid, const std::set<std::int64_t>& supervisors);
-  /// Ends a round: what was not described since the last call is forgotten.
+  /// Ends a round: forgets processes that were not described since the last call.
   void EndRound();
 
  private:

@@ -11,9 +11,9 @@
 namespace divvy {
 namespace {
 
-/// Numbers that a profile may have (NVML_GPU_INSTANCE_PROFILE_*); newer drivers know of more than we make.
+/// Number of profile numbers (NVML_GPU_INSTANCE_PROFILE_*). Newer drivers have more profiles than divvy creates.
 constexpr unsigned kMostProfiles = 0x20;
-/// Instances of one profile on a GPU.
+/// Maximum number of instances of one profile on a GPU.
 constexpr unsigned kMostInstances = 16;
 
 struct Known {
@@ -25,7 +25,7 @@ constexpr std::array kKnown = {Known{nvml::kSlices1, 1, 1}, Known{nvml::kSlices1
                                Known{nvml::kSlices2, 2, 2}, Known{nvml::kSlices3, 3, 4},
                                Known{nvml::kSlices4, 4, 4}, Known{nvml::kSlices7, 7, 8}};
 
-// Of seven compute slices and eight of memory; an A30 has four of each.
+// True for GPUs with seven compute slices and eight memory slices; an A30 has four of each.
 bool IsOfUsualForm(const std::string& model) {
   constexpr std::array<std::string_view, 10> kFamilies = {"A100", "A800",  "H100", "H800", "H200",
                                                           "H20",  "GH200", "B200", "B300", "GB200"};
@@ -41,7 +41,7 @@ std::string UuidOf(const NvmlLibrary& nvml, nvml::Device device) {
   return is_known ? text.data() : "";
 }
 
-// The one device of an instance; nothing where there are several, or none.
+// Returns the only device of an instance; null if there are several or none.
 nvml::Device DeviceOf(const NvmlLibrary& nvml, nvml::Device gpu, unsigned id) {
   nvml::Device found = nullptr;
   for (unsigned i = 0; i < kMostInstances; ++i) {
@@ -55,8 +55,8 @@ nvml::Device DeviceOf(const NvmlLibrary& nvml, nvml::Device gpu, unsigned id) {
   return found;
 }
 
-/// `found` is called with each instance on the GPU and its handle. The driver writes as many of a profile as that says
-/// that there can be: those of which there can be more than anybody knows are passed over.
+/// Calls `found` with each instance on the GPU and its handle. The driver writes up to `profile.instances` entries for
+/// a profile. Profiles with more entries than `list` can hold are skipped.
 template <typename Found>
 void ForEachInstance(const NvmlLibrary& nvml, nvml::Device device, const Found& found) {
   for (unsigned number = 0; number < kMostProfiles; ++number) {
@@ -132,7 +132,7 @@ class NvmlMig final : public Mig {
     nvml::Return activation = nvml::kSuccess;
     DIVVY_CHECK(Check(nvml_->set_mig_mode(device, wanted, &activation), what, gpu));
     if (activation == nvml::kSuccess) return {};
-    // Nothing is to happen later, at a reset that somebody makes for another reason.
+    // Reverts the pending mode, so that it does not take effect at a later reset for another reason.
     nvml::Return ignored = nvml::kSuccess;
     nvml_->set_mig_mode(device, is_on ? nvml::kMigOff : nvml::kMigOn, &ignored);
     const std::string index = std::to_string(gpu);
@@ -252,7 +252,7 @@ class NvmlMig final : public Mig {
     return {};
   }
 
-  // "DeviceFileMinor: 21" says which file it is.
+  // The line "DeviceFileMinor: 21" gives the file's minor number.
   static std::string CapabilityFile(const std::string& access) {
     std::ifstream file(access);
     for (std::string line; std::getline(file, line);) {

@@ -1,5 +1,5 @@
-// MIG of this machine's GPUs by NVML: the mode, the instances there are, making and unmaking one. Every instance has
-// one compute instance, which takes all of it. A call may block for seconds: for a thread of its own.
+// MIG on this machine's GPUs through NVML: the mode, and listing, creating and destroying instances. Every instance
+// gets one compute instance that takes all of it. A call may block for seconds, so use a thread of its own.
 #pragma once
 
 #include <memory>
@@ -13,13 +13,13 @@ namespace divvy {
 
 class NvmlLibrary;
 
-/// What there is on a GPU, whoever made it.
+/// A MIG instance on a GPU, whoever created it.
 struct MigInstance {
-  unsigned id = 0;  // Of the GPU instance.
+  unsigned id = 0;  // The id of the GPU instance.
   int compute = 0;
   int size = 0;
   int start = 0;
-  std::string uuid;  // Of the device that programs use; empty: it has no compute instance, or several.
+  std::string uuid;  // UUID of the MIG device; empty: the instance has no compute instance, or several.
   Bytes memory;
 };
 
@@ -27,24 +27,25 @@ class Mig {
  public:
   virtual ~Mig() = default;
 
-  /// By index. kNotFound: there is none.
+  /// By index. kNotFound if there is no such GPU.
   virtual Result<std::string> UuidOf(GpuIndex gpu) = 0;
   virtual Result<bool> IsOn(GpuIndex gpu) = 0;
-  /// kFailedPrecondition with what helps: programs are on the GPU, it needs a reset, or root.
+  /// Errors, with advice: kFailedPrecondition if programs are on the GPU or it needs a reset; kPermissionDenied without
+  /// root.
   virtual Status Switch(GpuIndex gpu, bool is_on) = 0;
   virtual Result<std::vector<MigInstance>> Instances(GpuIndex gpu) = 0;
-  /// Just there. Nothing is left of it where this fails.
+  /// Creates an instance exactly at the position of `slice`. On failure nothing of it is left.
   virtual Result<MigInstance> Make(GpuIndex gpu, const GpuSlice& slice) = 0;
-  /// Makes what is missing of one that has no compute instance yet.
+  /// Creates the compute instance of an instance that has none yet.
   virtual Result<MigInstance> Complete(GpuIndex gpu, unsigned id) = 0;
-  /// kFailedPrecondition: a program still is in it. Fine where it is gone already.
+  /// kFailedPrecondition if a program still uses it. Succeeds if it is already gone.
   virtual Status Unmake(GpuIndex gpu, unsigned id) = 0;
-  /// What opens the instance to a program besides its GPU: "/dev/nvidia-caps/nvidia-cap21". None where the driver says
-  /// nothing of it.
+  /// Returns the device files that a program needs besides its GPU's to use the instance, such as
+  /// "/dev/nvidia-caps/nvidia-cap21". Empty if the driver does not list them.
   virtual std::vector<std::string> DeviceFiles(GpuIndex gpu, unsigned id) = 0;
 };
 
-/// As OpenNvml.
+/// Same contract as OpenNvml.
 Result<std::unique_ptr<Mig>> OpenMig(const std::string& library_path);
 
 }  // namespace divvy

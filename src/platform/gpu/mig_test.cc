@@ -1,4 +1,4 @@
-// MIG against the real, loaded stand-in library: the code path of a real driver.
+// Tests MIG with the real, loaded stand-in library: the code path of a real driver.
 #include "platform/gpu/mig.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ class EmulatedMig : public testing::Test {
 
 using Names = std::vector<std::string>;
 
-// As for a keeper that outlives a daemon which was told of other GPUs.
+// Simulates a keeper that outlives a daemon which used other GPUs.
 TEST_F(EmulatedMig, GpusThatWereDescribedAnewAreSeenAsTheyAre) {
   Emulate("2xH100-80GB");
   const auto before = std::exchange(mig_, nullptr);

@@ -7,7 +7,7 @@
 namespace divvy {
 namespace {
 
-// The first of `names` that the library has; newest first.
+// Finds the first of `names` that the library has; newest first.
 template <typename Function>
 void Find(void* library, Function& function, std::initializer_list<const char*> names) {
   for (const char* name : names) {

@@ -1,5 +1,5 @@
-// A loaded NVML: its entry points, those of older drivers where the newest are missing. A null pointer is a function
-// that this driver does not have; what it would tell is then not known.
+// A loaded NVML library: its entry points, or those of older drivers if the newest are missing. A null pointer is a
+// function that this driver does not have; its data is then unknown.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace divvy {
 
 class NvmlLibrary {
  public:
-  /// As OpenNvml (gpu_probe.h). NVML is started; the destructor stops it.
+  /// Same contract as OpenNvml (gpu_probe.h). Initialises NVML; the destructor shuts it down.
   static Result<std::unique_ptr<NvmlLibrary>> Load(const std::string& library_path, const std::string& world_path);
   ~NvmlLibrary();
   NvmlLibrary(const NvmlLibrary&) = delete;
@@ -33,7 +33,7 @@ class NvmlLibrary {
   decltype(&nvmlDeviceGetTotalEnergyConsumption) get_energy = nullptr;
   decltype(&nvmlDeviceGetCudaComputeCapability) get_compute_capability = nullptr;
   decltype(&nvmlDeviceGetMigMode) get_mig_mode = nullptr;
-  // All or none of these: MIG. `explain` has words for what they return.
+  // MIG: either all of these are set or none. `explain` returns the text of an error.
   decltype(&nvmlDeviceSetMigMode) set_mig_mode = nullptr;
   decltype(&nvmlDeviceGetGpuInstanceProfileInfo) get_slice_profile = nullptr;
   decltype(&nvmlDeviceGetGpuInstancePossiblePlacements_v2) get_slice_places = nullptr;
@@ -49,7 +49,7 @@ class NvmlLibrary {
   decltype(&nvmlDeviceGetGpuInstanceId) get_slice_id = nullptr;
   decltype(&nvmlDeviceGetMinorNumber) get_minor = nullptr;
   bool has_mig() const;
-  /// "NVML error 19, In use by another client".
+  /// Returns a text such as "NVML error 19, In use by another client".
   std::string Explain(nvml::Return result) const;
 
   decltype(&nvmlDeviceGetMemoryAffinity) get_memory_affinity = nullptr;
@@ -59,7 +59,7 @@ class NvmlLibrary {
   ListProcesses list_compute = nullptr;
   ListProcesses list_graphics = nullptr;
   ListProcesses list_mps = nullptr;
-  ListProcessesV1 list_compute_v1 = nullptr;  // Only where list_compute is null: drivers before R450.
+  ListProcessesV1 list_compute_v1 = nullptr;  // Used only if list_compute is null: drivers before R450.
   ListProcessesV1 list_graphics_v1 = nullptr;
 
   decltype(&nvmlDeviceGetTopologyCommonAncestor) get_common_ancestor = nullptr;
@@ -73,7 +73,7 @@ class NvmlLibrary {
   decltype(&nvmlDeviceGetCurrentClocksEventReasons) get_clock_reasons = nullptr;
   decltype(&nvmlDeviceGetTotalEccErrors) get_errors = nullptr;
   decltype(&nvmlDeviceGetProcessUtilization) get_process_use = nullptr;
-  // All or none of these: counters of the multiprocessors.
+  // Counters of the multiprocessors: either all of these are set or none.
   decltype(&nvmlGpmQueryDeviceSupport) query_gpm = nullptr;
   decltype(&nvmlGpmSampleAlloc) make_gpm_sample = nullptr;
   decltype(&nvmlGpmSampleFree) free_gpm_sample = nullptr;

@@ -1,7 +1,7 @@
-// NVML's C ABI as divvy uses it: the numbers, layouts and entry points that a driver's libnvidia-ml.so.1 exports. divvy
-// is built without NVIDIA's header, so they are declared here, once, for both sides: the probe that loads the library
-// (nvml.cc) and the stand-in that plays it (emulate/). Layouts and numbers are facts of the ABI: never change one.
-// Only what divvy touches is here. Entry points keep NVML's names, the types have names of this code base.
+// NVML's C ABI as divvy uses it: the constants, layouts and entry points that a driver's libnvidia-ml.so.1 exports.
+// divvy is built without NVIDIA's header, so they are declared here once for both sides: the probe that loads the
+// library (nvml.cc) and the stand-in library (emulate/). Layouts and values are facts of the ABI: never change one.
+// Only the parts that divvy uses are declared. Entry points keep NVML's names; the types have names of this code base.
 #pragma once
 
 namespace divvy::nvml {
@@ -115,8 +115,8 @@ struct FieldValue {
 inline constexpr unsigned kFieldRecoveryAction = 230;  // Since driver R565.
 inline constexpr unsigned kValueUnsigned = 1;
 
-/// Bytes that passed the PCIe link since the driver began, 32 bits that wrap (since R550); and KiB that passed all
-/// NVLinks where `scope` is kAllLinks.
+/// Bytes transferred over PCIe since the driver was loaded, as a 32-bit counter that wraps (since R550). With `scope`
+/// kAllLinks: KiB transferred over all NVLinks.
 inline constexpr unsigned kFieldPcieSent = 197;
 inline constexpr unsigned kFieldPcieReceived = 198;
 inline constexpr unsigned kFieldNvlinkSent = 138;
@@ -154,7 +154,7 @@ struct GpmMetric {
   const char* long_name;
   const char* unit;
 };
-/// nvmlGpmMetricsGet_t. Only the first `count` metrics are looked at; NVIDIA's has as many as there are kinds.
+/// nvmlGpmMetricsGet_t. Only the first `count` metrics are read; NVIDIA's array has one entry for each kind of metric.
 inline constexpr unsigned kMostGpmMetrics = 8;
 struct GpmMetrics {
   unsigned version;  // 1
@@ -164,10 +164,11 @@ struct GpmMetrics {
   GpmMetric metrics[kMostGpmMetrics];
 };
 inline constexpr unsigned kGpmVersion = 1;
-inline constexpr unsigned kGpmSmUtilisation = 2;      // Percent of the multiprocessors that were busy.
-inline constexpr unsigned kGpmTensorUtilisation = 5;  // Percent of the time in which tensor cores worked, of any kind.
+inline constexpr unsigned kGpmSmUtilisation = 2;  // Percent of the multiprocessors that were busy.
+// Percent of the time in which tensor cores of any kind were active.
+inline constexpr unsigned kGpmTensorUtilisation = 5;
 
-// --- MIG (since driver R450; placements can be named since R460)
+// --- MIG (since driver R450; with explicit placements since R460)
 
 /// NVML_GPU_INSTANCE_PROFILE_*: by how many compute slices it has.
 enum SliceConstant : unsigned {
@@ -178,7 +179,7 @@ enum SliceConstant : unsigned {
   kSlices7 = 0x4,
   kSlices1Wide = 0x9,  // REV2: one compute slice, the memory of two.
 };
-/// NVML_COMPUTE_INSTANCE_PROFILE_*: that many compute slices; numbers as those of GPU instances, but for the wide one.
+/// NVML_COMPUTE_INSTANCE_PROFILE_*: a number of compute slices. Same numbers as for GPU instances, except the wide one.
 inline constexpr unsigned kSharedEngines = 0;  // NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED
 inline constexpr unsigned kMigOff = 0;
 inline constexpr unsigned kMigOn = 1;
@@ -234,7 +235,7 @@ struct ComputeInstanceInfo {
   SlicePlace place;
 };
 
-/// nvmlDeviceGpuRecoveryAction_t: what the driver itself says must be done before the GPU is used again.
+/// nvmlDeviceGpuRecoveryAction_t: the action that the driver requires before the GPU is used again.
 enum RecoveryAction : unsigned {
   kRecoverNothing = 0,
   kRecoverGpuReset = 1,
@@ -243,7 +244,7 @@ enum RecoveryAction : unsigned {
   kRecoverDrainAndReset = 4,
 };
 
-/// nvmlGpuTopologyLevel_t: the nearest thing on which two GPUs meet.
+/// nvmlGpuTopologyLevel_t: the nearest component that two GPUs share.
 enum TopologyLevel : int {
   kInternal = 0,
   kSingleSwitch = 10,
@@ -253,7 +254,7 @@ enum TopologyLevel : int {
   kSystem = 50,
 };
 
-/// nvmlIntNvLinkDeviceType_t: what the far end of an NVLink is.
+/// nvmlIntNvLinkDeviceType_t: the kind of device at the far end of an NVLink.
 enum LinkEnd : int { kLinkToGpu = 0, kLinkToNpu = 1, kLinkToSwitch = 2, kLinkToUnknown = 255 };
 
 inline constexpr unsigned kTemperatureOfGpu = 0;
@@ -313,7 +314,7 @@ DIVVY_NVML nvmlDeviceGetPciInfo_v3(divvy::nvml::Device device, divvy::nvml::PciA
 DIVVY_NVML nvmlDeviceGetUtilizationRates(divvy::nvml::Device device, divvy::nvml::Utilisation* utilisation);
 DIVVY_NVML nvmlDeviceGetTemperature(divvy::nvml::Device device, unsigned sensor, unsigned* celsius);
 DIVVY_NVML nvmlDeviceGetPowerUsage(divvy::nvml::Device device, unsigned* milliwatts);
-/// Since the driver was loaded (since Volta).
+/// Energy since the driver was loaded (since Volta).
 DIVVY_NVML nvmlDeviceGetTotalEnergyConsumption(divvy::nvml::Device device, unsigned long long* millijoules);
 DIVVY_NVML nvmlDeviceGetEnforcedPowerLimit(divvy::nvml::Device device, unsigned* milliwatts);
 DIVVY_NVML nvmlDeviceGetClockInfo(divvy::nvml::Device device, unsigned clock, unsigned* mhz);
@@ -322,7 +323,7 @@ DIVVY_NVML nvmlDeviceGetCudaComputeCapability(divvy::nvml::Device device, int* m
 DIVVY_NVML nvmlDeviceGetComputeMode(divvy::nvml::Device device, unsigned* mode);
 DIVVY_NVML nvmlDeviceGetPersistenceMode(divvy::nvml::Device device, unsigned* mode);
 
-// `count`: in, the room in `list`; out, the processes there are. Too little room: kInsufficientSize.
+// `count`: in: the size of `list`; out: the number of processes. If `list` is too small: kInsufficientSize.
 DIVVY_NVML nvmlDeviceGetComputeRunningProcesses(divvy::nvml::Device device, unsigned* count,
                                                 divvy::nvml::ProcessUseV1* list);
 DIVVY_NVML nvmlDeviceGetComputeRunningProcesses_v2(divvy::nvml::Device device, unsigned* count,
@@ -348,11 +349,11 @@ DIVVY_NVML nvmlDeviceGetNvLinkRemotePciInfo_v2(divvy::nvml::Device device, unsig
 DIVVY_NVML nvmlDeviceGetNvLinkRemoteDeviceType(divvy::nvml::Device device, unsigned link, divvy::nvml::LinkEnd* end);
 DIVVY_NVML nvmlDeviceGetMigMode(divvy::nvml::Device device, unsigned* current, unsigned* pending);
 DIVVY_NVML nvmlDeviceGetMaxMigDeviceCount(divvy::nvml::Device device, unsigned* count);
-/// `activation`: what came of it at once; kResetRequired: it holds after a reset, kInUse: programs are on the GPU.
+/// `activation`: the immediate result. kResetRequired: takes effect after a reset. kInUse: programs are on the GPU.
 DIVVY_NVML nvmlDeviceSetMigMode(divvy::nvml::Device device, unsigned mode, divvy::nvml::Return* activation);
 DIVVY_NVML nvmlDeviceGetGpuInstanceProfileInfo(divvy::nvml::Device device, unsigned slices,
                                                divvy::nvml::GpuInstanceProfile* profile);
-// `count`: out; there is room for all (kMostPlaces), or the list is null.
+// `count`: output. The list must have room for all (kMostPlaces), or be null.
 DIVVY_NVML nvmlDeviceGetGpuInstancePossiblePlacements_v2(divvy::nvml::Device device, unsigned profile_id,
                                                          divvy::nvml::SlicePlace* places, unsigned* count);
 DIVVY_NVML nvmlDeviceCreateGpuInstanceWithPlacement(divvy::nvml::Device device, unsigned profile_id,
@@ -387,7 +388,7 @@ DIVVY_NVML nvmlDeviceGetFieldValues(divvy::nvml::Device device, int count, divvy
 
 DIVVY_NVML nvmlDeviceGetCurrentClocksThrottleReasons(divvy::nvml::Device device, unsigned long long* reasons);
 DIVVY_NVML nvmlDeviceGetCurrentClocksEventReasons(divvy::nvml::Device device, unsigned long long* reasons);
-// `count`: in, the room in `list`; out, the samples there are. Those after `seen_us`.
+// `count`: in: the size of `list`; out: the number of samples. Only samples after `seen_us` are returned.
 DIVVY_NVML nvmlDeviceGetProcessUtilization(divvy::nvml::Device device, divvy::nvml::ProcessUtilisation* list,
                                            unsigned* count, unsigned long long seen_us);
 DIVVY_NVML nvmlGpmQueryDeviceSupport(divvy::nvml::Device device, divvy::nvml::GpmSupport* support);
@@ -403,8 +404,8 @@ DIVVY_NVML nvmlDeviceRegisterEvents(divvy::nvml::Device device, unsigned long lo
 DIVVY_NVML nvmlEventSetWait(divvy::nvml::EventSet set, divvy::nvml::Event* event, unsigned timeout_ms);
 DIVVY_NVML nvmlEventSetWait_v2(divvy::nvml::EventSet set, divvy::nvml::Event* event, unsigned timeout_ms);
 
-/// The stand-in's own: the world file that the next nvmlInit_v2 opens, before DIVVY_EMULATE and the library's own
-/// folder.
+/// Only in the stand-in: sets the world file that the next nvmlInit_v2 opens. It takes precedence over DIVVY_EMULATE
+/// and the library's own folder.
 DIVVY_NVML divvyEmulateUse(const char* world_path);
 
 #undef DIVVY_NVML

@@ -10,7 +10,7 @@ namespace {
 struct NvLinks {
   std::map<std::size_t, int> to_gpu;
   int to_switches = 0;
-  std::set<std::string> switches;  // Addresses; empty where the driver hides them (virtual machines).
+  std::set<std::string> switches;  // PCI addresses; empty if the driver hides them (virtual machines).
 };
 
 NvLinks ReadNvLinks(const NvmlLibrary& nvml, nvml::Device device, const std::vector<std::string>& pci) {
@@ -29,7 +29,8 @@ NvLinks ReadNvLinks(const NvmlLibrary& nvml, nvml::Device device, const std::vec
     }
     nvml::LinkEnd end = nvml::kLinkToUnknown;
     const bool has_end = nvml.get_link_end != nullptr && nvml.get_link_end(device, link, &end) == nvml::kSuccess;
-    // A driver that cannot name the far end: what is no GPU of this machine is a switch, except a POWER9 processor.
+    // Without the kind of the far end: an end that is not a GPU of this machine is a switch. A POWER9 processor is
+    // excluded.
     if (has_end && end == nvml::kLinkToNpu) continue;
     ++links.to_switches;
     if (has_address) links.switches.insert(far.bus_id);

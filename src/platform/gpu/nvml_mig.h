@@ -1,4 +1,4 @@
-// What the probe and mig.cc both ask NVML about MIG.
+// MIG queries that the probe and mig.cc share.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,11 @@
 
 namespace divvy {
 
-/// All instances on a GPU in MIG mode.
+/// Returns all instances on a GPU in MIG mode.
 std::vector<MigInstance> ReadMigInstances(const NvmlLibrary& nvml, nvml::Device device);
-/// The sizes that a GPU can be cut into, smallest first: as the driver has them, or, where the mode is off and it does
-/// not tell, as the vendor's tables have them for its model. Empty: none that divvy knows how to place.
+/// Returns the sizes into which a GPU can be divided, smallest first. They come from the driver or, if MIG mode is off
+/// and the driver does not report them, from the vendor's tables for its model. Empty if divvy cannot place any of
+/// them.
 std::vector<SliceProfile> ReadSliceProfiles(const NvmlLibrary& nvml, nvml::Device device, const GpuFacts& facts);
 
 }  // namespace divvy

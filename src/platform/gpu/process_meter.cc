@@ -18,12 +18,12 @@ namespace {
 constexpr double kScanEvery = 10;
 constexpr std::size_t kMostProcesses = 20'000;
 
-// The fields of /proc/PID/stat behind the name, which may hold anything; field 3 of the file is the first.
+// The fields of /proc/PID/stat after the name, which may contain any characters. The first one is field 3 of the file.
 struct StatFields {
   explicit StatFields(std::string_view text) : rest(text.substr(std::min(text.rfind(')'), text.size() - 1) + 1)) {}
   std::string_view rest;
 
-  // The next but `skipped` one.
+  // Skips `skipped` fields and returns the next one.
   std::uint64_t Number(int skipped = 0) {
     for (; skipped >= 0; --skipped) {
       while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
@@ -71,7 +71,7 @@ std::optional<ProcessMeter::Use> ProcessMeter::UseOf(std::int64_t pid) const {
   return use;
 }
 
-// Who descends from whom, of all that there are.
+// Finds the descendants of all roots in one scan of /proc.
 void ProcessMeter::Scan(const std::vector<UseTarget>& targets) {
   std::multimap<std::int64_t, std::int64_t> children;
   DIR* const proc = ::opendir("/proc");
@@ -100,7 +100,7 @@ void ProcessMeter::Scan(const std::vector<UseTarget>& targets) {
   }
 }
 
-// Those that main threads of what is known have started since.
+// Adds children that the main threads of known processes have started since.
 void ProcessMeter::AddChildren() {
   std::vector<std::pair<std::int64_t, std::uint64_t>> below(jobs_.begin(), jobs_.end());
   char path[64];
@@ -122,7 +122,8 @@ bool ProcessMeter::Count(std::int64_t pid, Counted& out) {
   const std::string_view stat = text_.Read(path);
   if (stat.empty()) return false;
   StatFields fields(stat);
-  // Its own and those of children that it has waited for: what a child had does not go with it.
+  // Counts the process's own ticks and those of children that it has waited for, so that a child's ticks are kept after
+  // it has ended.
   out.own_ticks = fields.Number(11);
   out.own_ticks += fields.Number();
   out.ticks = out.own_ticks;

@@ -1,7 +1,7 @@
-// What the processes of each run use: CPU time, memory, disks.
+// Measures what the processes of each run use: CPU time, memory, disks.
 //
-// Whose a process is: that of the run under one of whose roots it descends. All of /proc is looked at every ten
-// seconds, and in between only what is known and the children of its main threads, so that a machine with thousands of
+// A process belongs to the run of whose roots it is a descendant. All of /proc is scanned every ten seconds. In
+// between, only known processes and the children of their main threads are read, so a machine with thousands of
 // processes costs little.
 #pragma once
 
@@ -21,26 +21,27 @@ class ProcessMeter {
  public:
   struct Use {
     std::optional<double> cpu_cores;
-    double memory_bytes = 0;  // Resident; what processes share counts once.
+    double memory_bytes = 0;  // Resident memory; memory that processes share counts once.
     std::optional<double> read_bytes_per_second;
     std::optional<double> written_bytes_per_second;
   };
 
-  /// `read_io`: reads what processes of others have read and written, for who may not look itself; null: we look.
+  /// `read_io`: reads the I/O counters of other users' processes for a caller that may not read them; null: reads them
+  /// itself.
   explicit ProcessMeter(ReadIo read_io = nullptr);
 
-  /// By job. `seconds`: of a clock that only grows.
+  /// Returns the use by job. `seconds` must come from a monotonic clock.
   std::map<std::uint64_t, Use> Look(const std::vector<UseTarget>& targets, double seconds);
-  /// Of the look before; 0: none of the targets'.
+  /// Returns the job of a process at the last call of Look; 0: no target's process.
   std::uint64_t JobOf(std::int64_t pid) const;
-  /// Of one process, between the two looks before: its own time, without that of children; all that is resident.
-  /// Nothing: none of the targets'.
+  /// Returns the use of one process between the last two calls of Look: its own CPU time without its children's, and
+  /// all its resident memory. Returns nullopt if it is no target's process.
   std::optional<Use> UseOf(std::int64_t pid) const;
 
  private:
   struct Counted {
-    std::uint64_t ticks = 0;      // With those of children that it has waited for.
-    std::uint64_t own_ticks = 0;  // Without.
+    std::uint64_t ticks = 0;      // Includes the children that it has waited for.
+    std::uint64_t own_ticks = 0;  // Without these children.
     std::uint64_t own_bytes = 0;
     std::uint64_t shared_bytes = 0;
     std::uint64_t read = 0;
@@ -51,11 +52,11 @@ class ProcessMeter {
     Rate cpu;
     Rate read;
     Rate written;
-    std::uint64_t ticks = 0;  // Never less than before: a process that leaves takes its own along.
+    std::uint64_t ticks = 0;  // Never decreases, although a process that ends takes its own ticks along.
     std::uint64_t read_bytes = 0;
     std::uint64_t written_bytes = 0;
     std::map<std::int64_t, Counted> before;
-    std::map<std::int64_t, Counted> long_before;  // One look earlier.
+    std::map<std::int64_t, Counted> long_before;  // One call of Look earlier.
   };
   void Scan(const std::vector<UseTarget>& targets);
   void AddChildren();

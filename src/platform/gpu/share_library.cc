@@ -5,7 +5,7 @@
 #include "platform/gpu/tenant_page.h"
 #include "platform/os/image_file.h"
 
-// The library (interpose/share_image.S).
+// The embedded library (interpose/share_image.S).
 extern "C" const char divvy_share_image_begin[];
 extern "C" const char divvy_share_image_end[];
 

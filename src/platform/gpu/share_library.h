@@ -1,4 +1,4 @@
-// libdivvy_cuda.so (interpose/), which the program carries: written out for the jobs that have shares of GPUs.
+// Writes out libdivvy_cuda.so (interpose/), which this executable embeds, for jobs that have GPU fractions.
 #pragma once
 
 #include <string>
@@ -8,12 +8,13 @@
 
 namespace divvy {
 
-/// Puts the library into `directory`, which is made if need be, in one step, and returns its path. One that is there
-/// and the same is left alone; programs that run with an older one keep that.
+/// Writes the library into `directory` (created if needed) atomically, and returns its path. Leaves an identical file
+/// untouched. Programs that run with an older version keep it.
 Result<std::string> WriteShareLibrary(const std::string& directory);
 
-/// What each process of a tenant has in its environment: "LD_PRELOAD=...", with `preloaded` (what LD_PRELOAD was; may
-/// be empty) after the library, and "DIVVY_SHARE=`folder`", the tenant's (platform/gpu/tenant_page.h).
+/// Returns the variables for the environment of each process of a tenant. One is "LD_PRELOAD=..." with `preloaded` (the
+/// previous LD_PRELOAD; may be empty) after the library. The other is "DIVVY_SHARE=`folder`", the tenant's folder
+/// (platform/gpu/tenant_page.h).
 std::vector<std::string> ShareEnvironment(const std::string& library, const std::string& folder,
                                           const std::string& preloaded);
 

@@ -26,7 +26,7 @@ std::string BootId() {
   return id.empty() ? "-" : id;
 }
 
-// slice GPU JOB ATTEMPT PROFILE COMPUTE SIZE START UUID
+// Format: slice GPU JOB ATTEMPT PROFILE COMPUTE SIZE START UUID
 std::string LineOf(const OwnSlice& own) {
   const GpuSlice& slice = own.slice;
   return "slice " + own.gpu + " " + std::to_string(own.job) + " " + std::to_string(own.attempt) + " " + slice.profile +

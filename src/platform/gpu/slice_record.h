@@ -1,9 +1,9 @@
-// Which MIG instances of this machine divvy made, and which GPUs' MIG mode it switched on: one small file that is
-// written before the driver is asked to make anything, and again when it has unmade it. So nobody's else are ever
-// touched, and none of divvy's are forgotten, whoever is killed when. The keeper writes it; the probe reads it, to tell
-// others' instances.
+// Records which MIG instances of this machine divvy created, and on which GPUs it switched MIG mode on. It is one small
+// file, written before the driver is asked to create an instance and again after one was destroyed. So divvy never
+// touches instances of others and never forgets its own, whichever process is killed. The keeper writes it; the probe
+// reads it to recognise instances of others.
 //
-// Instances do not outlive the boot, and the file counts for nothing after it.
+// Instances do not survive a reboot, and the file is void after one.
 #pragma once
 
 #include <cstdint>
@@ -17,34 +17,34 @@
 namespace divvy {
 
 struct OwnSlice {
-  std::string gpu;  // Its UUID.
+  std::string gpu;  // The GPU's UUID.
   std::uint64_t job = 0;
   std::uint32_t attempt = 0;
   GpuSlice slice;
-  std::string uuid;  // Of the device; empty: it may not have been made yet.
+  std::string uuid;  // UUID of the MIG device; empty: it may not have been created yet.
 
   friend bool operator==(const OwnSlice&, const OwnSlice&) = default;
 };
 
 struct SliceRecord {
   std::vector<OwnSlice> slices;
-  std::vector<std::string> switched;  // GPUs, by UUID.
+  std::vector<std::string> switched;  // GPUs whose MIG mode divvy switched on, by UUID.
 
   const OwnSlice* Find(std::string_view gpu, int start, int size) const;
   bool HasSwitched(std::string_view gpu) const;
   friend bool operator==(const SliceRecord&, const SliceRecord&) = default;
 };
 
-/// Whether `text` can be a UUID or a MIG profile: letters, digits, and ".+_:-". What the daemon sends is checked with
-/// it before it becomes a word of a line.
+/// True if `text` can be a UUID or a MIG profile: letters, digits, and ".+_:-". Text from the daemon is checked with it
+/// before it is written into a line of the file.
 bool IsDriverName(std::string_view text);
 
-/// In the folder of the keeper.
+/// Name of the file in the keeper's folder.
 inline constexpr std::string_view kSliceRecordFile = "slices";
 
-/// Empty where there is none, or it is of an earlier boot. Fails with kCorruptData on what cannot be understood.
+/// Empty if there is no file or it is from an earlier boot. kCorruptData if it cannot be parsed.
 Result<SliceRecord> ReadSliceRecord(const std::string& directory);
-/// Whole or not at all. An empty one takes the file away.
+/// Replaces the file atomically. An empty record removes it.
 Status WriteSliceRecord(const std::string& directory, const SliceRecord& record);
 
 }  // namespace divvy

@@ -1,7 +1,7 @@
-// The words between a process of a tenant and the keeper: fixed messages on a SOCK_SEQPACKET socket in the tenant's own
-// folder (tenant_page.h), one connection for each process, which closes with it. A process that loses the keeper goes
-// on with what it has, and dials again until one is there. The path may be longer than a socket's address takes:
-// whoever dials does so by /proc/self/fd/N/link, N being the folder opened with O_PATH.
+// The messages between a process of a tenant and the keeper: fixed-size messages on a SOCK_SEQPACKET socket in the
+// tenant's own folder (tenant_page.h). Each process has one connection, which closes when the process ends. A process
+// that loses the keeper continues with what it has, and redials until a keeper is there. The path may be longer than a
+// socket address allows, so processes connect to /proc/self/fd/N/link, where N is the folder opened with O_PATH.
 #pragma once
 
 #include <cstdint>
@@ -9,39 +9,43 @@
 namespace divvy::share {
 
 enum class Word : std::uint32_t {
-  // From the process.
-  kHello = 1,    // First. `process` as it was given a slot by an earlier keeper (kNoSlot: none); `id`: its generation.
-  kWant = 2,     // More of `device` than the ceiling: `bytes`. Answered by kGranted or kDenied with the same id.
-  kDrained = 3,  // Its turn is over: nothing that it launched is still on `device`. `id` as kDrain had.
-  kYield = 4,    // It has its turn and nothing to do: nobody waits at its gate, and the device has done all.
-  kAsk = 5,      // Somebody waits at its shut gate.
-  kWake = 6,     // Somebody waits at its parked gate.
-  kDone = 7,  // The order of this id: `result` (0, or a CUresult), `bytes` moved, `nanoseconds`, `text` if it failed.
-  kPin =
-      8,  // A call that it holds will pin it to its GPUs (`bytes`: Flag bits that it has not set yet). Moved to where
-          // it may stay for good and its loans collected, if that can be, it is told kGranted with the same id.
-  // From the keeper.
-  kWelcome = 20,   // Its slot: `process`, and its generation in `id`. `bytes`: the inode of the page that it is in.
-  kGranted = 21,   // The ceiling is high enough for the `bytes`: try again.
-  kDenied = 22,    // It is not, and will not be soon. `text` says why. To kHello: no slot, `result` is a Refusal.
-  kDrain = 23,     // The gate of `device` is shut. Say kDrained when all that was launched is done.
-  kEvacuate = 24,  // Gate is kMoving or kParked: bring the memory on `device` to the host and give it back. kDone.
-  kReturn = 25,    // Bring it back, at the addresses where it was. kDone. The gate opens after. Where the ceiling was
-                   // too low for it, kDone has the `bytes` that it needs beside `result`.
-  kShrink = 26,    // Give back what is free in your own pools of `device`: `bytes` would help. kDone.
+  // Sent by the process.
+  kHello = 1,  // The first message. `process`: the slot from an earlier keeper (kNoSlot: none); `id`: its generation.
+  // Needs `bytes` more of `device` than the ceiling allows. Answered by kGranted or kDenied with the same id.
+  kWant = 2,
+  kDrained = 3,  // Its time slice is over: none of its launches is left on `device`. `id`: as in kDrain.
+  // It has the time slice but nothing to do: no thread waits at its gate, and the device has finished all its work.
+  kYield = 4,
+  kAsk = 5,   // A thread waits at its shut gate.
+  kWake = 6,  // A thread waits at its parked gate.
+  // The command with this id is done: `result` (0, or a CUresult), `bytes` moved, `nanoseconds`, `text` on failure.
+  kDone = 7,
+  // A call that it holds back will pin it to its GPUs. `bytes`: the Flag bits that are not set yet. If possible, the
+  // keeper moves it to where it can stay and collects its loans; then it answers kGranted with the same id.
+  kPin = 8,
+  // Sent by the keeper.
+  kWelcome = 20,   // The slot is `process`, its generation `id`. `bytes`: the inode of the page that contains it.
+  kGranted = 21,   // The ceiling is high enough for `bytes`: try again.
+  kDenied = 22,    // It is not, and will not be soon; `text` says why. To kHello: no slot, `result` is a Refusal.
+  kDrain = 23,     // The gate of `device` is shut. Send kDrained when all launches are done.
+  kEvacuate = 24,  // The gate is kMoving or kParked: copy the memory on `device` to the host and free it. Answer kDone.
+  // Copy it back to the same addresses and answer kDone; the gate opens then. If the ceiling was too low, kDone has the
+  // needed `bytes` besides `result`.
+  kReturn = 25,
+  kShrink = 26,  // Free unused memory in your own pools of `device`: `bytes` would help. Answer kDone.
 };
 
 inline constexpr std::uint32_t kNoSlot = 0xffffffff;
 
-/// Why there is no slot for a process.
+/// The reason why a process got no slot.
 enum Refusal : std::int32_t {
   kAllSlotsTaken = 0,
-  kPageBroken = 1,  // Cut short or overwritten: this tenant gets none any more.
+  kPageBroken = 1,  // The page was truncated or overwritten: this tenant gets no more slots.
 };
 
 struct Message {
   Word word;
-  std::uint32_t device;   // As the tenant numbers its own, from 0.
+  std::uint32_t device;   // The tenant's own number of the device, from 0.
   std::uint32_t process;  // Slot.
   std::int32_t result;
   std::uint64_t id;

@@ -32,7 +32,7 @@ const double* Find(const Sample& sample, Metric metric) {
   return nullptr;
 }
 
-// A run that has its GPUs to itself uses what they do.
+// A run with exclusive GPUs uses what these GPUs report.
 void AddWholeGpus(const UseTarget& target, const Snapshot& seen, std::vector<samples::Reading>& readings) {
   constexpr std::array<Metric, 5> kOfGpus = {Metric::kGpuUtilization, Metric::kGpuSmActivity, Metric::kGpuMemoryUsed,
                                              Metric::kGpuPower, Metric::kGpuTensorActivity};
@@ -54,11 +54,11 @@ void AddWholeGpus(const UseTarget& target, const Snapshot& seen, std::vector<sam
   }
 }
 
-/// What a run with parts has used of one of its GPUs by processes that have ended: the driver lists those that live,
-/// and a program that lives for less than a second is in no list.
+/// Estimates what processes that have ended used of one GPU of a run with fractions. The driver lists only living
+/// processes, so a program that lives for less than a second is in no list.
 ///
-/// 0: nothing, or its own processes there say what it used. Nothing: the GPU was used, nobody there is known to have
-/// done it, and more than this run are on it.
+/// Returns 0 if nothing was used, or if the run's living processes there show the use. Returns nullopt if the GPU was
+/// used by an unknown process and several runs share it.
 std::optional<double> UseOfEnded(const UseTarget& target, int gpu, const std::vector<UseTarget>& targets,
                                  const Snapshot& seen) {
   double known = 0;
@@ -72,14 +72,14 @@ std::optional<double> UseOfEnded(const UseTarget& target, int gpu, const std::ve
   const auto sample = std::ranges::find(
       seen.samples, gpu, [](const Sample& one) { return one.subject.of == Of::kGpu ? one.subject.gpu : -1; });
   const double* use = sample == seen.samples.end() ? nullptr : Find(*sample, Metric::kGpuUtilization);
-  // The two are measured over different times: they need not be equal.
+  // Factor 2, because both values are measured over different intervals and need not be equal.
   if (use == nullptr || *use <= 2 * known) return 0;
   for (const UseTarget& other : targets)
     is_alone &= other.job == target.job || other.is_parked || !other.gpus.Contains(static_cast<GpuIndex>(gpu));
   return is_alone ? std::optional(*use) : std::nullopt;
 }
 
-// One with parts of GPUs uses what its processes do; of utilisation, as a mean over the GPUs that it is on.
+// A run with GPU fractions uses what its processes use; utilisation is the mean over its GPUs.
 void AddParts(const UseTarget& target, const std::vector<UseTarget>& targets, const Snapshot& seen,
               std::vector<samples::Reading>& readings) {
   double memory = 0;
@@ -101,7 +101,7 @@ void AddParts(const UseTarget& target, const std::vector<UseTarget>& targets, co
   readings.push_back({Metric::kGpuMemoryUsed, memory});
 }
 
-// What a run does with GPUs, and not what it takes of them.
+// True for metrics of work on GPUs, as opposed to allocated resources.
 bool IsOfWork(const samples::Reading& reading) {
   return reading.metric == Metric::kGpuUtilization || reading.metric == Metric::kGpuSmActivity ||
          reading.metric == Metric::kGpuTensorActivity;
@@ -128,7 +128,7 @@ class RealUseProbe final : public UseProbe {
   }
 
  private:
-  // What is known of it anyway, as one of a job's.
+  // Adds the host use that is measured anyway, for a process of a job.
   void AddHostUse(samples::ProcessUse& process) const {
     process.job = processes_.JobOf(process.pid);
     const auto use = processes_.UseOf(process.pid);
@@ -158,7 +158,7 @@ class RealUseProbe final : public UseProbe {
     return sample;
   }
 
-  std::unique_ptr<GpuMeter> gpus_;  // Null: there are none.
+  std::unique_ptr<GpuMeter> gpus_;  // Null if there are no GPUs.
   ProcessMeter processes_;
   HostMeter host_;
 };

@@ -1,4 +1,4 @@
-// The probe of use against the stand-in library and real processes.
+// Tests the use probe with the stand-in library and real processes.
 #include "platform/gpu/use_probe.h"
 
 #include <gtest/gtest.h>
@@ -105,13 +105,13 @@ TEST_F(UseOfEmulatedGpus, ABusyOneDrawsPowerAndItsJobUsesIt) {
   EXPECT_EQ(Value(seen, Gpu(1), Metric::kGpuSmClock), 1980e6);
   EXPECT_EQ(Value(seen, Gpu(1), Metric::kGpuSmActivity), 0.8);
   EXPECT_EQ(Value(seen, Gpu(1), Metric::kGpuTensorActivity), 0.4);
-  EXPECT_EQ(Value(seen, Job(17), Metric::kGpuTensorActivity), 0.2);  // Of two GPUs.
+  EXPECT_EQ(Value(seen, Job(17), Metric::kGpuTensorActivity), 0.2);  // The mean of two GPUs.
   EXPECT_EQ(Value(seen, Gpu(1), Metric::kGpuXid), 31);
-  EXPECT_EQ(Value(seen, Job(17), Metric::kGpuUtilization), 0.4);  // Of two GPUs.
+  EXPECT_EQ(Value(seen, Job(17), Metric::kGpuUtilization), 0.4);  // The mean of two GPUs.
   EXPECT_EQ(Value(seen, Job(17), Metric::kGpuPower), 620);
   const auto most = std::max(Value(seen, Gpu(0), Metric::kGpuMemoryUsed), Value(seen, Gpu(1), Metric::kGpuMemoryUsed));
   EXPECT_EQ(Value(seen, Job(17), Metric::kGpuMemoryMost), most);
-  EXPECT_EQ(Value(first, Job(17), Metric::kCpuCores), std::nullopt);  // A rate needs two looks.
+  EXPECT_EQ(Value(first, Job(17), Metric::kCpuCores), std::nullopt);  // A rate needs two calls.
   EXPECT_TRUE(Value(seen, Job(17), Metric::kCpuCores).has_value());
   EXPECT_GT(Value(seen, Job(17), Metric::kMemoryUsed), 0);
 }
@@ -162,7 +162,7 @@ TEST_F(UseOfEmulatedGpus, AJobWithAPartUsesWhatItsProcessesDo) {
   target.has_parts = true;
   const auto seen = probe_->Look(100, "n1", {target});
   EXPECT_EQ(Value(seen, Job(17), Metric::kGpuMemoryUsed), static_cast<double>((3_GiB).count()));
-  EXPECT_EQ(Value(seen, Job(17), Metric::kGpuUtilization), 0);  // It computes nothing itself.
+  EXPECT_EQ(Value(seen, Job(17), Metric::kGpuUtilization), 0);  // The process computes nothing.
   ASSERT_EQ(seen.processes.size(), 1U);
   EXPECT_EQ(seen.processes[0].pid, ::getpid());
   EXPECT_EQ(seen.processes[0].job, 17U);
@@ -173,15 +173,15 @@ TEST_F(UseOfEmulatedGpus, AJobWithAPartUsesWhatItsProcessesDo) {
   EXPECT_EQ(probe_->Look(102, "n1", {}).processes[0].host_memory_bytes, -1) << "it is no job's";
 }
 
-// Its programs live for less than a second: the driver lists none of them, and the GPU was used all the same.
+// Its programs live for less than a second: the driver lists none of them, but the GPU was used.
 TEST_F(UseOfEmulatedGpus, WhatEndedProcessesUsedIsThatOfWhoeverIsAloneThere) {
   ASSERT_TRUE(world_->SetUtilisation(0, 40));
   UseTarget target;
   target.job = 17;
   target.gpus = GpuSet::Of({0, 1});
   target.has_parts = true;
-  EXPECT_EQ(Value(probe_->Look(100, "n1", {target}), Job(17), Metric::kGpuUtilization), 0.2);  // Of two GPUs.
-  // Of two jobs it may have been either: it is not known.
+  EXPECT_EQ(Value(probe_->Look(100, "n1", {target}), Job(17), Metric::kGpuUtilization), 0.2);  // The mean of two GPUs.
+  // With two jobs either may have used it, so it is unknown.
   UseTarget other = target;
   other.job = 18;
   other.gpus = GpuSet::Of({0});
@@ -200,7 +200,7 @@ TEST_F(UseOfEmulatedGpus, WhatEndedProcessesUsedIsThatOfWhoeverIsAloneThere) {
 
 TEST_F(UseOfEmulatedGpus, EnergyIsThePowerOverTimeAndXidsAreCounted) {
   ASSERT_TRUE(world_->SetUtilisation(1, 80));
-  const double begin = Now();  // Other work may take long before and after each look: bounds are of the clock.
+  const double begin = Now();  // Other work may delay each call, so the limits use the clock.
   const auto first = probe_->Look(100, "n1", {});
   const double looked = Now();
   ASSERT_EQ(first.counters.size(), 2U);
@@ -215,7 +215,7 @@ TEST_F(UseOfEmulatedGpus, EnergyIsThePowerOverTimeAndXidsAreCounted) {
   EXPECT_EQ(seen.counters[1].xid_errors, 2U);
   EXPECT_EQ(seen.counters[0].xid_errors, 0U);
   const auto drawn = static_cast<double>(*seen.counters[1].energy_millijoules - *first.counters[1].energy_millijoules);
-  // 550 W, in whole millijoules.
+  // The GPU draws 550 W; the counter has whole millijoules.
   EXPECT_LE(drawn, 550e3 * most + 1);
   EXPECT_GE(drawn, 550e3 * least - 1);
   EXPECT_LT(*seen.counters[0].energy_millijoules - *first.counters[0].energy_millijoules, drawn) << "it does nothing";
@@ -235,7 +235,7 @@ TEST(UseProbe, WithoutADriverThereIsTheMachineAlone) {
   EXPECT_EQ(seen.samples[0].subject.of, Of::kNode);
 }
 
-// A child that computes until it is ended: its time is its job's, also after it has gone and was waited for.
+// A child computes until it is killed. Its time counts for its job even after it has ended and was reaped.
 TEST(ProcessMeter, CountsTheTimeOfProcessesThatComeAndGo) {
   ProcessMeter meter;
   UseTarget target;
@@ -249,8 +249,8 @@ TEST(ProcessMeter, CountsTheTimeOfProcessesThatComeAndGo) {
     }
   }
   double cores = 0;
-  double own = 0;  // Of the child alone.
-  // However little of a busy machine it gets.
+  double own = 0;  // The child's own use.
+  // The test passes however little CPU time a busy machine gives it.
   for (double last = Now(); (cores == 0 || own == 0) && Now() < begin + 30; last = Now()) {
     while (Now() < last + 0.2) ::sched_yield();
     cores = std::max(cores, meter.Look({target}, Now())[5].cpu_cores.value_or(0));

@@ -20,7 +20,8 @@ constexpr std::size_t kDescriptionsMost = 16 << 20;
 
 std::string FindProgram(std::string_view name, std::string_view path) {
   for (const std::string_view folder : Split(path, ':')) {
-    if (!folder.starts_with('/')) continue;  // A program of the working directory is not the machine's engine.
+    // Relative entries are skipped: the engine must not come from the working directory.
+    if (!folder.starts_with('/')) continue;
     const std::string file = std::string(folder) + "/" + std::string(name);
     struct stat status = {};
     if (::stat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(file.c_str(), X_OK) == 0) return file;
@@ -28,10 +29,11 @@ std::string FindProgram(std::string_view name, std::string_view path) {
   return "";
 }
 
-/// docker's command is often there without its service, or without the right to it.
+/// Often the docker command is installed without its service, or without the right to use it.
 bool IsDockerInReach(std::string_view host) {
   constexpr std::string_view kUnix = "unix://";
-  if (!host.empty() && !host.starts_with(kUnix)) return true;  // Another machine's, or a port: docker will say.
+  // A remote machine or a port: docker will report problems itself.
+  if (!host.empty() && !host.starts_with(kUnix)) return true;
   const std::string socket = host.empty() ? "/var/run/docker.sock" : std::string(host.substr(kUnix.size()));
   return ::access(socket.c_str(), R_OK | W_OK) == 0;
 }
@@ -40,7 +42,7 @@ bool IsDockerInReach(std::string_view host) {
 
 Result<FoundEngine> FindContainerEngine(std::string_view wanted, std::string_view path, std::string_view docker_host) {
   if (wanted != "auto") {
-    const std::size_t name_at = wanted.rfind('/') + 1;  // 0 where it is a name.
+    const std::size_t name_at = wanted.rfind('/') + 1;  // 0 if `wanted` is a name.
     const std::string_view name = wanted.substr(name_at);
     const std::string said =
         "containers run by " + std::string(wanted) + " here ([container] engine in divvy.toml), and ";

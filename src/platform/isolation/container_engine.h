@@ -1,4 +1,4 @@
-// Which container engine a machine has, and what it says of the machine's GPUs.
+// Finds the machine's container engine and the CDI descriptions of its GPUs.
 #pragma once
 
 #include <string>
@@ -15,17 +15,17 @@ struct FoundEngine {
   std::string path;  // Absolute.
 };
 
-/// `wanted`: one of the four, the absolute path of one (.../podman), or "auto": the first of them that is in `path` (a
-/// PATH); docker only where its service can be reached (`docker_host`: DOCKER_HOST; empty: its usual socket). kNotFound
-/// says what to install.
+/// `wanted` is one of the four names, the absolute path of one (.../podman), or "auto": the first of them found in
+/// `path` (a PATH). "auto" takes docker only if its service can be reached at `docker_host` (DOCKER_HOST; empty: its
+/// usual socket). On kNotFound the error says what to install.
 Result<FoundEngine> FindContainerEngine(std::string_view wanted, std::string_view path, std::string_view docker_host);
 
-/// The machine's CDI descriptions (https://github.com/cncf-tags/container-device-interface): all of /etc/cdi and
-/// /var/run/cdi. At most 16 MiB of them.
+/// Returns the machine's CDI descriptions (https://github.com/cncf-tags/container-device-interface): all of /etc/cdi
+/// and /var/run/cdi, at most 16 MiB.
 std::vector<std::string> ReadCdiDescriptions();
 
-/// The whole of a small file that may be a stranger's: a regular one, at most `most` bytes, never waiting. Empty when
-/// it cannot be read.
+/// Reads the first `most` bytes of a file that may belong to another user. It must be a regular file; never blocks.
+/// Returns "" if it cannot be read.
 std::string ReadContainerFile(const std::string& path, std::size_t most);
 
 }  // namespace divvy

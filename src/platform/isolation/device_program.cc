@@ -18,7 +18,7 @@
 namespace divvy {
 namespace {
 
-constexpr char kName[] = "divvy_devices";  // As bpftool shows it; 15 characters at most.
+constexpr char kName[] = "divvy_devices";  // The name that bpftool shows; at most 15 characters.
 static_assert(sizeof kName <= BPF_OBJ_NAME_LEN);
 
 int Bpf(enum bpf_cmd command, bpf_attr& attributes) {
@@ -41,7 +41,7 @@ bpf_insn Instruction(int code, int to, int from, std::size_t jump, std::int32_t 
   return instruction;
 }
 
-// Registers: 0 the answer, 1 the question, 6 major, 7 minor, 8 kind, 10 the frame.
+// Registers: 0 result, 1 context, 6 major, 7 minor, 8 device type, 10 stack frame.
 std::vector<bpf_insn> Assemble(int counter, std::span<const DeviceNumber> closed) {
   constexpr int kLoad = BPF_LDX | BPF_MEM | BPF_W;
   constexpr int kJumpUnequal = BPF_JMP | BPF_JNE | BPF_K;
@@ -53,22 +53,24 @@ std::vector<bpf_insn> Assemble(int counter, std::span<const DeviceNumber> closed
   out.push_back(Instruction(kLoad, 6, 1, offsetof(bpf_cgroup_dev_ctx, major), 0));
   out.push_back(Instruction(kLoad, 7, 1, offsetof(bpf_cgroup_dev_ctx, minor), 0));
   out.push_back(Instruction(kLoad, 8, 1, offsetof(bpf_cgroup_dev_ctx, access_type), 0));
-  out.push_back(Instruction(BPF_ALU64 | BPF_AND | BPF_K, 8, 0, 0, 0xffff));  // Above are read, write, mknod.
+  // The upper bits are the access: read, write, mknod.
+  out.push_back(Instruction(BPF_ALU64 | BPF_AND | BPF_K, 8, 0, 0, 0xffff));
   out.push_back(Instruction(kJumpUnequal, 8, 0, kEach * closed.size(), BPF_DEVCG_DEV_CHAR));
   for (std::size_t i = 0; i < closed.size(); ++i) {
     out.push_back(Instruction(kJumpUnequal, 6, 0, 2, number(closed[i].major)));
     out.push_back(Instruction(kJumpUnequal, 7, 0, 1, number(closed[i].minor)));
-    // Over the other comparisons and the two instructions that allow.
+    // Jumps over the remaining comparisons and the two instructions that allow access.
     out.push_back(Instruction(BPF_JMP | BPF_JA, 0, 0, kEach * (closed.size() - i - 1) + 2, 0));
   }
   out.push_back(Instruction(kMove, 0, 0, 0, 1));
   out.push_back(Instruction(BPF_JMP | BPF_EXIT, 0, 0, 0, 0));
 
-  out.push_back(Instruction(BPF_ST | BPF_MEM | BPF_W, 10, 0, static_cast<std::size_t>(-4), 0));  // The counter's key.
+  // The key of the counter.
+  out.push_back(Instruction(BPF_ST | BPF_MEM | BPF_W, 10, 0, static_cast<std::size_t>(-4), 0));
   out.push_back(Instruction(kCopy, 2, 10, 0, 0));
   out.push_back(Instruction(BPF_ALU64 | BPF_ADD | BPF_K, 2, 0, 0, -4));
   out.push_back(Instruction(BPF_LD | BPF_DW | BPF_IMM, 1, BPF_PSEUDO_MAP_FD, 0, counter));
-  out.push_back(Instruction(0, 0, 0, 0, 0));  // The other half of the last one.
+  out.push_back(Instruction(0, 0, 0, 0, 0));  // The second half of the 64-bit load.
   out.push_back(Instruction(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_map_lookup_elem));
   out.push_back(Instruction(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 2, 0));
   out.push_back(Instruction(kMove, 1, 0, 0, 1));
@@ -93,12 +95,12 @@ Descriptor Load(const std::vector<bpf_insn>& program) {
   attributes.prog_type = BPF_PROG_TYPE_CGROUP_DEVICE;
   attributes.insns = Address(program.data());
   attributes.insn_cnt = static_cast<std::uint32_t>(program.size());
-  attributes.license = Address("Apache-2.0");  // It calls nothing that asks for another.
+  attributes.license = Address("Apache-2.0");  // It calls no GPL-only function.
   std::memcpy(attributes.prog_name, kName, sizeof kName);
   return Descriptor(Bpf(BPF_PROG_LOAD, attributes));
 }
 
-// The counter of the program with this id, if it has one.
+// Returns the counter of the program with this id, if it has one.
 std::optional<std::int64_t> ReadCounter(std::uint32_t program_id) {
   bpf_attr attributes = {};
   attributes.prog_id = program_id;
@@ -151,7 +153,7 @@ Status CloseDevices(const std::string& cgroup, std::span<const DeviceNumber> clo
   attributes.target_fd = static_cast<std::uint32_t>(directory.get());
   attributes.attach_bpf_fd = static_cast<std::uint32_t>(program.get());
   attributes.attach_type = BPF_CGROUP_DEVICE;
-  attributes.attach_flags = BPF_F_ALLOW_MULTI;  // Beside those of the cgroups above, which still count.
+  attributes.attach_flags = BPF_F_ALLOW_MULTI;  // Keeps the programs of parent cgroups in effect.
   if (Bpf(BPF_PROG_ATTACH, attributes) != 0)
     return DeviceProgramError("attach the program that refuses devices", cgroup);
   return {};

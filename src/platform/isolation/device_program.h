@@ -1,13 +1,13 @@
-// Closing device files to a cgroup v2: a program of type BPF_PROG_TYPE_CGROUP_DEVICE that the kernel asks at every open
-// and mknod by a process of the cgroup. Refused ones get EPERM and are counted. By number, not by path: no other name
-// of the device, made before or after, opens it.
+// Denies device files to a cgroup v2 with a program of type BPF_PROG_TYPE_CGROUP_DEVICE. The kernel runs it at every
+// open and mknod by a process of the cgroup. Denied calls fail with EPERM and are counted. The program matches device
+// numbers, not paths, so no other name of a device bypasses it.
 //
-// Assembled here by hand and loaded with bpf(2): it is a row of comparisons, for which a compiler, its output in our
-// binary and a loader library would be much machinery. Needs root (CAP_BPF and CAP_NET_ADMIN) and Linux 5.11 or newer
-// (older ones count the program against RLIMIT_MEMLOCK).
+// The program is assembled here and loaded with bpf(2). It is a list of comparisons, for which a compiler, embedded
+// object code and a loader library would be too much machinery. Needs root (CAP_BPF and CAP_NET_ADMIN) and Linux 5.11
+// or newer (older kernels charge the program to RLIMIT_MEMLOCK).
 //
-// Program and counter live with the cgroup and go with it; nobody holds them open. A device that was opened before the
-// process came into the cgroup stays open.
+// The program and its counter exist as long as the cgroup; no process holds them open. A device that a process opened
+// before it joined the cgroup stays open.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +27,15 @@ struct DeviceNumber {
   friend bool operator==(const DeviceNumber&, const DeviceNumber&) = default;
 };
 
-/// Of those of `files` that are character devices; the others are left out.
+/// Returns the numbers of those `files` that are character devices; skips the others.
 std::vector<DeviceNumber> DeviceNumbers(std::span<const std::string> files);
 
-/// `cgroup`: the directory of a cgroup v2. To be called once for each. kInternal names the step and the system's
-/// reason.
+/// Denies the `closed` devices in `cgroup`, the directory of a cgroup v2. Call it once per cgroup. On kInternal the
+/// error names the step and the system's reason.
 Status CloseDevices(const std::string& cgroup, std::span<const DeviceNumber> closed);
 
-/// How often a process of the cgroup was refused since CloseDevices(); nothing where that was not called, or without
-/// its rights.
+/// Returns how often a process of the cgroup was denied a device since CloseDevices(). Returns nullopt if that was not
+/// called, or without the rights that it needs.
 std::optional<std::int64_t> RefusedOpens(const std::string& cgroup);
 
 }  // namespace divvy

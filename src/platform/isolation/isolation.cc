@@ -28,7 +28,7 @@ std::string FileFor(const std::string& pattern, std::string_view number) {
   return file;
 }
 
-// Makes a cgroup as for a job that opens nothing, and takes it away again.
+// Creates a cgroup like that of a job with denied devices, and removes it again.
 Status TryCgroup(const CgroupRoots& roots, bool uses_controller) {
   const std::string name = "try-" + std::to_string(::getpid());
   CgroupLimits limits;
@@ -41,7 +41,7 @@ Status TryCgroup(const CgroupRoots& roots, bool uses_controller) {
 
 struct Choice {
   DeviceLock lock = DeviceLock::kNone;
-  std::string refusal;  // Why none of those that were tried works.
+  std::string refusal;  // Why none of the tried mechanisms works.
 };
 
 Choice Choose(std::string_view wish, const IsolationFacts& facts) {
@@ -94,7 +94,7 @@ std::string NearCores(const Isolation& here, const std::vector<GpuFacts>& gpus, 
   std::set<int> cores;
   for (const int gpu : mine.ToVector()) {
     const int node = static_cast<std::size_t>(gpu) < gpus.size() ? gpus[static_cast<std::size_t>(gpu)].numa_node : -1;
-    // One whose node is not known may be near any.
+    // A GPU whose NUMA node is unknown may be near any cores.
     if (node < 0 || static_cast<std::size_t>(node) >= here.node_cores.size()) return "";
     const std::vector<int>& near = here.node_cores[static_cast<std::size_t>(node)];
     cores.insert(near.begin(), near.end());
@@ -121,7 +121,7 @@ std::string_view Text(DeviceLock lock) {
 std::vector<std::string> NvidiaDeviceFiles(const std::vector<GpuFacts>& gpus, const std::string& proc) {
   std::vector<std::string> files;
   for (const GpuFacts& gpu : gpus) {
-    // NVML writes the domain with eight digits, the driver with four, and in small letters.
+    // NVML writes the PCI domain with eight digits; the driver writes four, in lower case.
     std::string address = gpu.pci_address;
     std::transform(address.begin(), address.end(), address.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });

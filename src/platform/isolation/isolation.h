@@ -1,8 +1,8 @@
-// What keeps jobs on one machine apart: which way of closing devices works here, and what one launch asks for.
+// Isolates the jobs of one machine from each other: which way of denying devices works here, and what one launch uses.
 // docs/isolation.md has the table of what is enforced how and where.
 //
-// Decided once, when the daemon or agent starts; each launch then says what is to be done, and its supervisor does it
-// or fails the job: what was promised is never left out silently.
+// The choice is made once, when the daemon or agent starts. Each launch then states what is required, and its
+// supervisor does it or fails the job: nothing is skipped silently.
 #pragma once
 
 #include <cstdint>
@@ -18,90 +18,94 @@
 namespace divvy {
 
 enum class DeviceLock {
-  kNone,        // CUDA_VISIBLE_DEVICES alone, which a program may ignore.
-  kProgram,     // A program at a cgroup v2: EPERM, and counted.
-  kController,  // cgroup v1's controller of devices: EPERM.
+  kNone,        // Only CUDA_VISIBLE_DEVICES, which a program may ignore.
+  kProgram,     // A BPF program at a cgroup v2: EPERM, counted.
+  kController,  // The devices controller of cgroup v1: EPERM.
   kMounts,      // A mount namespace: EACCES.
 };
 
 inline constexpr DeviceLock kLastDeviceLock = DeviceLock::kMounts;
 
-/// One launch's part.
+/// The isolation of one launch.
 struct JobIsolation {
   DeviceLock lock = DeviceLock::kNone;
   std::vector<std::string> closed_devices;  // Device files of GPUs that are not the job's.
-  std::string cores;                        // "0-15,32-47"; empty: all. Enforced where cgroups are.
-  std::int64_t processes = 0;               // And threads, at once; 0: any number. Enforced where cgroups are.
-  int cpus = 0;                             // No more time than of so many; 0: any. Enforced where cgroups are.
-  bool has_own_tmp = false;                 // A /tmp of its own, which goes with it;
-  bool has_own_shm = false;                 // and a /dev/shm.
-  bool keeps_privileges = true;             // False: no set-uid program gives it any (no_new_privs).
+  std::string cores;                        // "0-15,32-47"; empty: all. Enforced only with cgroups.
+  std::int64_t processes = 0;    // Maximum of processes and threads; 0: no limit. Enforced only with cgroups.
+  int cpus = 0;                  // Maximum CPU time, in cores; 0: no limit. Enforced only with cgroups.
+  bool has_own_tmp = false;      // The job has a private /tmp that is removed with it.
+  bool has_own_shm = false;      // The job has a private /dev/shm.
+  bool keeps_privileges = true;  // False: set-uid programs give no privileges (no_new_privs).
 
   friend bool operator==(const JobIsolation&, const JobIsolation&) = default;
 };
 
-/// What holds on this machine.
+/// The isolation that this machine provides.
 struct Isolation {
   DeviceLock lock = DeviceLock::kNone;
   std::vector<std::string> device_files;  // By GPU index; empty where `lock` is kNone.
   IsolationWishes wishes;
-  std::string no_mounts;                     // Why no job can have a /tmp or /dev/shm of its own; empty: each can.
-  std::vector<std::vector<int>> node_cores;  // By NUMA node; only where wishes.keeps_near_gpus.
-  std::string gpus = "advisory (CUDA_VISIBLE_DEVICES)";  // In words, of each GPU: "enforced (cgroup v2)".
-  std::string text = gpus;                               // Of everything.
+  std::string no_mounts;                     // Why no job can have a private /tmp or /dev/shm; empty if it can.
+  std::vector<std::vector<int>> node_cores;  // By NUMA node. Set only with wishes.keeps_near_gpus.
+  // Describes how each GPU is protected, such as "enforced (cgroup v2)".
+  std::string gpus = "advisory (CUDA_VISIBLE_DEVICES)";
+  std::string text = gpus;  // Describes all of it.
 };
 
-/// Which ways work, for whoever starts the jobs here.
+/// The mechanisms that work for the process that starts the jobs here.
 struct IsolationFacts {
   bool is_root = false;
-  bool has_programs = false;    // There is a cgroup v2 hierarchy that may be written;
-  std::string no_program;       // and why no device program can be attached there; empty: one can.
-  bool has_controller = false;  // The same of cgroup v1's controller of devices.
+  bool has_programs = false;    // A cgroup v2 hierarchy exists and is writable.
+  std::string no_program;       // Why no device program can be attached there; empty if one can.
+  bool has_controller = false;  // The same for the devices controller of cgroup v1.
   std::string no_controller;
-  std::string no_mounts;    // Why no mount namespace can be made; empty: one can.
+  std::string no_mounts;    // Why no mount namespace can be created; empty if one can.
   std::string controllers;  // CgroupRoots::Text().
   bool limits_cpus = false;
 };
-/// Tries them with this process's rights.
+/// Tries the mechanisms with this process's rights.
 IsolationFacts LearnIsolation();
-/// As lines of key=value, between the launcher and the daemon.
+/// Converts the facts to lines of key=value and back, for the launcher and the daemon.
 std::string IsolationFactsText(const IsolationFacts& facts);
 IsolationFacts ReadIsolationFacts(std::string_view text);
 
-/// Takes the first way that `wishes` leave open and that works. kFailedPrecondition where they name one that does not
-/// work here. `is_emulated`: the GPUs are stand-ins, whose devices have no files unless the wishes say so.
+/// Chooses the first mechanism that `wishes` allow and that works. kFailedPrecondition if they name one that does not
+/// work here. `is_emulated`: the GPUs are stand-ins, whose devices have no files unless the wishes name some.
 Result<Isolation> ChooseIsolation(const IsolationWishes& wishes, const std::vector<GpuFacts>& gpus, bool is_emulated,
                                   const IsolationFacts& facts = LearnIsolation());
 
-/// For a job with `mine`. Closes nothing of one whose GPUs change while it runs (`is_elastic`).
+/// Returns the isolation of a job with the GPUs `mine`. Sets no denied devices and no cores for a job whose GPUs change
+/// while it runs (`is_elastic`).
 JobIsolation IsolationOf(const Isolation& here, const std::vector<GpuFacts>& gpus, GpuSet mine, bool is_elastic);
 
-/// kFailedPrecondition where the wishes require what cannot be enforced here: that a job opens exactly the GPUs that it
-/// holds at any time. `changes`: what changes these while it runs, such as "an elastic job"; empty: nothing.
+/// Returns kFailedPrecondition if the wishes require enforcement that is not possible here: that a job can open exactly
+/// the GPUs that it holds at any time. `changes` names what changes these GPUs at run time, such as "an elastic job";
+/// empty if they do not change.
 Status CheckRequired(const Isolation& here, std::string_view changes);
 
-/// For a job with a MIG instance, whose capability files are `own`: closes those of the others that there are, where
-/// devices are closed here at all. `folder`: where the driver has them.
+/// For a job with a MIG instance whose capability files are `own`: denies the capability files of other instances, if
+/// devices are denied here at all. `folder`: where the driver keeps these files.
 void CloseOtherSlices(const Isolation& here, const std::vector<std::string>& own, JobIsolation& job,
                       const std::string& folder = "/dev/nvidia-caps");
 
-/// What a job says itself; nothing: as the machine has it.
+/// The job's own choice; unset: the machine's default.
 struct OwnFolders {
   std::optional<bool> tmp;
   std::optional<bool> shm;
 };
-/// Who has a /tmp of its own has such a /dev/shm, unless it says otherwise. kFailedPrecondition where the machine can
-/// give none.
+/// Applies the job's choice. A job with a private /tmp also gets a private /dev/shm, unless it chose otherwise.
+/// kFailedPrecondition if the job asks for one and the machine cannot provide it.
 Status SetOwnFolders(const Isolation& here, const OwnFolders& asked, JobIsolation& job);
 
-/// CUDA_VISIBLE_DEVICES of a job that can open its GPUs alone: CUDA counts only what it can open, so 0 is its first.
+/// Returns CUDA_VISIBLE_DEVICES for the job. If the job can open only its own GPUs, the numbers start at 0, because
+/// CUDA counts only the GPUs that it can open.
 std::string VisibleDevices(const JobIsolation& job, GpuSet mine);
 
-/// "enforced (cgroup v2)": of one GPU.
+/// Returns "enforced (cgroup v2)", for example: how one GPU is protected.
 std::string_view Text(DeviceLock lock);
 
-/// The driver's number of each GPU's device file, by /proc/driver/nvidia (`proc`): NVML's order is another. Empty where
-/// it is not told of all.
+/// Returns the driver's number of each GPU's device file, from /proc/driver/nvidia (`proc`), because NVML uses another
+/// order. Empty if the driver does not report the number of every GPU.
 std::vector<std::string> NvidiaDeviceFiles(const std::vector<GpuFacts>& gpus, const std::string& proc);
 
 }  // namespace divvy

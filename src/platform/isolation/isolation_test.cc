@@ -29,7 +29,7 @@ std::vector<GpuFacts> Gpus(int count) {
   return gpus;
 }
 
-// Two harmless devices under the names of GPUs: /dev/zero's number is the job's, /dev/full's is another's.
+// Two harmless devices stand in for GPUs: /dev/zero's number is the job's GPU, /dev/full's is another job's.
 class IsolatedJob : public LaunchTest {
  protected:
   void SetUp() override {
@@ -53,7 +53,7 @@ class IsolatedJob : public LaunchTest {
     const auto here = ChooseIsolation(wishes, Gpus(2), true);
     return here && here->lock == lock;
   }
-  /// Opens its own GPU, another's, and another's by a name that nobody knows of.
+  /// Opens its own GPU, another job's GPU, and another job's GPU under an unknown name.
   LaunchRequest Curious(DeviceLock lock) {
     LaunchRequest request =
         Shell("for i in gpu0 gpu1 other; do head -c 1 $i 2>&1 | wc -c; head -c 1 $i >/dev/null; done");
@@ -132,7 +132,7 @@ TEST_F(IsolatedJob, IsRefusedAnothersDeviceByMounts) {
   EXPECT_TRUE(CanOpen(Work("gpu1"))) << "it is closed to others than the job";
 }
 
-// A daemon that has been taken over names what is closed, and may put anything where it says.
+// A compromised daemon chooses what is denied, and may put any file at the path that it names.
 TEST_F(IsolatedJob, MountsNothingButDevices) {
   if (!Works(DeviceLock::kMounts)) GTEST_SKIP() << "no mount namespace";
   std::filesystem::create_directory(Work("folder"));
@@ -153,12 +153,12 @@ TEST_F(IsolatedJob, MountsNothingButDevices) {
   EXPECT_NE(exited_[request.job.value()].exit->failure.find("no more than 512"), std::string::npos);
 }
 
-// What a daemon without root does: in a process that has become nobody.
+// Simulates a daemon without root, in a process that has become "nobody".
 TEST_F(IsolatedJob, IsRefusedAnothersDeviceInAUserNamespaceAndCannotUndoIt) {
   const pid_t child = ::fork();
   if (child == 0) {
     if (::setgid(kNobody) != 0 || ::setuid(kNobody) != 0) ::_exit(90);
-    ::prctl(PR_SET_DUMPABLE, 1);  // As one that has been nobody from its start.
+    ::prctl(PR_SET_DUMPABLE, 1);  // Dumpable, like a process that was started as "nobody".
     const auto plan = PlanMounts({.closed_devices = {Work("gpu1")}});
     if (!plan || !plan->needs_user_namespace) ::_exit(91);
     if (EnterMounts(*plan) != 0) ::_exit(92);
@@ -222,9 +222,9 @@ TEST_F(LimitedJob, HasATmpOfItsOwnThatGoesWithIt) {
   LaunchRequest request = Shell("echo x >/tmp/" + mark + "; echo y >/dev/shm/" + mark + "; ls /tmp /dev/shm; id -u");
   request.isolation.has_own_tmp = request.isolation.has_own_shm = true;
   if (IsRoot()) request.uid = request.gid = kNobody;
-  request.output = Work("out");  // Kept because the run directory lies beside it.
+  request.output = Work("out");  // Stays visible because the run directory is next to it.
   EXPECT_EQ(Run(request).failure, "");
-  // The first folder on the way to the run directory, where that lies in /tmp.
+  // The first folder on the path to the run directory, if that is under /tmp.
   std::string folder;
   if (home_.starts_with("/tmp/")) folder = home_.substr(5, home_.find('/', 5) - 5) + "\n";
   const std::string user = std::to_string(IsRoot() ? kNobody : static_cast<std::int64_t>(::getuid()));
@@ -233,7 +233,7 @@ TEST_F(LimitedJob, HasATmpOfItsOwnThatGoesWithIt) {
   EXPECT_FALSE(std::filesystem::exists("/dev/shm/" + mark));
   const std::string own_tmp = exited_[request.job.value()].own_tmp;
   ASSERT_NE(own_tmp, "");
-  // The end is reported before it is removed.
+  // The end is reported before the folder is removed.
   EXPECT_FALSE(std::filesystem::exists(own_tmp));
   RemoveOldTmps();
   EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(own_tmp).parent_path()));
@@ -267,7 +267,7 @@ TEST_F(LimitedJob, WaitsWhereItHasUsedUpTheTimeOfItsCpus) {
     group->Remove();
     GTEST_SKIP() << "one core gives no more time than one has";
   }
-  // Three that would take all there is, until they have been kept waiting.
+  // Three processes that would use all CPU time, until they have been throttled.
   std::vector<pid_t> children;
   const pid_t test = ::getpid();
   const auto begun = std::chrono::steady_clock::now();
@@ -288,8 +288,8 @@ TEST_F(LimitedJob, WaitsWhereItHasUsedUpTheTimeOfItsCpus) {
     }
     return seconds;
   };
-  // Of one processor's time, with what is gathered before the first is in the group. A machine that others keep busy
-  // gives less by itself, and then there is nothing to wait for; more than that nobody may get, however idle it is.
+  // The limit is one processor's time. The slack covers what was used before the first process joined the cgroup. On a
+  // busy machine the processes get less anyway and nothing is throttled, but they may never get more.
   const auto passed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count(); };
   const auto got_more = [&] { return used() > 1.1 * passed() + 0.5; };
   const auto waited = [&] {

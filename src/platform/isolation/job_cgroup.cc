@@ -18,7 +18,7 @@
 namespace divvy {
 namespace {
 
-// As the kernel calls them, in the order of CgroupController.
+// The kernel's names of the controllers, in the order of CgroupController.
 constexpr std::array<std::string_view, kCgroupControllers> kKernelNames = {"memory", "cpuset", "pids", "cpu",
                                                                            "devices"};
 constexpr std::array<std::string_view, kCgroupControllers> kNames = {"memory", "cores", "processes", "CPU time",
@@ -72,21 +72,22 @@ Error CgroupError(std::string_view what, const std::string& path) {
   return Internal("cannot " + std::string(what) + " through '" + path + "': " + std::strerror(errno));
 }
 
-// v1's cpuset takes no process before both are set, and inherits neither. What the parent has is what there is.
+// A v1 cpuset accepts no process before both files are set, and inherits neither. So copies the values of the parent.
 void InheritCores(const std::string& parent, const std::string& directory) {
   for (const std::string_view name : {"/cpuset.cpus", "/cpuset.mems"}) {
     WriteFile(directory + std::string(name), Trim(ReadFile(parent + std::string(name))));
   }
 }
 
-// What the parent of a job's cgroup must pass on.
-// With "+cpu" jobs share the processors evenly, however many threads they have: only where that is asked for.
+// Enables the controllers that the parent of a job's cgroup must pass on. "+cpu" makes jobs share the processors
+// evenly, however many threads they have, so it is enabled only on request.
 void Prepare(const CgroupRoot& root, const std::string& parent, bool limits_cpus) {
   if (root.is_unified) {
     for (const std::string& above : {root.directory, parent}) {
       for (const std::string_view name : {"+memory", "+cpuset", "+pids", "+cpu"}) {
         if (name == "+cpu" && !limits_cpus) continue;
-        WriteFile(above + "/cgroup.subtree_control", name);  // One by one: one that is not there refuses them all.
+        // One at a time: an unavailable controller would make the whole write fail.
+        WriteFile(above + "/cgroup.subtree_control", name);
       }
     }
   } else if (IsThere(parent + "/cpuset.cpus")) {
@@ -94,11 +95,11 @@ void Prepare(const CgroupRoot& root, const std::string& parent, bool limits_cpus
   }
 }
 
-// ROOT/PARENT/NAME; whoever removes the last job's cgroup removes the parent, perhaps just now. `is_for_program`: it
-// needs no controller.
+// Creates ROOT/PARENT/NAME. Retries, because another process that removes the last cgroup in the parent also removes
+// the parent. `is_for_program`: no controller is needed.
 Status Make(const CgroupRoot& root, const std::string& parent, const std::string& directory, bool is_for_program,
             bool limits_cpus) {
-  ::rmdir(directory.c_str());  // A leftover would bring its old counts along.
+  ::rmdir(directory.c_str());  // A leftover cgroup would keep its old counters.
   for (int tries = 0; tries < 10; ++tries) {
     if (::mkdir(parent.c_str(), 0755) != 0 && errno != EEXIST) return CgroupError("limit the job", parent);
     if (!is_for_program) Prepare(root, parent, limits_cpus);
@@ -112,7 +113,7 @@ Status LimitMemory(const CgroupRoot& root, const std::string& directory, Bytes l
   const std::string bytes = std::to_string(limit.count());
   const std::string file = directory + (root.is_unified ? "/memory.max" : "/memory.limit_in_bytes");
   if (!WriteFile(file, bytes)) return CgroupError("limit memory", file);
-  // Swap would only hide the limit; not every kernel accounts it, so a failure here is none.
+  // Swap would hide the limit. Not every kernel accounts it, so a failure is ignored.
   WriteFile(directory + (root.is_unified ? "/memory.swap.max" : "/memory.memsw.limit_in_bytes"),
             root.is_unified ? "0" : bytes);
   return {};
@@ -131,7 +132,7 @@ Status LimitProcesses(const std::string& directory, std::int64_t most) {
   return {};
 }
 
-// What is used up in one period is waited for until the next.
+// Processes that used up the quota of one period wait for the next period.
 Status LimitTime(const CgroupRoot& root, const std::string& directory, int cpus) {
   constexpr std::int64_t kPeriodMicroseconds = 100'000;
   const std::string quota = std::to_string(cpus * kPeriodMicroseconds);
@@ -206,7 +207,7 @@ CgroupRoots CgroupRoots::Find(std::string_view mounts) {
       if (!root) root = CgroupRoot{.directory = directory, .is_unified = is_unified};
     }
   }
-  // One that is closed but for exceptions (a container's) has no way to close one of these again.
+  // A controller that denies all devices by default (in a container) cannot deny one of its exceptions again.
   if (found.device_controller_ &&
       !Trim(ReadFile(found.device_controller_->directory + "/devices.list")).starts_with("a *:* rwm")) {
     found.device_controller_.reset();
@@ -235,7 +236,7 @@ bool CanEnforceMemory() { return CgroupRoots::Find().of(CgroupController::kMemor
 Result<JobCgroup> JobCgroup::Create(const CgroupRoots& roots, std::string_view run_directory, std::string_view name,
                                     const CgroupLimits& limits) {
   JobCgroup group;
-  // Makes the group in this hierarchy, once. Devices of v2 need no controller.
+  // Creates the cgroup in this hierarchy once. The device program of v2 needs no controller.
   const auto make = [&](const CgroupRoot& root, bool is_devices, std::string& directory) -> Status {
     const std::string parent = root.directory + "/" + HashName(run_directory);
     directory = parent + "/" + std::string(name);
@@ -303,7 +304,7 @@ Bytes JobCgroup::Peak() const {
 
 std::optional<std::int64_t> JobCgroup::RefusedDevices() const {
   for (const std::string& directory : directories_) {
-    if (!IsThere(directory + "/cgroup.max.depth")) continue;  // v2's alone.
+    if (!IsThere(directory + "/cgroup.max.depth")) continue;  // Only v2 has this file.
     if (const auto count = RefusedOpens(directory)) return count;
   }
   return std::nullopt;
@@ -318,7 +319,7 @@ bool JobCgroup::Remove() const {
   bool is_gone = true;
   for (const std::string& directory : directories_) {
     if (::rmdir(directory.c_str()) != 0 && errno != ENOENT) is_gone = false;
-    ::rmdir(directory.substr(0, directory.rfind('/')).c_str());  // Fails, and is meant to, while others are in it.
+    ::rmdir(directory.substr(0, directory.rfind('/')).c_str());  // Fails, as intended, while other cgroups are in it.
   }
   return is_gone;
 }
@@ -326,7 +327,7 @@ bool JobCgroup::Remove() const {
 void JobCgroup::End(std::chrono::milliseconds patience) const {
   constexpr std::chrono::milliseconds kPause{10};
   while (true) {
-    // Kernels before 5.14 have no way to kill all at once.
+    // Kernels before 5.14 cannot kill a whole cgroup at once.
     for (const std::string& file : Kill() ? std::vector<std::string>() : procs_files()) {
       const std::string pids = ReadFile(file);
       for (const std::string_view line : Split(pids, '\n')) {

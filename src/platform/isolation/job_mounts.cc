@@ -27,8 +27,8 @@ namespace divvy {
 namespace {
 
 constexpr std::string_view kOwnTmp = "/tmp/divvy-job.";
-// The name, in such a folder, of a job's /tmp that was set aside; before that it is "tmp". We alone may enter the
-// folder.
+// The name of a /tmp that was set aside, inside its outer folder; before that its name is "tmp". Only we may enter the
+// outer folder.
 constexpr const char* kOld = "/old";
 
 Error MountError(std::string_view what, const std::string& path) {
@@ -47,7 +47,7 @@ bool Write(const char* path, std::string_view text) {
   return is_written;
 }
 
-// Of linux/mount.h, which is not to be included beside the library's header.
+// Copied from linux/mount.h, which conflicts with the C library's header.
 struct MountAttributes {
   std::uint64_t set = 0;
   std::uint64_t clear = 0;
@@ -59,8 +59,9 @@ constexpr unsigned kCloneTree = 0x1;
 constexpr unsigned kFromDescriptor = 0x4;
 constexpr unsigned kToDescriptor = 0x40;
 
-// For kernels before 5.12. Looked up more than once, so only where nobody but root changes what is found. What the file
-// system is mounted with is said again: those flags that were there before a user namespace are locked.
+// For kernels before 5.12. Resolves the path more than once, so it is used only below /dev, where only root can change
+// it. Repeats the flags with which the file system is mounted, because a user namespace cannot clear flags that it
+// inherited.
 bool CloseByPath(const char* path) {
   struct statvfs about = {};
   if (std::strncmp(path, "/dev/", 5) != 0 || std::strstr(path, "/../") != nullptr || ::statvfs(path, &about) != 0 ||
@@ -77,8 +78,8 @@ bool CloseByPath(const char* path) {
   return ::mount(nullptr, path, nullptr, MS_REMOUNT | MS_BIND | flags, nullptr) == 0;
 }
 
-// The path is looked up once, and what is found there is mounted on itself where it is a device: so whoever changes the
-// path meanwhile has nothing else mounted anywhere. Allocates nothing.
+// Resolves the path once and, if it is a device, mounts that file over itself. So a process that changes the path
+// meanwhile cannot cause another file to be mounted. Allocates nothing.
 bool CloseDevice(const char* path) {
   const Descriptor found(::open(path, O_PATH | O_CLOEXEC));
   if (!found.is_open()) return errno == ENOENT;
@@ -108,7 +109,7 @@ int Try(void* plan) { ::_exit(EnterMounts(*static_cast<const MountPlan*>(plan)) 
 
 Result<MountPlan> PlanMounts(const MountWishes& wishes) {
   MountPlan plan;
-  constexpr std::size_t kMostDevices = 512;  // 64 GPUs, and the slices of each.
+  constexpr std::size_t kMostDevices = 512;  // 64 GPUs and their MIG instances.
   if (wishes.closed_devices.size() > kMostDevices)
     return LimitExceeded("no more than " + std::to_string(kMostDevices) + " devices can be closed to a job");
   for (const std::string& device : wishes.closed_devices) {
@@ -142,7 +143,7 @@ int EnterMounts(const MountPlan& plan) {
        !Write("/proc/self/gid_map", plan.group_map))) {
     return -1;
   }
-  // What is mounted outside later is seen in here, and nothing of ours there.
+  // Later mounts outside become visible inside, but our mounts do not become visible outside.
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return -1;
   for (const MountPlan::Step& step : plan.steps) {
     if (!Mount(step)) return -1;
@@ -165,7 +166,7 @@ JobNamespaces ReceiveNamespaces(int socket) {
 }
 
 int JoinNamespaces(const JobNamespaces& namespaces) {
-  // The user namespace first: it gives the right to enter the other one.
+  // The user namespace comes first, because it gives the right to enter the mount namespace.
   for (const Descriptor* one : {&namespaces.user, &namespaces.mounts}) {
     if (one->is_open() && ::setns(one->get(), 0) != 0) return -1;
   }
@@ -176,7 +177,7 @@ Status CanMount() {
   MountPlan plan;
   DIVVY_TRY(plan, PlanMounts({.closed_devices = {"/dev/null"}}));
   alignas(16) static char stack[16384];
-  // As the job's first process is made: the daemon has threads, and its memory is not copied.
+  // Created like the job's first process, because the daemon has threads and its memory should not be copied.
   const int pid = ::clone(Try, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &plan);
   int status = 0;
   while (pid > 0 && ::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
@@ -200,7 +201,7 @@ Result<std::string> MakeOwnTmp(uid_t owner, gid_t group) {
 void SetAsideOwnTmp(const std::string& folder) {
   const std::string outer = folder.substr(0, folder.rfind('/'));
   if (!folder.starts_with(kOwnTmp) || outer.rfind('/') != std::strlen("/tmp")) return;
-  // Nobody else may put a link into the outer folder, or needs a free name or inode for it to be renamed there.
+  // No other user can put a link into the outer folder, and renaming in it needs no free inode.
   [[maybe_unused]] const int owned = ::lchown(folder.c_str(), ::geteuid(), ::getegid());
   ::chmod(folder.c_str(), 0700);
   ::rename(folder.c_str(), (outer + kOld).c_str());

@@ -9,9 +9,9 @@ namespace {
 
 constexpr std::string_view kMember = ",\"chain\":\"";
 constexpr std::size_t kHashLength = 64;
-constexpr std::size_t kTail = kMember.size() + kHashLength + 2;  // And `"}`.
+constexpr std::size_t kTail = kMember.size() + kHashLength + 2;  // Includes the closing `"}`.
 
-/// The object as it was before its hash was added.
+/// Returns the object without its hash.
 std::string ObjectOf(std::string_view line) { return std::string(line.substr(0, line.size() - kTail)) + "}"; }
 
 }  // namespace
@@ -41,7 +41,7 @@ Result<AuditChain> VerifyAuditLog(const std::string& path, std::string_view know
         ++chain.unchained;
         continue;
       }
-      // Of a log that was turned over twice the first line's hash is made with one that is gone.
+      // After two rotations the hash of the first line was computed with a line that no longer exists.
       const bool is_first = chain.lines == 0 && chain.unchained == 0;
       const bool is_good = hash && ChainedLine(ObjectOf(line), chain.newest) == line;
       if (!is_good && !(is_first && hash)) {

@@ -1,9 +1,9 @@
-// The hash chain of the audit log: each line ends with a hash of itself and of the line before, so that a line that was
-// changed, removed or put elsewhere is found. Whoever can write the file can also make a new chain of it, and lines at
-// the end can be removed: keep the newest hash elsewhere to find that as well (`divvy audit verify HASH`).
+// The hash chain of the audit log. Each line ends with a hash over itself and the previous line, so that changed,
+// removed or moved lines are detected. Anyone who can write the file can also compute a new chain, or remove lines at
+// the end. To detect that too, keep the newest hash elsewhere (`divvy audit verify HASH`).
 //
-// A line is a JSON object whose last member is "chain". Lines of releases without a chain may come before the first one
-// that has it. The chain goes on from the log that was turned over (FILE.1) to the next one.
+// A line is a JSON object whose last member is "chain". Lines from releases without a chain may precede the first line
+// that has one. The chain continues from the rotated log (FILE.1) to the current one.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,21 @@
 
 namespace divvy {
 
-/// `object` (a JSON object with a member) with its hash behind `before`, the hash of the line before it; "" for none.
+/// Returns `object` (a JSON object with at least one member) with its hash added. `before`: the hash of the previous
+/// line; "" if there is none.
 std::string ChainedLine(std::string_view object, std::string_view before);
-/// The hash of a line; nothing where it has none.
+/// Returns the hash of a line, or nullopt if it has none.
 std::optional<std::string> ChainOf(std::string_view line);
 
 struct AuditChain {
-  std::uint64_t lines = 0;      // With a hash.
-  std::uint64_t unchained = 0;  // Before them.
-  bool has_older = false;       // The first line goes on from a log that is gone: only what follows it is checked.
-  std::string newest;           // Hash.
+  std::uint64_t lines = 0;      // Number of lines with a hash.
+  std::uint64_t unchained = 0;  // Number of lines before them without one.
+  bool has_older = false;       // The first line continues a log that is gone; checks begin after it.
+  std::string newest;           // Hash of the last line.
 };
-/// Reads the log FILE.1, where there is one, and FILE. kCorruptData names the file and the number of the first line
-/// that is not what was written; kNotFound: no line has the hash `known` (unless it is empty). Cost: one pass over the
-/// files.
+/// Reads FILE.1, if it exists, and FILE. Errors: kCorruptData names the file and the number of the first line that
+/// differs from what was written. kNotFound: there is no log, or no line has the hash `known` (ignored if empty). Cost:
+/// one pass over the files.
 Result<AuditChain> VerifyAuditLog(const std::string& path, std::string_view known);
 
 }  // namespace divvy

@@ -35,7 +35,7 @@ Result<Addresses> LookUp(const std::string& host, std::uint16_t port, int flags)
   return Addresses(found);
 }
 
-/// 0, or why not as errno.
+/// Returns 0, or the errno of the failure.
 int Connect(int fd, const addrinfo& address, Duration patience) {
   if (::connect(fd, address.ai_addr, address.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
@@ -67,7 +67,7 @@ Result<int> ListenTcp(const std::string& host, std::uint16_t port) {
   const int fd = ::socket(address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol);
   if (fd < 0) return Unreachable(std::string("opening a socket: ") + std::strerror(errno));
   const int yes = 1;
-  // A daemon that starts again need not wait for the last one's connections to be forgotten.
+  // Lets a restarted daemon listen while old connections to the port are in TIME_WAIT.
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (::bind(fd, address.ai_addr, address.ai_addrlen) == 0 && ::listen(fd, SOMAXCONN) == 0) return fd;
   const int error = errno;
@@ -91,7 +91,7 @@ Result<int> DialTcp(const HostPort& address, Duration patience) {
     if (error == 0) {
       const int yes = 1;
       ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-      // Who waits for hours learns that the other end has gone without a word.
+      // Keepalive detects a peer that disappeared without closing the connection.
       const int idle_seconds = 60;
       ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
       ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds, sizeof idle_seconds);
@@ -117,13 +117,13 @@ std::string PeerAddressOf(int fd) {
   socklen_t size = sizeof address;
   if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
   std::string number = NumberOf(address, size);
-  // A socket for both kinds of addresses sees those of the older kind so.
+  // A dual-stack socket reports IPv4 addresses in this form.
   constexpr std::string_view kMapped = "::ffff:";
   if (number.starts_with(kMapped) && number.find('.') != std::string::npos) number.erase(0, kMapped.size());
   return number;
 }
 
-// Connecting a datagram socket sends nothing; it only chooses the way.
+// Connecting a datagram socket sends nothing; it only selects the route.
 std::string AddressTowards(const std::string& host) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_DGRAM;

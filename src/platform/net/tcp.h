@@ -1,4 +1,4 @@
-// TCP sockets: one that listens, one that is connected.
+// Listening and connected TCP sockets.
 #pragma once
 
 #include <string>
@@ -9,16 +9,17 @@
 
 namespace divvy {
 
-/// A listening socket that does not block, on the first address that the host stands for; port 0: any free one. Names
-/// are looked up, which may take as long as the network lets it.
+/// Returns a non-blocking listening socket on the first address of the host. Port 0 chooses any free port. Resolves
+/// names, which may take as long as the network does.
 Result<int> ListenTcp(const std::string& host, std::uint16_t port);
-/// A connected socket that blocks. Every address that the host stands for is tried in turn, each for `patience`.
+/// Returns a connected, blocking socket. Tries every address of the host in turn, each for at most `patience`.
 Result<int> DialTcp(const HostPort& address, Duration patience);
-/// The port that a listening socket has; 0: it has none.
+/// Returns the port of a listening socket, or 0 if it has none.
 std::uint16_t PortOf(int fd);
-/// Who is at the other end: "10.0.0.9", "fd00::7".
+/// Returns the address of the other end: "10.0.0.9", "fd00::7".
 std::string PeerAddressOf(int fd);
-/// By which address of its own this machine reaches `host`, an address, and so is reached by it; empty: not at all.
+/// Returns the local address from which this machine reaches `host` (an IP address), and so can be reached from there.
+/// Empty if there is no route.
 std::string AddressTowards(const std::string& host);
 
 }  // namespace divvy

@@ -58,7 +58,7 @@ std::string Hex(std::span<const unsigned char> bytes) {
   return text;
 }
 
-// What OpenSSL has to say about the last failure; its queue is empty afterwards.
+// Returns OpenSSL's reason for the last failure and empties its error queue.
 std::string Complaint() {
   std::string text;
   while (const unsigned long code = ERR_get_error()) {
@@ -99,7 +99,7 @@ OwnedCertificate CertificateOf(const std::string& pem) {
 
 bool Name(X509* certificate, const std::string& name) {
   X509_NAME* subject = X509_get_subject_name(certificate);
-  const std::string shown = name.substr(0, 64);  // As long as the standard lets a name be.
+  const std::string shown = name.substr(0, 64);  // The standard limits a name to 64 characters.
   return X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, reinterpret_cast<const unsigned char*>(shown.data()),
                                     static_cast<int>(shown.size()), -1, 0) == 1 &&
          X509_set_issuer_name(certificate, subject) == 1;
@@ -111,7 +111,7 @@ bool Number(X509* certificate) {
   return ASN1_INTEGER_set_uint64(X509_get_serialNumber(certificate), serial >> 1) == 1;
 }
 
-// Sockets as OpenSSL sees them: its own would end the process by SIGPIPE when the other end is gone.
+// A socket method for OpenSSL: OpenSSL's own would let SIGPIPE end the process when the peer is gone.
 int SocketOf(BIO* bio) { return static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio))); }
 
 int PutInto(BIO* bio, const char* bytes, int size) {
@@ -148,7 +148,7 @@ const BIO_METHOD* SocketMethod() {
   return method;
 }
 
-// Any certificate will do at this point: which one it is is looked at, by its fingerprint, when the handshake is over.
+// Accepts any certificate at this point; its fingerprint is checked after the handshake.
 int TakeAny(int, X509_STORE_CTX*) { return 1; }
 
 Status Use(SSL_CTX* context, const TlsIdentity& identity) {
@@ -166,7 +166,7 @@ Result<OwnedContext> MakeContext(const SSL_METHOD* method) {
   if (!context || SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION) != 1) {
     return TlsError("setting TLS up");
   }
-  // A partial write may be repeated from another buffer; a connection at rest keeps none of its own.
+  // A partial write may be repeated from another buffer. An idle connection keeps no buffers.
   SSL_CTX_set_mode(context.get(),
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_options(context.get(), SSL_OP_NO_TICKET);
@@ -175,13 +175,13 @@ Result<OwnedContext> MakeContext(const SSL_METHOD* method) {
   return context;
 }
 
-/// What PrepareForKeys() has made and nobody has taken yet.
+/// A context that PrepareForKeys() made and that is not used yet.
 OwnedContext& Prepared(bool is_server) {
   static std::array<OwnedContext, 2> prepared;
   return prepared[is_server ? 1 : 0];
 }
 
-// Those who share a key. The context has it, as a session that both ends take for an old one of theirs.
+// Shared keys. The context holds the key as a session that both ends treat as one to resume.
 constexpr unsigned char kKeyName[] = "divvy";
 
 void FreeSession(void*, void* session, CRYPTO_EX_DATA*, int, long, void*) {
@@ -270,7 +270,7 @@ bool IsSameSecret(std::string_view a, std::string_view b) {
 
 struct TlsChannel::Session {
   OwnedSsl ssl;
-  std::string expected;  // Fingerprint; empty: any.
+  std::string expected;  // Expected fingerprint; empty: any.
   bool needs_key = false;
   bool is_checked = false;
   bool is_over = false;
@@ -331,7 +331,7 @@ TlsChannel::Outcome TlsChannel::Read(std::span<char> room) {
 }
 
 TlsChannel::Outcome TlsChannel::Write(std::string_view bytes) {
-  // Nothing leaves before it is known who is there.
+  // Nothing is sent before the peer is verified.
   if (!session_->is_checked) {
     const Outcome greeted = Read({});
     if (greeted.io != Io::kDone) return greeted;
@@ -419,7 +419,7 @@ Result<TlsContext> TlsContext::OfKey(const std::string& key, bool is_server) {
   }
   static_cast<void>(session.release());
   OPENSSL_cleanse(bytes.data(), bytes.size());
-  // Without certificates to trust nobody passes by one.
+  // There are no trusted certificates, so a server that authenticates with a certificate is rejected.
   SSL_CTX_set_verify(context, is_server ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, nullptr);
   SSL_CTX_set_psk_find_session_callback(context, FindKey);
   SSL_CTX_set_psk_use_session_callback(context, UseKey);
@@ -436,7 +436,7 @@ void TlsContext::PrepareForKeys() {
     return;
   const Descriptor server_end(ends[0]), client_end(ends[1]);
   auto hears = server->Begin(ends[0]), dials = client->Begin(ends[1]);
-  // What a connection needs is looked for when the first one needs it.
+  // OpenSSL loads what a connection needs lazily, at the first handshake.
   constexpr int kTurns = 8;
   for (int turn = 0; hears && dials && turn < kTurns && !hears->is_established(); ++turn) {
     dials->Read({});

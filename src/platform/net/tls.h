@@ -1,9 +1,9 @@
-// TLS 1.3 over a connected socket, by OpenSSL: a key and certificate of one's own, and connections that know the other
-// end by the fingerprint of its certificate. There are no authorities: who may connect, and to whom, was said once in a
-// line that somebody copied from one machine to the other (wire/http/token_line.h), and nobody has to run a directory
-// for it.
+// TLS 1.3 over a connected socket, by OpenSSL. Each end has its own key and self-signed certificate, and recognises the
+// other end by the fingerprint of its certificate. There are no certificate authorities: an administrator copies one
+// line with the fingerprint from one machine to the other (wire/http/token_line.h), so no directory service is needed.
 //
-// No thread, no callback: a channel reads and writes when it is told to and says what it waits for, like its socket.
+// No threads and no callbacks: a channel reads and writes only when it is called, and reports which socket event it
+// waits for.
 #pragma once
 
 #include <cstddef>
@@ -17,58 +17,58 @@
 
 namespace divvy {
 
-/// A private key and the certificate that it signed itself, as one PEM text.
+/// A private key and its self-signed certificate, as one PEM text.
 struct TlsIdentity {
   std::string pem;
   std::string fingerprint;  // SHA-256 of the certificate, as 64 hexadecimal digits.
 };
 
-/// A fresh one on the curve P-256, valid from an hour before `now` for ten years. `name` is told in the certificate
-/// and means nothing to us.
+/// Creates a key on the curve P-256 and a certificate, valid from one hour before `now` for ten years. `name` is stored
+/// in the certificate for information only.
 Result<TlsIdentity> MakeTlsIdentity(const std::string& name, Time now);
-/// From the file `path`; made, and kept there for its owner alone, where there is none. Fails with kCorruptData when it
-/// is no key with its certificate, and with kPermissionDenied when others may read it.
+/// Loads the identity from the file `path`, or creates it there with access for its owner only. Fails with kCorruptData
+/// if the file does not hold a key with its certificate, and with kPermissionDenied if other users may read it.
 Result<TlsIdentity> LoadTlsIdentity(const std::string& path, const std::string& name, Time now);
 
-/// SHA-256 as 64 hexadecimal digits.
+/// Returns the SHA-256 as 64 hexadecimal digits.
 std::string Sha256Hex(std::string_view text);
-/// As many bytes of chance as `bytes`, in hexadecimal digits; from the operating system's generator.
+/// Returns `bytes` random bytes from the operating system's generator, in hexadecimal digits.
 Result<std::string> RandomHex(std::size_t bytes);
-/// Takes as long for any two texts of the same length.
+/// Compares in constant time for texts of the same length.
 bool IsSameSecret(std::string_view a, std::string_view b);
 
-/// One connection. Its socket stays the caller's: to wait for, and to close after the channel is gone.
+/// One connection. The caller keeps owning its socket: it polls it, and closes it after the channel is destroyed.
 class TlsChannel {
  public:
   enum class Io {
     kDone,
-    kNeedsRead,   // Again when the socket can be read from,
-    kNeedsWrite,  // or written to.
-    kEnded,       // The other end said goodbye, in TLS's own words.
-    kFailed,      // error() says why; nothing more is read or written.
+    kNeedsRead,   // Call again when the socket is readable.
+    kNeedsWrite,  // Call again when the socket is writable.
+    kEnded,       // The other end closed the TLS connection properly.
+    kFailed,      // error() says why; no more data is read or written.
   };
   struct Outcome {
     Io io = Io::kFailed;
-    std::size_t bytes = 0;  // kDone: at least 1.
+    std::size_t bytes = 0;  // With kDone at least 1.
   };
 
   TlsChannel(TlsChannel&&) noexcept;
   TlsChannel& operator=(TlsChannel&&) noexcept;
   ~TlsChannel();
 
-  // Both make the handshake first. On a socket that blocks they block.
+  // Both do the handshake first. They block if the socket is blocking.
   Outcome Read(std::span<char> room);
-  /// After kNeedsRead or kNeedsWrite the same bytes are to be offered again, perhaps with more behind them.
+  /// After kNeedsRead or kNeedsWrite, the next call must offer the same bytes again, optionally followed by more.
   Outcome Write(std::string_view bytes);
-  /// Bytes have come from the socket that Read has not given yet: the socket may not become readable for them.
+  /// True if bytes were received that Read has not returned yet. The socket may not become readable for them.
   bool has_unread() const;
   bool is_established() const;
-  /// The fingerprint of the other end's certificate; empty where it showed none, or before the handshake.
+  /// The fingerprint of the other end's certificate. Empty before the handshake, or if it presented none.
   std::string peer_fingerprint() const;
   const std::string& error() const { return error_; }
-  /// The other end's certificate is not the one that was expected.
+  /// True if the other end's certificate is not the expected one.
   bool is_stranger() const { return is_stranger_; }
-  /// Says goodbye, without waiting for the other end's.
+  /// Sends the TLS close message, and does not wait for the other end's.
   void Close();
 
  private:
@@ -81,25 +81,28 @@ class TlsChannel {
   bool is_stranger_ = false;
 };
 
-/// What connections of one end have in common.
+/// The settings that the connections of one end share.
 class TlsContext {
  public:
-  /// The listening end. Asks the other end for a certificate and takes any that its owner can prove to own, or none.
+  /// The listening end. Requests a certificate from the other end and accepts none, or any whose owner proves to have
+  /// the key.
   static Result<TlsContext> Server(const TlsIdentity& identity);
-  /// The dialling end: goes on only with whoever owns the certificate of that fingerprint. `identity` is shown to it;
-  /// may be empty.
+  /// The dialling end. Continues only with the owner of the certificate with that fingerprint. Presents `identity`,
+  /// which may be empty.
   static Result<TlsContext> Client(const std::string& fingerprint, const TlsIdentity& identity = {});
-  /// Either end of those who know the same key, 32 bytes as hexadecimal digits (external pre-shared key of TLS 1.3,
-  /// with a fresh exchange by elliptic curves each time): goes on with nobody else. No certificates.
+  /// Either end of a connection between peers with a shared key of 32 bytes, given as hexadecimal digits (external
+  /// pre-shared key of TLS 1.3, with a new elliptic-curve exchange each time). Rejects peers without the key. Uses no
+  /// certificates.
   static Result<TlsContext> OfKey(const std::string& key, bool is_server);
-  /// Sets up what OfKey() and its connections need, for the forks of this process: that costs milliseconds, and each
-  /// would pay it anew. The first context of either end is then there as well. Requires: one thread.
+  /// Initialises what OfKey() and its connections need, so that forks of this process inherit it: this costs
+  /// milliseconds, which each fork would pay again. It also creates the first context of either end. Requires: one
+  /// thread.
   static void PrepareForKeys();
   TlsContext(TlsContext&&) noexcept;
   TlsContext& operator=(TlsContext&&) noexcept;
   ~TlsContext();
 
-  /// Over a connected stream socket.
+  /// Starts a connection over a connected stream socket.
   Result<TlsChannel> Begin(int fd) const;
 
  private:

@@ -20,10 +20,10 @@ namespace {
 
 constexpr std::size_t kTlsPiece = std::size_t{16} << 10;
 
-/// Both ways, until either is over. Each direction has one piece on its way.
+/// Relays in both directions until either end closes. Each direction buffers one piece.
 void Carry(const Descriptor& connection, TlsChannel& channel, const Descriptor& near) {
   for (const int fd : {connection.get(), near.get()}) ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
-  std::string out, in;  // To the daemon, from it.
+  std::string out, in;  // To the peer, and from it.
   std::array<char, kTlsPiece> buffer;
   using Io = TlsChannel::Io;
   bool is_over = false;
@@ -75,7 +75,7 @@ Result<Descriptor> CarryTls(Descriptor connection, TlsChannel channel) {
     TlsChannel channel;
     Descriptor near;
   };
-  // The channel goes before its connection, which it says goodbye over.
+  // The channel is destroyed before its connection, because it sends its close message over it.
   std::thread([ends = std::make_shared<Ends>(std::move(connection), std::move(channel), std::move(near))] {
     Carry(ends->connection, ends->channel, ends->near);
   }).detach();

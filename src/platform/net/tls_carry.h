@@ -1,4 +1,4 @@
-// A TLS connection for those who know nothing but sockets.
+// Gives code that only handles plain sockets a TLS connection.
 #pragma once
 
 #include "base/result.h"
@@ -7,8 +7,8 @@
 
 namespace divvy {
 
-/// A socket whose bytes go over `channel`, which is over `connection`, and come from it, until either end is closed; by
-/// a thread of its own, which takes no signals. Closing the socket closes the connection.
+/// Returns a socket whose data is relayed to and from `channel` (which uses `connection`) until either end is closed. A
+/// thread of its own does this and takes no signals. Closing the socket closes the connection.
 Result<Descriptor> CarryTls(Descriptor connection, TlsChannel channel);
 
 }  // namespace divvy

@@ -21,7 +21,7 @@ using Io = TlsChannel::Io;
 
 const Time kNow = Time(std::chrono::hours(24 * 365 * 56));
 
-/// Two ends of a connection in one thread: each does what it can in turn.
+/// Both ends of a connection in one thread; each makes progress in turn.
 class Ends {
  public:
   Ends(const TlsContext& server, const TlsContext& client) {
@@ -39,7 +39,7 @@ class Ends {
   TlsChannel& client() { return *client_; }
   void CutClient() { ::close(std::exchange(fds_[1], -1)); }
 
-  /// Sends from one to the other until all has come, or either fails.
+  /// Sends `text` from one end to the other until it has arrived or either end fails.
   std::string Carry(TlsChannel& from, TlsChannel& to, std::string_view text) {
     std::string come;
     std::array<char, 4096> room{};
@@ -115,7 +115,7 @@ TEST(TlsKey, NobodyElseDoes) {
   Ends two_keys(*TlsContext::OfKey(key, true), *TlsContext::OfKey(other, false));
   EXPECT_EQ(starts(two_keys.Carry(two_keys.client(), two_keys.server(), "secret")), "failed to");
   EXPECT_FALSE(two_keys.server().is_established());
-  // Who has a certificate and no key, on either end.
+  // A peer with a certificate but without the key is rejected on either end.
   const TlsIdentity identity = Identity();
   Ends client_alone(*TlsContext::OfKey(key, true), *TlsContext::Client(identity.fingerprint, identity));
   EXPECT_EQ(starts(client_alone.Carry(client_alone.client(), client_alone.server(), "secret")), "failed to");

@@ -24,7 +24,7 @@ namespace {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 constexpr std::size_t kMostHead = 64 << 10;
-/// Where systems have the authorities that they trust; the first that is there counts.
+/// The usual files with the system's trusted authorities; the first one that exists is used.
 constexpr const char* kAuthorities[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
                                         "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"};
 
@@ -54,12 +54,12 @@ bool IsPublic6(const in6_addr& address) {
   if (starts({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff})) return IsPublic4(Word(b + 12));
   if (starts({0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0})) return IsPublic4(Word(b + 12));
   if (starts({0x20, 0x02})) return IsPublic4(Word(b + 2));
-  // Teredo and documentation; the rest of what is in use begins with the bits 001.
+  // Rejects Teredo and documentation addresses. All other allocated addresses begin with the bits 001.
   if (starts({0x20, 0x01, 0, 0}) || starts({0x20, 0x01, 0x0d, 0xb8})) return false;
   return (b[0] & 0xe0) == 0x20;
 }
 
-/// What is left until `deadline`, for poll(2).
+/// Returns the milliseconds until `deadline`, for poll(2).
 int Left(SteadyTime deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000));
@@ -89,7 +89,7 @@ Result<Descriptor> ConnectTo(const addrinfo& address, SteadyTime deadline) {
   return fd;
 }
 
-/// To the very address that was looked at: a name may stand for another one a moment later.
+/// Connects to exactly the address that was checked, because a name may resolve to another one a moment later.
 Result<Descriptor> Dial(const WebPost& post, SteadyTime deadline) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
@@ -125,7 +125,7 @@ std::string TlsErrorText() {
   return reason != nullptr ? reason : text.data();
 }
 
-/// The socket, with TLS over it where `context` is there.
+/// The socket, with TLS over it if `context_` is set.
 class Wire {
  public:
   Wire(int fd, SteadyTime deadline) : fd_(fd), deadline_(deadline) {}
@@ -148,7 +148,7 @@ class Wire {
       ::ERR_clear_error();
       ::X509_VERIFY_PARAM_set_hostflags(check, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
       ::SSL_set1_host(ssl_.get(), post.url.host.c_str());
-      // As the macro SSL_set_tlsext_host_name has it, whose cast is of the old style.
+      // The macro SSL_set_tlsext_host_name does the same, but with an old-style cast.
       std::string name = post.url.host;
       ::SSL_ctrl(ssl_.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name.data());
     }
@@ -179,7 +179,7 @@ class Wire {
     return {};
   }
 
-  /// 0: the end.
+  /// Returns 0 at the end of the stream.
   Result<std::size_t> Read(std::span<char> room) {
     for (;;) {
       const auto got = ssl_ != nullptr ? ::SSL_read(ssl_.get(), room.data(), static_cast<int>(room.size()))
@@ -228,7 +228,7 @@ std::string RequestText(const WebPost& post) {
   return text + "\r\n" + post.body;
 }
 
-/// Nothing: `head` is no answer of HTTP.
+/// Returns nullopt if `head` is not an HTTP response.
 std::optional<WebAnswer> ReadHead(std::string_view head) {
   const std::string_view line = head.substr(0, head.find("\r\n"));
   if (!line.starts_with("HTTP/1.") || line.size() < 12) return std::nullopt;

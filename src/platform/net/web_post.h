@@ -1,5 +1,5 @@
-// One HTTP request to somebody else's server: a POST over HTTP or HTTPS, within a time, to no address that the caller
-// does not want. Blocking, for a process of its own.
+// Sends one HTTP request to a third party's server: a POST over HTTP or HTTPS with a time limit, optionally only to
+// public addresses. Blocks; for a process of its own.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,32 +18,33 @@ struct WebUrl {
   bool is_secure = false;
   std::string host;  // Without brackets.
   std::string port;
-  std::string target;       // Path and query; "/" at least.
-  std::string credentials;  // "user:password"; empty: none.
+  std::string target;       // Path and query; at least "/".
+  std::string credentials;  // "user:password"; empty if there are none.
 };
-/// "https://[user:password@]host[:port][/path][?query]"; what stands behind '#' is left out.
+/// Parses "https://[user:password@]host[:port][/path][?query]". A fragment after '#' is ignored.
 Result<WebUrl> ParseWebUrl(std::string_view text);
 
-/// Reached from anywhere: not loopback, private (RFC 1918, RFC 4193, RFC 6598), link-local, multicast, reserved or
-/// "this network", neither as such nor within IPv6 (mapped, compatible, 6to4, Teredo, NAT64).
+/// True if the address is public: not loopback, private (RFC 1918, RFC 4193, RFC 6598), link-local, multicast, reserved
+/// or "this network". IPv4 addresses inside IPv6 addresses (mapped, compatible, 6to4, NAT64) are checked as well, and
+/// Teredo addresses are never public.
 bool IsPublicAddress(const sockaddr& address);
 
 struct WebPost {
   WebUrl url;
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
-  bool may_go_inside = true;                       // To addresses that are not public.
-  std::string ca_file;                             // Authorities besides the system's; empty: none.
-  Duration time_limit = std::chrono::seconds(30);  // Of all of it, but for asking for the address.
+  bool may_go_inside = true;                       // Non-public addresses are allowed.
+  std::string ca_file;                             // Authorities in addition to the system's; empty: none.
+  Duration time_limit = std::chrono::seconds(30);  // For the whole exchange, except the name lookup.
 };
 struct WebAnswer {
   int status = 0;
   std::string status_line;  // "204 No Content"
-  Duration retry_after{0};  // 0: it said nothing.
+  Duration retry_after{0};  // 0 if the server did not send it.
 };
-/// Any status is an answer; redirections are not followed: they could lead anywhere. kPermissionDenied where the host
-/// has none but addresses inside; kInvalidArgument where the certificate is not to be trusted; kUnreachable and
-/// kTimedOut else.
+/// Any HTTP status counts as an answer. Does not follow redirections, because they could lead to any address. Errors:
+/// kPermissionDenied if the host has only non-public addresses and these are not allowed; kInvalidArgument if the
+/// certificate is not trusted; otherwise kUnreachable and kTimedOut.
 Result<WebAnswer> Post(const WebPost& post);
 
 }  // namespace divvy

@@ -87,12 +87,12 @@ TEST(WebUrl, IsTakenApart) {
     EXPECT_FALSE(ParseWebUrl(bad)) << bad;
 }
 
-/// Answers one request with `answer`, and keeps what it was asked.
+/// Answers one request with `answer` and keeps the request.
 class OneAnswer {
  public:
   explicit OneAnswer(std::string answer)
       : listener_(ListenTcp("127.0.0.1", 0).value()), port_(PortOf(listener_.get())) {
-    // It waits, as the test does not.
+    // Makes the listener blocking, because it has a thread of its own.
     ::fcntl(listener_.get(), F_SETFL, 0);
     thread_ = std::thread([this, answer = std::move(answer)] {
       const Descriptor caller(::accept(listener_.get(), nullptr, nullptr));
@@ -160,7 +160,7 @@ TEST(WebPost, GoesNowhereInsideUnlessItMay) {
   EXPECT_LT(::accept(listener.get(), nullptr, nullptr), 0) << "nobody even connected";
 }
 
-/// A server with a certificate of its own, for one handshake.
+/// A server with its own certificate, for one handshake.
 class OneTlsServer {
  public:
   OneTlsServer() : listener_(ListenTcp("127.0.0.1", 0).value()) {

@@ -1,6 +1,6 @@
-// The clocks of the machine, and the one clock of a daemon. That one reads the wall once and goes on monotonically, so
-// that what it decides never sees time run backwards; a wall clock that was stepped is caught up with at the next
-// start.
+// The kernel's clocks, and the one clock of a daemon. The daemon's clock reads the wall clock once and then advances
+// monotonically, so its decisions never see time run backwards. A change of the wall clock takes effect at the next
+// start of the daemon.
 #pragma once
 
 #include <time.h>
@@ -19,15 +19,15 @@ inline Duration ReadClock(clockid_t clock) {
   return std::chrono::duration_cast<Duration>(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
 }
 inline Duration MonotonicNow() { return ReadClock(CLOCK_MONOTONIC); }
-inline Duration BootNow() { return ReadClock(CLOCK_BOOTTIME); }  // Suspension included.
+inline Duration BootNow() { return ReadClock(CLOCK_BOOTTIME); }  // Includes the time that the machine was suspended.
 inline Time WallNow() { return Time(ReadClock(CLOCK_REALTIME)); }
 
 class Clock {
  public:
   virtual ~Clock() = default;
   virtual Time Now() const = 0;
-  /// The latest time that it can be: whether a token or a session has expired is judged by it. A wall clock that was
-  /// set back, or a machine that was suspended, makes neither of them live longer.
+  /// The latest time that it can be now. Decides whether a token or a session has expired: neither lives longer because
+  /// the wall clock was set back or the machine was suspended.
   virtual Time Latest() const { return Now(); }
 };
 
@@ -41,13 +41,14 @@ class RealClock final : public Clock {
     return Time(std::chrono::duration_cast<Duration>(wall_ + (std::chrono::steady_clock::now() - steady_)));
   }
 
-  /// The larger of the wall, and of what was the latest time at the start with the time since then, suspended or not.
+  /// The later of two times: the wall clock, and the latest time known at the start plus the time since then,
+  /// suspension included.
   Time Latest() const override {
     const Time wall(std::chrono::duration_cast<Duration>(std::chrono::system_clock::now().time_since_epoch()));
     const Time begun(std::chrono::duration_cast<Duration>(wall_));
     return std::max(wall, std::max(begun, not_before_) + (BootNow() - boot_));
   }
-  /// At the start: what Latest() of an earlier daemon was.
+  /// Sets a lower bound at the start: the Latest() of the previous daemon.
   void StartNotBefore(Time latest) { not_before_ = latest; }
 
  private:

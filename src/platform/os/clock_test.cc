@@ -8,7 +8,7 @@ namespace clock_test {
 TEST(Clock, TheLatestTimeIsNeverBeforeTheWallNorBeforeAnEarlierDaemons) {
   RealClock clock;
   EXPECT_GE(clock.Latest(), clock.Now());
-  // As after a restart on a wall clock that was set back by an hour.
+  // Simulates a restart after the wall clock was set back by an hour.
   const Time earlier = clock.Now() + std::chrono::hours(1);
   clock.StartNotBefore(earlier);
   EXPECT_GE(clock.Latest(), earlier);

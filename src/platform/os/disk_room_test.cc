@@ -23,7 +23,7 @@ TEST(DiskRoom, IsOverWithTwiceTheRoom) {
 }
 
 TEST(DiskRoom, WhatSaysNothingIsNotFull) {
-  // These count no blocks, or are not there.
+  // These file systems count no blocks, or the folder does not exist.
   EXPECT_EQ(FullDisk({"/sys", "/proc", "/no/such/folder"}, false), "");
 }
 

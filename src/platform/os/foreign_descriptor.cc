@@ -23,11 +23,11 @@ namespace divvy {
 namespace {
 
 constexpr std::size_t kMostInMessage = 253;  // The kernel's SCM_MAX_FD.
-// What the closer is told.
-constexpr char kTake = 'T';   // This byte brings a descriptor.
+// Messages to the closer process.
+constexpr char kTake = 'T';   // A descriptor comes with this byte.
 constexpr char kLetGo = 'L';  // The sender has closed its own copy of the last one.
 
-/// File systems of the kernel that wait for disks alone: ext, xfs, btrfs, tmpfs, f2fs, zfs (statfs(2)).
+/// Kernel file systems that wait only for local disks: ext, xfs, btrfs, tmpfs, f2fs, zfs (statfs(2)).
 constexpr std::array<long, 6> kLocal = {0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0xF2F52010, 0x2FC12FC1};
 
 bool ClosesAtOnce(int fd) {
@@ -42,17 +42,18 @@ bool ClosesAtOnce(int fd) {
          std::find(kLocal.begin(), kLocal.end(), lies_on.f_type) != kLocal.end();
 }
 
-/// A fork whose child is our parent's: a job's supervisor, which waits for all its children, is not to wait for it.
-/// Returns 0 in the child, which may call only what signal-safety(7) allows; -1 where no process can be made.
+/// Forks a process that becomes a child of our parent, so that a job's supervisor, which waits for all its children,
+/// does not wait for it. Returns 0 in the child, which may call only what signal-safety(7) allows; -1 if no process can
+/// be created.
 pid_t ForkAside() {
   const long pid = ::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
-  // The first process of a PID namespace may not.
+  // The first process of a PID namespace may not use CLONE_PARENT.
   return static_cast<pid_t>(
       pid < 0 && errno == EINVAL ? ::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr) : pid);
 }
 
-/// Takes what has been sent, holds it until the sender has let go of it, and tells its parent by the end of `told` that
-/// it has.
+/// Receives the descriptors that were sent and holds them until the sender has closed its own copies. Then closes
+/// `told`, which tells the parent that it is done.
 [[noreturn]] void TakeAndEnd(int link, int told) {
   char byte = 0;
   bool is_last_copy = true;
@@ -64,8 +65,7 @@ pid_t ForkAside() {
     message.msg_iovlen = 1;
     message.msg_control = control.data();
     message.msg_controllen = control.size();
-    // A descriptor that finds no room in our table is closed by this call, which may wait; nobody waits for us but our
-    // parent.
+    // If our table has no room for a descriptor, this call closes it, which may block. Only our parent waits for us.
     const ssize_t got = ::recvmsg(link, &message, (is_last_copy ? MSG_DONTWAIT : 0) | MSG_CMSG_CLOEXEC);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
@@ -80,7 +80,7 @@ pid_t ForkAside() {
   ::dup2(link, 3);
   ::syscall(SYS_close_range, 4U, ~0U, 0U);
   for (int fd = 0; fd < 3; ++fd) ::close(fd);
-  static_cast<void>(!::send(3, "", 1, MSG_NOSIGNAL));  // Nothing of our parent's is open here any more.
+  static_cast<void>(!::send(3, "", 1, MSG_NOSIGNAL));  // None of our parent's descriptors is open here any more.
   struct sigaction ignore = {};
   ignore.sa_handler = SIG_IGN;  // The kernel reaps our children.
   ::sigaction(SIGCHLD, &ignore, nullptr);
@@ -89,7 +89,7 @@ pid_t ForkAside() {
     if (::poll(&polled, 1, -1) < 0) continue;
     if ((polled.revents & POLLIN) == 0) ::_exit(0);
     char byte = 0;
-    if (::recv(3, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) ::_exit(0);  // Whose closer we are has gone.
+    if (::recv(3, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) ::_exit(0);  // The owner process has exited.
     int told[2] = {-1, -1};
     const bool has_pipe = ::pipe(told) == 0;
     const long child = has_pipe ? ::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr) : -1;
@@ -99,18 +99,19 @@ pid_t ForkAside() {
       while (::read(told[0], &byte, 1) < 0 && errno == EINTR) {
       }
     } else {
-      ::poll(nullptr, 0, 100);  // No process to be had: until there is one.
+      ::poll(nullptr, 0, 100);  // No process could be created: retry until one can.
     }
     if (has_pipe) ::close(told[0]);
   }
 }
 
-/// The closer's side in this process. A descriptor that the closer cannot take yet stays open until the next one comes.
+/// This process's side of the closer. A descriptor that the closer cannot take yet stays open until the next one is
+/// closed.
 class Closer {
  public:
   void Take(int fd) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    // After a fork, the number may be something else's by now.
+    // After a fork, `link_` may be the number of an unrelated descriptor.
     if (std::exchange(process_, ::getpid()) != ::getpid()) {
       link_ = -1;
       owes_let_go_ = false;
@@ -121,7 +122,7 @@ class Closer {
       while (SayLetGo() && !kept_.empty() && Send()) {
       }
       if (link_ < 0 || (kept_.empty() && !owes_let_go_) || errno == EAGAIN) return;
-      ::close(std::exchange(link_, -1));  // It was killed.
+      ::close(std::exchange(link_, -1));  // The closer was killed.
       owes_let_go_ = false;
     }
   }
@@ -135,7 +136,8 @@ class Closer {
     ::close(ends[1]);
     if (pid > 0) link_ = ends[0];
     else ::close(ends[0]);
-    // The closer has copies of all our pipes until then, and their readers wait for the last copy.
+    // Until this answer the closer holds copies of all our pipes, and readers of a pipe wait until its last copy is
+    // closed.
     char byte = 0;
     while (pid > 0 && ::recv(link_, &byte, 1, 0) < 0 && errno == EINTR) {
     }
@@ -150,13 +152,13 @@ class Closer {
     const int fd = kept_.back();
     if (link_ < 0 || SendWithDescriptors(link_, {&kTake, 1}, {&fd, 1}, MSG_DONTWAIT) != 1) return false;
     kept_.pop_back();
-    ::close(fd);  // Not the last copy, as long as the closer has not been told.
+    ::close(fd);  // Not the last copy: the closer holds its copy until kLetGo arrives.
     owes_let_go_ = true;
     return true;
   }
 
   std::mutex mutex_;
-  pid_t process_ = -1;  // Whose the rest is.
+  pid_t process_ = -1;  // The process that the state below belongs to.
   int link_ = -1;
   bool owes_let_go_ = false;
   std::vector<int> kept_;
@@ -172,7 +174,7 @@ void CloseForeign(int fd) {
 }
 
 void CloseAccepted(int fd) {
-  // Nothing comes after the shutdown. In a stream, descriptors come with a byte at least.
+  // After the shutdown no more data arrives. In a stream, descriptors come with at least one byte.
   char byte = 0;
   int type = 0;
   socklen_t size = sizeof type;

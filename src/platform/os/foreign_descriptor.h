@@ -1,6 +1,6 @@
-// Descriptors that others have opened and sent us, and connections that others have made. close(2) of the last copy may
-// wait for as long as who opened it likes: a socket lingers, a file system in user space does not answer, and in the
-// queue of a Unix socket lies another such descriptor. What is here never waits for that.
+// Descriptors that other processes opened and sent to us, and connections that other processes made. The one who opened
+// a descriptor controls how long close(2) of its last copy takes: a socket may linger, a user-space file system may not
+// answer, and the queue of a Unix socket may hold another such descriptor. The functions here never wait for that.
 #pragma once
 
 #include <sys/types.h>
@@ -12,22 +12,22 @@
 
 namespace divvy {
 
-/// Closes it. A pipe, a terminal and a file on a local disk are closed here. Anything else is given to a process of its
-/// own, which has the last copy then and ends: the end of a process does not wait. Cost: two system calls, or a message
-/// to that process; it is forked the first time. Threads may call it at once.
+/// Closes `fd`. Closes a pipe, a terminal and a file on a local disk directly. Sends any other descriptor to a helper
+/// process, which then holds the last copy and exits: process exit does not wait. Thread-safe. Cost: two system calls,
+/// or one message to the helper, which is forked at the first use.
 void CloseForeign(int fd);
 
-/// Closes a connection that we have accepted. Its peer may have sent descriptors that nobody has read.
+/// Closes a connection that we accepted, whose peer may have sent descriptors that were never received.
 void CloseAccepted(int fd);
 
 using ForeignDescriptor = OwnedDescriptor<&CloseForeign>;
 
 struct ForeignMessage {
-  ssize_t size = -1;  // Bytes; 0 at the end; -1 with errno.
+  ssize_t size = -1;  // Bytes received; 0 at the end of the stream; -1 with errno set on failure.
   std::vector<ForeignDescriptor> descriptors;
 };
-/// recv(2) into `size` bytes, with its flags, and the descriptors that come with the bytes, closed on exec, in the
-/// order in which they were sent. Of what is no socket: read(2).
+/// Calls recv(2) for up to `size` bytes with `flags`. Returns the descriptors that came with the bytes in the order in
+/// which they were sent, with close-on-exec set. Calls read(2) if `fd` is not a socket.
 ForeignMessage ReceiveForeign(int fd, void* into, std::size_t size, int flags);
 
 }  // namespace divvy

@@ -17,7 +17,7 @@
 namespace divvy {
 namespace foreign_descriptor_test {
 
-/// A TCP connection with bytes that its other end does not take. close(2) of `ours` would wait for a minute.
+/// A TCP connection with bytes that its peer does not read. close(2) of `ours` would wait for a minute.
 struct Lingering {
   Lingering() {
     const Descriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -55,7 +55,7 @@ TEST_F(NeverWaits, ForTheLastCopyOfASocketThatLingers) {
     const int number = socket.ours.get();
     socket.ours.Reset();
     EXPECT_EQ(::fcntl(number, F_GETFD), -1);
-    // It is closed indeed: what it had is read, and then the end.
+    // The connection is really closed: the peer reads the sent bytes, then the end of the stream.
     char bytes[65536];
     ssize_t got = 0;
     while ((got = ::recv(socket.theirs.get(), bytes, sizeof bytes, 0)) > 0) {
@@ -72,7 +72,7 @@ TEST_F(NeverWaits, InAChildThatHasClosedAllThatItsParentHad) {
   if (child == 0) {
     const int kept = ::fcntl(socket.ours.get(), F_DUPFD_CLOEXEC, 200);
     for (int fd = 3; fd < 200; ++fd) ::close(fd);
-    // Something of its own has the numbers now.
+    // The test's own sockets take these descriptor numbers now.
     int own[2] = {};
     while (own[1] < 100) {
       if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, own) != 0) ::_exit(2);

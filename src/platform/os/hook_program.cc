@@ -22,7 +22,7 @@ namespace divvy {
 namespace {
 
 constexpr std::size_t kMostOutput = 400;
-constexpr int kLook = 20;  // Milliseconds between two looks whether it has ended.
+constexpr int kLook = 20;  // Milliseconds between two checks whether the program has ended.
 
 struct Pipe {
   Descriptor read, write;
@@ -40,7 +40,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-/// The forked process's part; `failure` tells why the program could not be executed.
+/// Runs in the forked process. Reports through `failure` why the program could not be executed.
 [[noreturn]] void Execute(const HookRun& run, const Descriptor& in, const Descriptor& out, const Descriptor& failure) {
   ::setsid();
   ::dup2(in.get(), 0);
@@ -59,7 +59,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   ::_exit(127);
 }
 
-/// Gives it its input and takes its output until both are over, or the time is.
+/// Writes the program's input and reads its output.
 class Talk {
  public:
   Talk(Descriptor in, Descriptor out, std::string_view input, HookEnd& end)
@@ -73,7 +73,7 @@ class Talk {
     if (waited[0].revents != 0) Write();
     if (waited[1].revents != 0) Read();
   }
-  /// What is there already.
+  /// Reads the output that is already available.
   void Drain() {
     for (int i = 0; i < 64 && out_.is_open() && Read(); ++i) {
     }
@@ -103,7 +103,7 @@ class Talk {
   HookEnd& end_;
 };
 
-/// Nobody of it is left, whatever it has forked: that comes to us, its subreaper.
+/// Kills and reaps all remaining descendants. As a subreaper we are the parent of orphaned ones.
 void EndAll() {
   for (;;) {
     SignalDescendants(::getpid(), SIGKILL);

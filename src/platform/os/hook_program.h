@@ -1,5 +1,6 @@
-// One program run to its end: with an input, an environment of its own and a limit of time. Blocking, for a process of
-// one thread that does nothing else: what the program leaves behind is killed, unless that may stay.
+// Runs one program to its end, with an input, its own environment and a time limit. Blocks; for a single-threaded
+// process that does nothing else. Processes that the program leaves behind are killed, unless `may_leave_processes`
+// allows them.
 #pragma once
 
 #include <string>
@@ -13,22 +14,22 @@ namespace divvy {
 struct HookRun {
   std::vector<std::string> words;        // Path and arguments.
   std::vector<std::string> environment;  // "NAME=value"
-  std::string directory;                 // "/" where it cannot be entered.
+  std::string directory;                 // Working directory; "/" is used if it cannot be entered.
   std::string input;
   Duration time_limit = std::chrono::seconds(30);
-  bool may_leave_processes = false;  // What still runs once it has ended goes on: nothing does after `time_limit`.
+  bool may_leave_processes = false;  // Processes left after a normal end keep running; after `time_limit` all die.
 };
 struct HookEnd {
-  int code = 0;  // As a shell has it: 128 + signal.
+  int code = 0;  // Exit code, or 128 + signal number, as in a shell.
   bool was_too_slow = false;
-  std::string output;  // The end of what it said, on both streams: 400 bytes at most.
+  std::string output;  // The last 400 bytes of standard output and standard error together.
 };
-/// kNotFound where there is no such program.
+/// Errors: kNotFound if the program does not exist, kPermissionDenied if it cannot be executed.
 Result<HookEnd> RunHook(const HookRun& run);
 
-/// This process is this user from now on, with their groups, and no more than that. Fails where it may not become them,
-/// where there is no such user, or where the name has another number than `uid` (unless that is below 0). For the user
-/// that it is already: nothing changes.
+/// Makes this process run as user `name`, with only that user's groups and rights. Fails if the process may not switch
+/// to the user, if there is no such user, or if the user's number differs from `uid` (not checked if `uid` is
+/// negative). Changes nothing if the process already runs as that user.
 struct HookUser {
   std::string name;
   std::string home;

@@ -23,7 +23,7 @@ void HostMeter::Look(double seconds, std::vector<samples::Reading>& readings) {
   const auto add = [&](Metric metric, const std::optional<double>& value, double factor = 1) {
     if (value) readings.push_back({metric, *value * factor});
   };
-  // user nice system idle iowait irq softirq steal; guests are in user and nice.
+  // Fields: user nice system idle iowait irq softirq steal. Guest time is included in user and nice.
   const std::string_view stat = text_.Read("/proc/stat");
   const auto words = SplitWords(stat.substr(0, stat.find('\n')));
   if (words.size() > 8) {
@@ -42,7 +42,7 @@ void HostMeter::Look(double seconds, std::vector<samples::Reading>& readings) {
     const std::uint64_t free = std::min(NumberBehind(memory, "MemAvailable:"), total);
     add(Metric::kMemoryUsed, static_cast<double>(total - free), kBytesPerKiB);
   }
-  // In KiB; all disks together.
+  // pgpgin and pgpgout are in KiB, summed over all disks.
   const std::string_view paged = text_.Read("/proc/vmstat");
   if (!paged.empty()) {
     add(Metric::kIoRead, read_.Next(NumberBehind(paged, "pgpgin"), seconds), kBytesPerKiB);
@@ -51,7 +51,7 @@ void HostMeter::Look(double seconds, std::vector<samples::Reading>& readings) {
   LookAtNetwork(seconds, readings);
 }
 
-// Of all interfaces but the one to itself and bridges of containers, through which the same bytes go again.
+// Sums all interfaces except loopback and container bridges, which carry the same bytes a second time.
 void HostMeter::LookAtNetwork(double seconds, std::vector<samples::Reading>& readings) {
   std::uint64_t received = 0;
   std::uint64_t sent = 0;

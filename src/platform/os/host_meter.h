@@ -1,4 +1,4 @@
-// How the machine itself is used: processors, memory, disks, network.
+// Measures the use of the node itself: processors, memory, disks and network.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,8 @@ namespace divvy {
 
 class HostMeter {
  public:
-  /// Appends what is known; rates from the second look on. `seconds`: of a clock that only grows.
+  /// Appends the readings that are available; rates are available from the second call on. `seconds` must come from a
+  /// monotonic clock.
   void Look(double seconds, std::vector<samples::Reading>& readings);
 
  private:

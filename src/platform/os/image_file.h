@@ -1,5 +1,5 @@
-// Files that are replaced in one step, and the libraries that the program carries in itself and writes out for others
-// to load: stand-ins for the driver's (emulate/), and what jobs with a share of a GPU preload (interpose/).
+// Replaces files atomically, and writes out the libraries embedded in this executable for other programs to load:
+// stand-ins for the driver's libraries (emulate/), and the library that jobs with a GPU fraction preload (interpose/).
 #pragma once
 
 #include <sys/types.h>
@@ -11,14 +11,15 @@
 
 namespace divvy {
 
-/// All of a file; "" where it cannot be read.
+/// Returns the whole content of a file, or "" if it cannot be read.
 std::string ReadImage(const std::string& path);
 
-/// In one step: who has the old file open keeps it, who opens the path finds the old or the new one. `mode` is past the
-/// umask: jobs of others read it. `purpose`: who needs it, for the error.
+/// Replaces a file atomically. A process that has the old file open keeps it; a process that opens the path gets either
+/// the old or the new one. `mode` ignores the umask, because jobs of other users read the file. `purpose` says in the
+/// error what needs the file.
 Status ReplaceFile(const std::string& path, std::string_view bytes, mode_t mode, std::string_view purpose);
 
-/// A library that is carried from `begin` to `end`; one that is there already and the same is left alone.
+/// Writes the embedded library from `begin` to `end` to `path`. Leaves an identical file untouched.
 Status WriteImage(const std::string& path, const char* begin, const char* end, std::string_view purpose);
 
 }  // namespace divvy

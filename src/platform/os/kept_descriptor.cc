@@ -45,7 +45,7 @@ Descriptor TakeKeptDescriptor(std::string_view name) {
   if (pid == nullptr || names == nullptr || ParseInteger(pid) != ::getpid()) return {};
   int fd = kFirstKept;
   for (const std::string_view one : Split(names, ':')) {
-    // A duplicate of a socket is closed on exec, so one that is not has not been taken yet.
+    // TakeKeptDescriptor() sets close-on-exec, so a descriptor without it has not been taken yet.
     if (one == name && (::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0) {
       Descriptor kept(fd);
       ::fcntl(fd, F_SETFD, FD_CLOEXEC);

@@ -1,5 +1,5 @@
-// Descriptors that the service manager keeps while this process is restarted (systemd's file descriptor store:
-// FileDescriptorStoreMax= in the unit, sd_notify(3)). A port that is kept this way is never free for another process.
+// Descriptors that the service manager keeps while this process restarts (systemd's file descriptor store:
+// FileDescriptorStoreMax= in the unit, sd_notify(3)). No other process can take a port that is kept this way.
 #pragma once
 
 #include <string>
@@ -9,12 +9,13 @@
 
 namespace divvy {
 
-/// Gives the service manager a duplicate of `fd` under `name`, in place of what it kept under that name. False where no
-/// service manager listens ($NOTIFY_SOCKET); whether it keeps the descriptor is not answered.
+/// Gives the service manager a duplicate of `fd` under `name`, which replaces the descriptor kept under that name.
+/// Returns false if no service manager listens ($NOTIFY_SOCKET). True does not mean that the descriptor is kept,
+/// because the service manager does not answer.
 bool KeepDescriptor(std::string_view name, int fd);
 
-/// What the service manager kept under `name` for this start of the process ($LISTEN_FDS); closed where there is none.
-/// Only the first call for a name has it.
+/// Returns the descriptor that the service manager kept under `name` for this start of the process ($LISTEN_FDS), or a
+/// closed one if there is none. Only the first call for a name returns it.
 Descriptor TakeKeptDescriptor(std::string_view name);
 
 }  // namespace divvy

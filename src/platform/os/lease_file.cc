@@ -13,7 +13,7 @@ namespace divvy {
 namespace {
 
 constexpr std::size_t kNoteMost = 512;
-/// A writer is between two bytes for a microsecond at most.
+/// A write takes about a microsecond, so a torn read is complete at the next try.
 constexpr int kReads = 3;
 
 }  // namespace

@@ -1,8 +1,8 @@
-// Where an agent notes until when the jobs of its machine may run. Their supervisors read it, and stop them when that
-// time has come; so they do it also when the agent was killed. Without the file there is no such time.
+// The file in which an agent records until when the jobs of its node may run. The jobs' supervisors read it and stop
+// the jobs at that time, even if the agent was killed. Without the file the jobs have no such limit.
 //
-// It is written over in place and not replaced: that needs no room on the disk, for a full one must not end jobs. A
-// note that was read half old and half new is none (model/lease_note.h).
+// The file is overwritten in place and not replaced: this needs no free disk space, because a full disk must not end
+// jobs. A reader rejects a note that it read half old and half new (model/lease_note.h).
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ class LeaseFile {
  public:
   explicit LeaseFile(std::string path) : path_(std::move(path)) {}
 
-  /// Does nothing when it says that already. kInternal: it cannot be written, and has been removed, because jobs would
-  /// end by an old one though their agent lives.
+  /// Writes `text`, or does nothing if the file already holds it. On kInternal the file could not be written and was
+  /// removed, because an old note would end the jobs although their agent is alive.
   Status Keep(const std::string& text);
 
  private:
@@ -25,7 +25,8 @@ class LeaseFile {
   std::string kept_;
 };
 
-/// kNotFound: there is none. kInternal: it cannot be read, or is no note: what was known before holds.
+/// Errors: kNotFound if there is no file; kInternal if it cannot be read or is not a valid note. On kInternal the
+/// caller keeps the last note it read.
 Result<LeaseNote> ReadLeaseFile(const std::string& path);
 
 }  // namespace divvy

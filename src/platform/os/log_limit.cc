@@ -15,8 +15,8 @@
 namespace divvy {
 namespace {
 
-/// Holes are cut at multiples of this, or of the file system's own blocks where those are larger: a part of a block
-/// would be filled with zeros and kept.
+/// Holes are cut at multiples of this size, or of the file system's block size if that is larger. A partial block would
+/// not be freed, only filled with zeros.
 constexpr std::int64_t kStep = 64 << 10;
 
 }  // namespace
@@ -28,9 +28,9 @@ bool HasOwnLogMode(const struct stat& status) {
 
 std::int64_t KeptFrom(int fd) {
   if (::lseek(fd, 0, SEEK_HOLE) != 0) return 0;
-  // Nothing but a hole (ENXIO): somebody made it longer and wrote nothing.
+  // The file is one hole (ENXIO): it was extended without being written.
   const off_t data = std::max<off_t>(::lseek(fd, 0, SEEK_DATA), 0);
-  // What is left of the last block's hole is zeros (LineAfter).
+  // The rest of the last block before the kept part is zeros (see LineAfter).
   std::array<char, kStep> bytes;
   const ssize_t got = data > 0 ? ::pread(fd, bytes.data(), bytes.size(), data) : 0;
   const auto end = bytes.begin() + std::max<ssize_t>(got, 0);
@@ -40,8 +40,8 @@ std::int64_t KeptFrom(int fd) {
 
 namespace {
 
-/// Where the first line begins at `from` or behind it; `from` where that is far. What is cut off in between is given
-/// back as zeros, up to the end of its block.
+/// Returns the start of the first line at or after `from`, or `from` if none begins within kStep bytes. Punching up to
+/// there fills the last partial block with zeros.
 std::int64_t LineAfter(int fd, std::int64_t from) {
   std::array<char, kStep> bytes;
   const ssize_t got = ::pread(fd, bytes.data(), bytes.size(), from - 1);
@@ -62,7 +62,7 @@ void LogLimit::LookAt(JobId job) {
   const std::string path = directory_ + "/" + ToString(job) + ".log";
   struct stat status {};
   const std::int64_t most = limit_.count() + limit_.count() / 8;
-  // Most logs are small, and cost no more than this.
+  // Most logs are small and cost only this lstat().
   if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size <= most) return;
   if (!HasOwnLogMode(status)) return;
   const Descriptor file(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));

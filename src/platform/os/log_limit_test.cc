@@ -22,7 +22,7 @@ class LogLimitTest : public testing::Test {
   ~LogLimitTest() override { std::filesystem::remove_all(folder_); }
 
   std::string Path() const { return folder_ + "/17.log"; }
-  /// Numbered lines of 16 bytes, as a job writes them; returns them.
+  /// Writes numbered lines of 16 bytes, as a job does; returns them.
   std::string Write(int lines) {
     std::string text;
     for (int i = 0; i < lines; ++i) {
@@ -42,7 +42,7 @@ class LogLimitTest : public testing::Test {
     const Descriptor file(::open((folder_ + "/try").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
     return ::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0;
   }
-  /// All pieces from `at` to the end; -1: what is there.
+  /// Returns all pieces from `at` to the end; -1 stands for the start of the kept part.
   std::string ReadFrom(std::int64_t at, std::size_t most = kLogPieceBytes) const {
     std::string text;
     for (LogPiece piece = ReadLog(Path(), at, -1, {}, most); !piece.text.empty();
@@ -90,7 +90,7 @@ TEST_F(LogLimitTest, KeepsTheNewestAndGivesTheRestBackToTheDisk) {
   const std::int64_t begin = piece.next - static_cast<std::int64_t>(piece.text.size());
   EXPECT_LE(begin, static_cast<std::int64_t>(all_.size()) - kLimit) << "less than the limit is kept";
   EXPECT_EQ(ReadFrom(-1), all_.substr(static_cast<std::size_t>(begin)));
-  // Who was behind goes on where something is again; who was not misses nothing.
+  // A reader that was behind the cut continues at the first kept byte; other readers miss nothing.
   EXPECT_EQ(ReadFrom(16), all_.substr(static_cast<std::size_t>(begin)));
   const std::size_t late = all_.size() - 32;
   EXPECT_EQ(ReadFrom(static_cast<std::int64_t>(late)), all_.substr(late));
@@ -113,7 +113,7 @@ TEST_F(LogLimitTest, LastLinesComeFromWhatIsKept) {
   limit_.Look({kJob});
   EXPECT_EQ(ReadLog(Path(), -1, 2, {}).text, all_.substr(all_.size() - 32));
   const std::string kept = ReadFrom(-1);
-  // More lines than there are: all that is there, and no zeros.
+  // Asking for more lines than exist returns all that is kept, without zeros.
   const LogPiece piece = ReadLog(Path(), -1, 1'000'000, {});
   EXPECT_EQ(piece.text, kept.substr(0, piece.text.size()));
   EXPECT_FALSE(piece.text.empty());
@@ -132,7 +132,7 @@ TEST_F(LogLimitTest, AJobThatHasEndedIsLookedAtOnceMore) {
 }
 
 TEST_F(LogLimitTest, LeavesAloneWhatIsSmallAndWhatUsersMade) {
-  Write(65'536 + 1000);  // Just above the limit: not worth a cut.
+  Write(65'536 + 1000);  // Just above the limit, but not enough to be cut.
   limit_.Look({kJob});
   EXPECT_EQ(ReadFrom(-1), all_);
   Write(250'000);

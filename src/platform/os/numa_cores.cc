@@ -13,7 +13,7 @@ namespace divvy {
 
 namespace {
 
-/// A list of numbers as the kernel writes it; empty without the file.
+/// Reads a list of numbers in the kernel's format; empty if the file does not exist.
 std::vector<int> ReadList(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::array<char, 4096> text;
@@ -28,7 +28,7 @@ std::vector<std::vector<int>> NumaNodeCores() {
   constexpr int kNodesMost = 64;
   const std::string folder = "/sys/devices/system/node/";
   std::vector<std::vector<int>> nodes;
-  // Numbers may have gaps.
+  // NUMA node numbers may have gaps.
   for (const int node : ReadList(folder + "online")) {
     if (node < 0 || node >= kNodesMost) continue;
     const auto place = static_cast<std::size_t>(node);

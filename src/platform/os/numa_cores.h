@@ -1,11 +1,12 @@
-// Which cores are near which memory, as the kernel tells it.
+// Which cores belong to which NUMA node, as the kernel reports it.
 #pragma once
 
 #include <vector>
 
 namespace divvy {
 
-/// The cores of each NUMA node, by node, ascending; empty where the kernel does not tell.
+/// Returns the cores of each NUMA node in ascending order, indexed by NUMA node. Empty if the kernel does not report
+/// them.
 std::vector<std::vector<int>> NumaNodeCores();
 
 }  // namespace divvy

@@ -1,10 +1,10 @@
-// Read before everything else in the libraries that run inside other people's programs (CMake: -include): they are to
-// load wherever a container's image has a glibc of 2014 or later (2.17), whatever this machine has.
+// Included first in the libraries that run inside users' programs (CMake: -include). They must load in any container
+// whose image has glibc 2.17 (2014) or later, whatever glibc this machine has.
 //
-// Functions that glibc 2.32 to 2.34 moved into libc.so.6 have kept their old versions there, and where glibc is older
-// they are in libpthread.so.0 and libdl.so.2, which such a library names as well (DIVVY_OLD_GLIBC in CMake): newer
-// machines have those two with nothing in them. fstat and stat were no symbols before 2.33. scripts/check-glibc reads
-// what a built library asks for.
+// Functions that glibc 2.32 to 2.34 moved into libc.so.6 kept their old versions there. In an older glibc they are in
+// libpthread.so.0 and libdl.so.2, so such a library names these two as well (DIVVY_OLD_GLIBC in CMake); newer systems
+// ship empty versions of both. fstat and stat were not symbols before 2.33. scripts/check-glibc checks which versions a
+// built library requires.
 #pragma once
 
 #if defined(__x86_64__)
@@ -41,7 +41,7 @@ DIVVY_GLIBC(pthread_mutex_consistent, DIVVY_GLIBC_ROBUST);
 
 namespace divvy::old_glibc {
 
-// As the kernel has it; on both machines libc's struct stat is the kernel's own.
+// These call the kernel directly. On both architectures libc's struct stat has the kernel's layout.
 inline int Fstat(int fd, struct stat* about) { return static_cast<int>(::syscall(SYS_fstat, fd, about)); }
 inline int Stat(const char* path, struct stat* about) {
   return static_cast<int>(::syscall(SYS_newfstatat, AT_FDCWD, path, about, 0));

@@ -1,4 +1,4 @@
-// Small files of /proc and /sys, read many times a second.
+// Reads small files of /proc and /sys many times a second.
 #pragma once
 
 #include <fcntl.h>
@@ -11,7 +11,8 @@
 
 namespace divvy {
 
-/// The first 16 KiB of a file, valid until the next call on the same object; empty where it cannot be read.
+/// Reads the first 16 KiB of a file. The result is valid until the next call on the same object; empty if the file
+/// cannot be read.
 class ProcText {
  public:
   std::string_view Read(const char* path) {
@@ -26,7 +27,7 @@ class ProcText {
   std::array<char, 16384> buffer_;
 };
 
-/// The number behind `key` and blanks, at the start of a line; 0 where there is none.
+/// Returns the number that follows `key` and blanks at the start of a line, or 0 if there is none.
 inline std::uint64_t NumberBehind(std::string_view text, std::string_view key) {
   for (std::size_t at = 0; (at = text.find(key, at)) != std::string_view::npos; at += key.size()) {
     if (at != 0 && text[at - 1] != '\n') continue;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kRoom = 2048;
 
-/// The memory from the first argument to the end of the environment; both null where the kernel does not tell.
+/// The memory from the first argument to the end of the environment; all null if the kernel does not report it.
 struct Area {
   char* begin = nullptr;
   char* arguments_end = nullptr;
@@ -28,8 +28,8 @@ Area FindArea() {
   const Descriptor file(::open("/proc/self/stat", O_RDONLY | O_CLOEXEC));
   std::array<char, 2048> text{};
   if (!file.is_open() || ::read(file.get(), text.data(), text.size() - 1) <= 0) return {};
-  // The second field is the command's name in brackets and may hold anything; the 48th to 51st say where arguments and
-  // environment begin and end in our own memory.
+  // The second field is the command name in parentheses and may contain any characters. Fields 48 to 51 are the
+  // addresses at which our arguments and environment begin and end.
   const char* at = std::strrchr(text.data(), ')');
   for (int field = 2; at != nullptr && field < 48; ++field) at = std::strchr(at + 1, ' ');
   if (at == nullptr) return {};
@@ -40,7 +40,7 @@ Area FindArea() {
     at = behind;
   }
   if (places[0] == nullptr || places[1] <= places[0]) return {};
-  // The kernel shows what goes beyond the arguments only where the environment lies right behind them.
+  // The kernel shows text beyond the arguments only if the environment follows them directly.
   const bool is_whole = places[2] == places[1] && places[3] > places[2];
   return {places[0], places[1], is_whole ? places[3] : places[1]};
 }
@@ -60,14 +60,14 @@ void ShowProcessAs(const std::string& line, const std::string& variable) {
   };
   char* behind = put(area.begin, line);
   if (area.end == area.arguments_end) return;
-  // A byte that is not zero at the end of the arguments says that the title goes on behind them.
+  // A non-zero last byte of the arguments tells the kernel that the title continues behind them.
   behind = std::max(behind, area.arguments_end);
   if (behind < area.end) put(behind, variable);
 }
 
 void CloseFrom(int first) {
   if (::syscall(SYS_close_range, static_cast<unsigned>(first), ~0U, 0U) == 0) return;
-  // Before Linux 5.9.
+  // Fallback for kernels before Linux 5.9, which lack close_range.
   const long most = std::clamp(::sysconf(_SC_OPEN_MAX), 1024L, 1L << 20);
   for (int fd = first; fd < most; ++fd) ::close(fd);
 }

@@ -1,19 +1,21 @@
-// What others see of a process that was forked and not executed, and what it has open.
+// Sets what ps and /proc show of a process that was forked but not executed, and closes its descriptors.
 #pragma once
 
 #include <string>
 
 namespace divvy {
 
-/// Room for a title and a variable, as an entry of the environment of whoever is to be forked later.
+/// Returns an environment entry that reserves room for a title and a variable. Put it into the environment of a process
+/// that will fork others.
 std::string TitleRoom();
 
-/// What ps and pgrep show of this process from now on is `line`, and what its environment shows to others is `variable`
-/// (NAME=value) alone; both are cut where there is no room. A fork has those of what it was forked from: whoever looks
-/// for that by its name would find this. What `environ` was when this program was executed must not be used any more.
+/// Makes ps and pgrep show `line` as the command line of this process, and only `variable` (NAME=value) as its
+/// environment. Both are cut to the available room. Without this a fork shows the title of its parent and would be
+/// found by searches for the parent. The strings that `environ` pointed to at the start of this program must not be
+/// used any more.
 void ShowProcessAs(const std::string& line, const std::string& variable);
 
-/// Closes every descriptor from `first` on.
+/// Closes every descriptor numbered `first` or higher.
 void CloseFrom(int first);
 
 }  // namespace divvy

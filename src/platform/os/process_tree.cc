@@ -20,7 +20,7 @@
 namespace divvy {
 namespace {
 
-// PF_EXITING of the kernel, among the flags of /proc/PID/stat.
+// The kernel's PF_EXITING, one of the flags in /proc/PID/stat.
 constexpr unsigned long long kExiting = 0x4;
 
 struct Member {
@@ -41,8 +41,8 @@ std::vector<Member> ReadAllProcesses() {
   return all;
 }
 
-// Grows `members` by all whose parent is among them or is `root`. Pids wrap around, so a parent can have the larger
-// number: hence rounds until nothing is added, as many as the tree is deep.
+// Adds to `members` every process whose parent is `root` or a member. Pids wrap around, so a parent can have a larger
+// pid than its child. Therefore rounds repeat until nothing is added: as many as the tree is deep.
 void AddDescendants(pid_t root, const std::vector<Member>& all, std::vector<Member>& members) {
   const auto is_member = [&](pid_t pid) {
     return std::any_of(members.begin(), members.end(), [pid](const Member& member) { return member.pid == pid; });
@@ -76,8 +76,8 @@ bool HasVariable(pid_t pid, const std::string& variable) {
   return false;
 }
 
-// A pid that was read a moment ago may name another process by now, and we may be root: so the signal goes through a
-// pidfd, and only if the process behind it is the one that was read.
+// A pid that was read a moment ago may belong to another process by now, and we may be root. So the signal goes through
+// a pidfd, and only if the process behind it is the one that was read.
 bool SignalExactly(const Member& member, int signal) {
   const Descriptor pidfd(static_cast<int>(::syscall(SYS_pidfd_open, member.pid, 0)));
   if (!pidfd.is_open() && errno != ENOSYS) return false;
@@ -87,7 +87,7 @@ bool SignalExactly(const Member& member, int signal) {
   return ::syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0) == 0;
 }
 
-/// The command's name of a process, as /proc/PID/comm has it.
+/// Returns the command name of a process (/proc/PID/comm).
 std::string CommandName(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
   std::string name;
@@ -95,9 +95,9 @@ std::string CommandName(pid_t pid) {
   return name;
 }
 
-// What stands between a job and its container: the engine's command, which kContainerStarter started and signals
-// itself, and podman's monitor. They would pass a signal on a second time, or die of one that the job handles, and the
-// container's exit code with them.
+// Removes the processes between a job and its container: the engine's command, which kContainerStarter started and
+// signals itself, and podman's monitor. They would forward a signal a second time. Or they would die of a signal that
+// the job handles, and the container's exit code would be lost.
 void DropContainerEngines(std::vector<Member>& members) {
   std::vector<pid_t> starters;
   std::vector<pid_t> monitors;
@@ -119,7 +119,8 @@ int SignalAll(const std::vector<Member>& members, int signal) {
   return reached;
 }
 
-/// Appends the children of one thread. False: it is not there, or this kernel does not list children.
+/// Appends the children of one thread. Returns false if the thread does not exist or this kernel does not list
+/// children.
 bool AddChildren(pid_t pid, pid_t thread, std::vector<pid_t>& children) {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, thread);
@@ -148,7 +149,7 @@ void AddChildrenOfAllThreads(pid_t pid, std::vector<pid_t>& children) {
   ::closedir(directory);
 }
 
-/// One walk down the tree, by who lists whom as a child. Parents come before their children.
+/// Walks down the tree once by the kernel's lists of children. Parents come before their children.
 std::vector<Member> WalkDescendants(pid_t root) {
   std::vector<pid_t> pids;
   AddChildrenOfAllThreads(root, pids);
@@ -163,15 +164,15 @@ std::vector<Member> WalkDescendants(pid_t root) {
   return members;
 }
 
-/// Whether this kernel lists children (CONFIG_PROC_CHILDREN).
+/// True if this kernel lists children (CONFIG_PROC_CHILDREN).
 bool ListsChildren() {
   static const bool lists = ::access("/proc/thread-self/children", F_OK) == 0;
   return lists;
 }
 
-// The kernel may leave out a child's siblings where a child ends while they are read, and one that changes its parent
-// meanwhile may be met nowhere: so a walk counts when the next one finds the same. A tree that never rests, or a kernel
-// that does not list children, costs a look at every process of the machine.
+// The kernel may omit siblings of a child that ends during the read, and a process whose parent changes meanwhile may
+// not appear at all. So a walk counts only if the next one finds the same processes. A tree that never settles, or a
+// kernel that does not list children, costs a scan of all processes of the machine.
 std::vector<Member> ReadDescendants(pid_t root) {
   constexpr int kWalks = 5;
   const auto is_same = [](const Member& a, const Member& b) {
@@ -207,7 +208,7 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   const ssize_t size = ::read(file.get(), text, sizeof text - 1);
   if (size <= 0) return std::nullopt;
   text[size] = '\0';
-  // The second field is the command's name in brackets and may hold anything, brackets and blanks included.
+  // The second field is the command name in parentheses and may contain any characters, even parentheses and blanks.
   const char* at = std::strrchr(text, ')');
   if (at == nullptr || at[1] == '\0') return std::nullopt;
   ProcessStat stat;
@@ -256,8 +257,8 @@ int EndDescendants(pid_t root, int signal) {
   for (const Member& member : members) {
     if (member.stat.state == 'T') SignalExactly(member, SIGCONT);
   }
-  // An engine that is not paused would pass it on to a container that has ended meanwhile, and complain of that in the
-  // job's output.
+  // A running engine gets no SIGCONT: it would forward it to a container that may have ended, and then print an error
+  // into the job's output.
   std::vector<Member> others = members;
   DropContainerEngines(others);
   SignalAll(others, SIGCONT);
@@ -280,7 +281,7 @@ int SignalOrphans(pid_t root, int signal) { return SignalAll(ReadOrphans(root), 
 
 int SignalLeftBehind(const ProcessIdentity& first, const std::string& variable, int signal) {
   const auto pid = static_cast<pid_t>(first.pid);
-  // While anything is left of a session the kernel gives its number to no other process.
+  // The kernel does not reuse a session's number as a pid while the session has processes.
   const auto now = ReadProcessStat(pid);
   if (pid <= 0 || (now && now->start_ticks != first.start_ticks)) return 0;
   std::vector<Member> members = ReadOrphans(pid);
@@ -289,8 +290,8 @@ int SignalLeftBehind(const ProcessIdentity& first, const std::string& variable, 
 }
 
 void StopDescendants(pid_t root) {
-  // Each pass stops all that ran when it looked; what those had forked before they stopped is left for the next one.
-  // The bound is for a process that cannot be stopped at once (in an uninterruptible wait).
+  // Each pass stops all processes that it saw running; the next pass stops those that were forked meanwhile. The limit
+  // of passes is for a process that cannot be stopped at once (in an uninterruptible wait).
   for (int pass = 0; pass < 20; ++pass) {
     std::vector<Member> members = ReadDescendants(root);
     std::erase_if(members, [](const Member& member) { return member.stat.state == 'T' || member.stat.state == 'Z'; });

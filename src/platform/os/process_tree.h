@@ -1,8 +1,8 @@
-// Looking at processes through /proc, and signalling all of a job's at once.
+// Inspects processes through /proc and signals all processes of a job at once.
 //
-// A job's processes are the descendants of its supervisor: it is a subreaper, so a process that forks twice and takes a
-// session of its own stays below it. Where the supervisor has been killed they are what still descends from the job's
-// first process or shares its session.
+// A job's processes are the descendants of its supervisor. The supervisor is a subreaper, so a process that forks twice
+// and starts its own session stays below it. If the supervisor was killed, the job's processes are those that descend
+// from the job's first process or share its session.
 #pragma once
 
 #include <sys/types.h>
@@ -20,47 +20,48 @@ namespace divvy {
 struct ProcessStat {
   pid_t parent = 0;
   pid_t session = 0;
-  char state = '?';  // As ps shows it; 'Z' has ended and waits to be reaped.
+  char state = '?';  // As in ps; 'Z': has ended and waits to be reaped.
   int threads = 0;
-  bool is_exiting = false;  // Ends; its files may be open for another moment.
+  bool is_exiting = false;  // The process is exiting; its files may stay open for another moment.
   std::uint64_t start_ticks = 0;
-  int exit_status = 0;  // As waitpid() gives it; only for 'Z', and 0 where we may not look at the process.
+  int exit_status = 0;  // As waitpid() returns it. Set only for 'Z'; 0 if we may not inspect the process.
 };
 
-/// Nothing when there is no such process.
+/// Returns nullopt if there is no such process.
 std::optional<ProcessStat> ReadProcessStat(pid_t pid);
 
-/// Start ticks are 0 when there is no such process.
+/// Start ticks are 0 if there is no such process.
 ProcessIdentity IdentifyProcess(pid_t pid);
 
-/// True while the very process runs; false once it has ended, reaped or not.
+/// True while exactly this process runs; false once it has ended, reaped or not.
 bool IsAlive(const ProcessIdentity& process);
 
-/// True if `pid` is a child of ours, ended or not.
+/// True if `pid` is our child, running or ended.
 bool IsChild(pid_t pid);
 
-/// The name of the process that starts a job's container and passes signals on to its engine, as /proc/PID/comm has it.
+/// The command name (/proc/PID/comm) of the process that starts a job's container and forwards signals to its engine.
 inline constexpr char kContainerStarter[] = "divvy-container";
 
-/// Sends `signal` to every process below `root`, not to `root` itself, nor to the engines of containers, unless it is
-/// SIGKILL, SIGSTOP or SIGCONT: the container's own processes get it. Returns how many it reached. One pass: a process
-/// that forks meanwhile needs another. Costs a look at each of them twice. `spared` is left out; its children
-/// are not.
+/// Sends `signal` to every process below `root`, but not to `root` itself or to `spared`; children of `spared` are
+/// signalled. Skips container engines unless the signal is SIGKILL, SIGSTOP or SIGCONT, because the container's own
+/// processes get it. Returns how many processes it reached. Makes one pass: a process that forks meanwhile needs
+/// another. Cost: reads each of these processes twice.
 int SignalDescendants(pid_t root, int signal, pid_t spared = 0);
-/// The same, and SIGCONT to all of them afterwards, to engines where they are paused: one that is cannot end by itself.
+/// Does the same, then sends SIGCONT to all of them, because a stopped process cannot end by itself. An engine gets
+/// SIGCONT only if it is stopped.
 int EndDescendants(pid_t root, int signal);
 
-/// True if `pid` has said that the signal is to do nothing.
+/// True if `pid` ignores the signal.
 bool IgnoresSignal(pid_t pid, int signal);
 
-/// For a job without supervisor: `root`, its descendants and its session. `root` itself may have ended already.
+/// Signals a job without a supervisor: `root`, its descendants and its session. `root` itself may have ended already.
 int SignalOrphans(pid_t root, int signal);
 
-/// To what `first` left in its session, and to itself where it lives; as long as they were started with `variable`
-/// ("NAME=value") in their environment, for the session's number may be another's by now.
+/// Signals `first`, if it is alive, its descendants, and the processes left in its session. Skips processes that were
+/// not started with `variable` ("NAME=value") in their environment, because the session number may have been reused.
 int SignalLeftBehind(const ProcessIdentity& first, const std::string& variable, int signal);
 
-/// SIGSTOP to every process below `root`, again until a pass finds nobody that still runs.
+/// Sends SIGSTOP to every process below `root`, repeatedly, until none of them runs any more.
 void StopDescendants(pid_t root);
 
 }  // namespace divvy

@@ -1,4 +1,4 @@
-// A counter that only grows, as so much in each second.
+// Turns a monotonic counter into a rate per second.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@ namespace divvy {
 
 class Rate {
  public:
-  /// `seconds`: by a clock that only grows. Nothing at the first call, and where the counter has begun anew. `wraps`:
-  /// the counter has 32 bits, and was passed once at most.
+  /// `seconds` must come from a monotonic clock. Returns nullopt at the first call and if the counter was reset.
+  /// `wraps`: the counter has 32 bits and has wrapped at most once since the last call.
   std::optional<double> Next(std::uint64_t count, double seconds, bool wraps = false) {
     constexpr std::uint64_t kWrap = std::uint64_t{1} << 32;
     const std::uint64_t before = count_;

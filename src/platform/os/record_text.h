@@ -1,4 +1,4 @@
-// Lines of key=value: the format of run records, of supervisors' reports and of commands to them.
+// Lines of key=value: the format of run records, of supervisors' reports and of commands to supervisors.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace divvy {
 
-/// Writes them. A value is one line: a line feed in it becomes a blank.
+/// Writes such lines. A value takes one line: a line feed in it becomes a blank.
 class RecordWriter {
  public:
   void Add(std::string_view key, std::string_view value);
@@ -19,13 +19,13 @@ class RecordWriter {
   std::string text_;
 };
 
-/// Reads them. A later line wins over an earlier one of the same key; a line without '=' and a last line without line
-/// feed are skipped.
+/// Reads such lines. If a key occurs twice, the later line wins. A line without '=' and a last line without a line feed
+/// are skipped.
 class RecordFields {
  public:
   explicit RecordFields(std::string_view text);
   std::string_view Text(std::string_view key) const;
-  /// 0 when absent or not a number.
+  /// Returns 0 if the key is absent or its value is not a number.
   std::int64_t Number(std::string_view key) const;
 
  private:

@@ -17,7 +17,7 @@ namespace {
 Descriptor OpenFolder(int at, const char* name) {
   constexpr int kHow = O_DIRECTORY | O_RDONLY | O_CLOEXEC | O_NOFOLLOW;
   Descriptor folder(::openat(at, name, kHow));
-  // Our own may be shut to ourselves, where we are not root.
+  // If we are not root, even our own folder may lack the permissions to enter it.
   if (!folder.is_open() && errno == EACCES && ::fchmodat(at, name, 0700, 0) == 0)
     folder.Reset(::openat(at, name, kHow));
   return folder;
@@ -29,14 +29,14 @@ DIR* EntriesOf(int folder) {
   return entries;
 }
 
-/// Nobody else puts anything in it from now on.
+/// Makes us the owner, so that no other user can add files to the folder.
 void Close(int folder) {
   [[maybe_unused]] const int owned = ::fchown(folder, ::geteuid(), ::getegid());
   [[maybe_unused]] const int shut = ::fchmod(folder, 0700);
 }
 
-/// Of one folder: files go, and folders are moved up into `top`, so that nothing is ever deeper than that. True if
-/// something was changed.
+/// Empties one folder: deletes its files and moves its sub-folders up into `top`, so that nothing is nested deeper than
+/// that. Returns true if something changed.
 bool Flatten(int top, const Descriptor& folder, std::uint64_t& number, const std::function<bool()>& is_stopped) {
   DIR* entries = EntriesOf(folder.get());
   if (entries == nullptr) return false;
@@ -55,7 +55,7 @@ bool Flatten(int top, const Descriptor& folder, std::uint64_t& number, const std
   return is_changed;
 }
 
-/// Of all folders in `top`. True if something was changed.
+/// Calls Flatten() for all folders in `top`. Returns true if something changed.
 bool FlattenThoseIn(int top, std::uint64_t& number, const std::function<bool()>& is_stopped) {
   DIR* entries = EntriesOf(top);
   if (entries == nullptr) return false;
@@ -84,7 +84,7 @@ void RemoveTree(const std::string& path, const std::function<bool()>& is_stopped
     const bool is_less = Flatten(top.get(), top, number, is_stopped);
     if (::rmdir(path.c_str()) == 0) return;
     const bool is_flatter = FlattenThoseIn(top.get(), number, is_stopped);
-    if (!is_less && !is_flatter) return;  // What is left is nothing that we can remove.
+    if (!is_less && !is_flatter) return;  // We cannot remove the rest.
   }
 }
 

@@ -1,4 +1,5 @@
-// Removes folders that were users': what is in them may be much, as deep as a disk can hold, and grow meanwhile.
+// Removes folders that belonged to users. Their contents may be large, nested as deep as a disk allows, and still
+// growing.
 #pragma once
 
 #include <functional>
@@ -6,8 +7,8 @@
 
 namespace divvy {
 
-/// Removes `path` with all that is in it, as far as we may. Each folder is taken from its owner first, so that nobody
-/// else puts anything into it from then on. Follows no link. Ends early where `is_stopped` says so. Cost: two
+/// Removes `path` and its contents, as far as our rights allow. Takes ownership of each folder first, so that no other
+/// user can add files to it from then on. Follows no links. Returns early once `is_stopped` returns true. Cost: two
 /// descriptors, and time for each file.
 void RemoveTree(const std::string& path, const std::function<bool()>& is_stopped);
 

@@ -1,5 +1,5 @@
-// A program of one's own that is started beside this process (posix_spawn): with the descriptors that it is given,
-// none of this process's signal mask, and in a session or process group of its own.
+// Starts a program as a child process (posix_spawn) with only the descriptors that it is given, an empty signal mask,
+// and its own session or process group.
 #pragma once
 
 #include <spawn.h>
@@ -12,13 +12,13 @@
 
 namespace divvy {
 
-/// What is to be started, put together step by step; Start may be called more than once.
+/// Describes the program to start, step by step. Start() may be called more than once.
 class Spawn {
  public:
-  /// Whether a Ctrl-C at this process's terminal, or the terminal's end, reaches it.
+  /// Whether the child is reached by a Ctrl-C at this process's terminal, or by the terminal's end.
   enum class Apart {
-    kGroup,    // A process group of its own: not the Ctrl-C.
-    kSession,  // A session of its own: neither; for what outlives this process.
+    kGroup,    // Its own process group: a Ctrl-C does not reach it.
+    kSession,  // Its own session: neither reaches it. For a child that outlives this process.
   };
 
   explicit Spawn(Apart apart);
@@ -26,20 +26,20 @@ class Spawn {
   Spawn(const Spawn&) = delete;
   Spawn& operator=(const Spawn&) = delete;
 
-  /// Its descriptor `fd` is a copy of `ours`, which stays open here.
+  /// Makes the child's descriptor `fd` a copy of `ours`, which stays open here.
   Spawn& Give(int fd, int ours);
-  /// Its descriptor `fd` is this file, opened there. A file that cannot be opened is Start's error.
+  /// Opens this file in the child as descriptor `fd`. If that fails, Start() returns the error.
   Spawn& Open(int fd, const std::string& path, int flags, mode_t mode = 0);
-  /// /dev/null, for reading and writing.
+  /// Opens /dev/null as descriptor `fd` for reading and writing.
   Spawn& OpenNull(int fd);
-  /// Nothing from 3 on is left to it; after all that it is given.
+  /// Closes all descriptors from 3 on in the child. Call it after the other descriptors were given.
   Spawn& CloseRest();
-  /// The signal does there what it does by itself, whatever this process does with it.
+  /// Gives the signal its default action in the child, whatever this process does with it.
   Spawn& Reset(int signal);
 
-  /// `words`: the program's own name for itself and its arguments. Internal: the system's words.
+  /// `words`: the program's argv[0] and its arguments. On failure the error is kInternal with the system's message.
   Result<pid_t> Start(const std::string& program, const std::vector<std::string>& words) const;
-  /// With these variables ("NAME=value") in place of this process's own.
+  /// Starts the program with these variables ("NAME=value") instead of this process's environment.
   Result<pid_t> Start(const std::string& program, const std::vector<std::string>& words,
                       const std::vector<std::string>& environment) const;
 

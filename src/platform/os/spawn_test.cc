@@ -19,7 +19,7 @@ struct Said {
   int exit_code = -1;
 };
 
-/// What `/bin/sh -c script` writes, and how it ends. Once for each `spawn`: it is given a pipe.
+/// Runs `/bin/sh -c script`; returns its output and how it ended. Call it once per `spawn`, because it gives it a pipe.
 Said Hear(Spawn& spawn, const std::string& script, const std::vector<std::string>* environment = nullptr) {
   int ends[2];
   EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
@@ -53,7 +53,7 @@ TEST(Spawn, ItIsApart) {
 
 TEST(Spawn, ItHasWhatItIsGivenAndNoMore) {
   Spawn spawn(Spawn::Apart::kGroup);
-  const Descriptor kept(::open("/dev/null", O_RDONLY));  // Not closed by exec; no business of the child's.
+  const Descriptor kept(::open("/dev/null", O_RDONLY));  // Not closed by exec; the child must not have it.
   spawn.OpenNull(0).OpenNull(2);
   EXPECT_EQ(Hear(spawn, "cat; cd /proc/$$/fd; for fd in [0-9] [0-9][0-9]; do [ -e $fd ] && echo $fd; done").text,
             "0\n1\n2\n");

@@ -35,7 +35,7 @@ Result<sockaddr_un> AddressOf(const std::string& path) {
   return address;
 }
 
-/// Fine when nobody serves at `path`, whatever lies there.
+/// Succeeds if no process listens at `path`, even if a stale socket is there.
 Status CheckNobodyServes(const std::string& path, const sockaddr_un& address) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0) return {};
@@ -45,7 +45,7 @@ Status CheckNobodyServes(const std::string& path, const sockaddr_un& address) {
   Descriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (probe.get() < 0) return SystemError("opening a socket", errno);
   int failed = ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  // EAGAIN: its queue of connections is full, so it has an owner.
+  // EAGAIN: the socket's queue of connections is full, so it has a listener.
   if (failed == 0 || errno == EAGAIN) return Error{ErrorCode::kAlreadyExists, "a daemon already serves on " + path};
   if (errno == ECONNREFUSED || errno == ENOENT) return {};
   return SystemError("looking at the socket " + path, errno);

@@ -1,4 +1,4 @@
-// Unix sockets that serve the processes of one machine.
+// Unix sockets between the processes of one machine.
 #pragma once
 
 #include <sys/types.h>
@@ -16,23 +16,24 @@
 
 namespace divvy {
 
-/// A listening stream socket at `path`, put there by rename so that it is never seen without its mode or its listener.
-/// A socket that nobody serves any more is replaced; kAlreadyExists where somebody does, or where something else lies
-/// there.
+/// Creates a listening stream socket at `path`. It is moved there by rename, so that it is never visible without its
+/// mode or its listener. Replaces a socket that has no listener any more. Fails with kAlreadyExists if another process
+/// listens on it, or if the path is not a socket.
 Result<Descriptor> ListenUnix(const std::string& path, unsigned mode);
 
-/// Two ends of one stream, which wait. Both closed where the process has no descriptor left.
+/// Returns the two ends of one blocking stream. Both are closed if the process has no descriptor left.
 std::pair<Descriptor, Descriptor> MakeSocketPair();
 
-/// Sends what one sendmsg(2) takes of `bytes`, with `fds` (at most 200) on the first byte. How many bytes that were; -1
-/// with errno. Raises no SIGPIPE and allocates nothing, so a process may call it between fork and exec.
+/// Sends as much of `bytes` as one sendmsg(2) takes, with `fds` (at most 200) attached to the first byte. Returns the
+/// number of bytes sent, or -1 with errno set. Raises no SIGPIPE and allocates nothing, so it may be called between
+/// fork and exec.
 ssize_t SendWithDescriptors(int socket, std::string_view bytes, std::span<const int> fds, int flags);
 
-/// Takes one byte, and the descriptors (at most `most`) that came with it, in the order in which they were sent; they
-/// are closed on exec. Never waits; empty where there is none.
+/// Receives one byte and the descriptors (at most `most`) that came with it, in the order in which they were sent, with
+/// close-on-exec set. Never blocks; returns an empty list if there is none.
 std::vector<Descriptor> ReceiveDescriptors(int socket, std::size_t most);
 
-/// Who connected, as of that moment; -1 where the kernel does not say.
+/// The process that connected, as of that moment; -1 if the kernel does not report it.
 struct PeerCredentials {
   std::int64_t uid = -1;
   std::int64_t gid = -1;

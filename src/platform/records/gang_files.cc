@@ -32,7 +32,7 @@ Error GangFileError(const std::string& doing, const std::string& path) {
   return Internal(doing + " " + path + ": " + std::strerror(errno));
 }
 
-/// What arrives on `fd` until it is closed, a line has ended or `deadline` has come.
+/// Reads from `fd` until it is closed, a line is complete or `deadline` has passed.
 std::string ReadLine(int fd, Duration deadline) {
   std::string text;
   while (text.find('\n') == std::string::npos && text.size() < 4096) {
@@ -50,11 +50,11 @@ std::string ReadLine(int fd, Duration deadline) {
   return text;
 }
 
-/// As fork(), but the new process is a child of our parent. The C library has no call for that; what it would do
-/// besides concerns threads, of which there are none.
+/// Like fork(), but the new process is a child of our parent. The C library has no such call. Its fork() would only do
+/// more for threads, and there are none.
 long ForkAsSibling() { return ::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, nullptr, nullptr, nullptr, 0); }
 
-/// In a fork of ours: never returns. What `main` prints follows our own pid and a blank.
+/// Runs in a fork of ours and never returns. The output of `main` is preceded by our own pid and a blank.
 [[noreturn]] void BecomeSteps(const GangStepsMain& main, const std::vector<std::string>& words, int out, int err) {
   const std::string own = std::to_string(::getpid()) + " ";
   const char* job = ::getenv(kJobVariable);

@@ -1,21 +1,24 @@
-// What the machines of one job know of each other, on each of them: files beside the list of its steps (DIVVY_STEPS,
-// platform/records/step_list_file.h), in a folder that only the job's user can enter, each with mode 0600 and the
-// user's own.
+// The files through which a job's processes on one node know the job's other nodes. They are next to the list of the
+// job's steps (DIVVY_STEPS, platform/records/step_list_file.h), in a folder that only the job's user can enter. Each
+// belongs to the user and has mode 0600.
 //
-//   STEPS.key    the job's key, 64 hexadecimal digits: who knows it is a machine of this job. Written before the step
-//                process is started; that it is there makes a step process listen for other machines at all.
-//   STEPS.go     who is who (model/steps/gang_file.h), and the word to go (platform/supervisor/supervisor_seat.h).
-//   STEPS.hosts  the machines and their tasks for OpenMPI, STEPS.machines the same for Hydra; STEPS.rsh is a link to
-//                this executable: what MPI calls to start its daemons on another machine.
+//   STEPS.key    the job's key, 64 hexadecimal digits: a peer that knows it is a node of this job. Written before the
+//   step
+//                process is started; if it exists, the step process listens for other nodes.
+//   STEPS.go     all nodes of the job (model/steps/gang_file.h), and the signal to start
+//                (platform/supervisor/supervisor_seat.h).
+//   STEPS.hosts  the nodes and their tasks for OpenMPI; STEPS.machines is the same for Hydra. STEPS.rsh is a link to
+//   this
+//                executable: the command with which MPI starts its daemons on another node.
 //
-// How a part's first process (as the job's user, in the job's cgroup and surroundings) uses this:
-//   1. WriteGangKey(), StartGangSteps(): the step process listens, its port goes to the other machines.
-//   2. When all have prepared: WriteMpiFiles(). Then it becomes the job's program, on the first machine alone.
-//   3. RemoveStepList() (platform/records/step_list_file.h) removes them with the list.
-// A step process that dies is started again by the next step on that machine, at the port that STEPS.go names.
+// The first process of the job on a node (as the job's user, in the job's cgroup and environment) uses them like this:
+//   1. WriteGangKey(), StartGangSteps(): the step process listens; its port is sent to the other nodes.
+//   2. When all nodes have prepared: WriteMpiFiles(). Then, on the first node only, it becomes the job's program.
+//   3. RemoveStepList() (platform/records/step_list_file.h) removes them together with the list.
+// If a step process dies, the next step on that node starts it again, at the port that STEPS.go names.
 //
-// The key is in a file, and not in a descriptor, so that a step process can be started again without whoever prepared
-// the job. It is never on a command line or in an environment.
+// The key is in a file and not in a descriptor, so that a step process can be restarted without the process that
+// prepared the job. It is never on a command line or in an environment.
 #pragma once
 
 #include <sys/types.h>
@@ -34,28 +37,30 @@ namespace divvy {
 inline std::string GangKeyPath(const std::string& steps) { return steps + ".key"; }
 inline std::string GangFilePath(const std::string& steps) { return steps + ".go"; }
 
-/// `key`: 64 hexadecimal digits. To be called with the rights of the job's user alone: the folder is the user's.
+/// `key`: 64 hexadecimal digits. Call it with only the rights of the job's user, because the folder is the user's.
 Status WriteGangKey(const std::string& steps, const std::string& key);
-/// Fails with kNotFound where the job is on one machine, with kCorruptData on what is no key or not private.
+/// Errors: kNotFound if the job has only one node; kCorruptData if the file is not a valid key or not private.
 Result<std::string> ReadGangKey(const std::string& steps);
 
-/// What MPI needs. `divvy`: the executable, absolute. Rights as above.
+/// Writes the files that MPI needs. `divvy`: absolute path of the executable. Requires the same rights as
+/// WriteGangKey().
 Status WriteMpiFiles(const std::string& steps, const GangFile& gang, const std::string& divvy);
-/// kNotFound: not written yet.
+/// Error kNotFound: it is not written yet.
 Result<GangFile> ReadGangFile(const std::string& steps);
 
-/// What becomes the step process. `words`: "--listen=HOST:PORT" ("0.0.0.0:0" is any port of every address), "--stay"
-/// and STEPS. It prints its TCP port and a line feed on standard output when it hears both its own machine and the
-/// others; else one line on standard error, and returns 1.
+/// The main function of the step process. `words`: "--listen=HOST:PORT" ("0.0.0.0:0" is any port of every address),
+/// "--stay" and STEPS. It prints its TCP port and a line feed on standard output once it listens for local callers and
+/// for other nodes. On failure it prints one line on standard error and returns 1.
 using GangStepsMain = std::function<int(const std::vector<std::string>& words)>;
 
 struct GangSteps {
-  pid_t pid = -1;  // Of the step process. It stays until SIGTERM comes and no step is left.
+  pid_t pid = -1;  // The step process. It runs until SIGTERM arrives and no step is left.
   std::uint16_t port = 0;
 };
-/// Starts it and waits until it listens, `patience` at most. As the job's user, in its cgroup and session. It is this
-/// very program, not executed again (that costs more than all else here), and the child of our own parent, so that
-/// whatever we become has no child that it does not know. Where it fails no process is left. Requires: one thread.
+/// Starts the step process and waits, for at most `patience`, until it listens. It runs as the job's user, in the job's
+/// cgroup and session. It is a fork of this program and is not executed, because exec costs more than everything else
+/// here. It is a child of our parent, so that the program that we become has no child that it does not know. On failure
+/// no process is left. Requires: one thread.
 Result<GangSteps> StartGangSteps(const GangStepsMain& main, const std::string& steps, const std::string& listen,
                                  Duration patience);
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0x31677664;  // "dvg1"
 
-// Machines of one job run the same executable: numbers go as the processor has them.
+// All nodes of a job run the same executable, so numbers are sent in the processor's byte order.
 struct Head {
   std::uint32_t magic;
   std::uint32_t word;

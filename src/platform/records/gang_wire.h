@@ -1,18 +1,18 @@
-// Words between the step processes of one job on different machines, about one step's part on one of them: frames over
-// a connection of its own (platform/steps/gang_link.h), encrypted, with both ends known to have the job's key. Whoever
-// has it may run programs as the job's user; sizes are bounded all the same.
+// Messages between the step processes of one job on different nodes, about one step's tasks on one of them. They are
+// frames over one encrypted connection per step and node (platform/steps/gang_link.h), on which both ends have proved
+// that they know the job's key. A holder of the key may run programs as the job's user; sizes are limited nevertheless.
 //
-//   caller's machine                         another machine of the step
-//   kCall: the words, which part of it  -->  plans it, waits for GPUs of its own
-//                                       <--  kWaits (told once, when it must), kGranted; or kRefused
-//   kGo, when all machines have granted -->  starts its tasks
+//   caller's node                            another node of the step
+//   kCall: the command, and which part  -->  plans the part, waits for its own GPUs
+//                                       <--  kWaits (once, if it must wait), kGranted; or kRefused
+//   kGo, when all nodes have granted    -->  starts its tasks
 //   kSignal, kInput, kPing              -->
-//                                       <--  kMap, kSay, kOutput, kTaken, kEnded (each task), at last kOver
-//   kDone, when all have ended          -->  its list says the same of the step as the caller's
+//                                       <--  kMap, kSay, kOutput, kTaken, kEnded (each task), finally kOver
+//   kDone, when all have ended          -->  its step list then has the same result as the caller's
 //
-// The connection is the part's life: when it is cut, tasks that still run get SIGTERM, and SIGKILL 5 s later. Output
-// that nobody takes at the caller's is not read from the connection; then the other machine reads no more of its
-// tasks' output than it has room for, and a task waits that writes more. Nothing is left out.
+// The part lives as long as the connection: when it is cut, tasks that still run get SIGTERM, and SIGKILL 5 s later. If
+// the caller does not consume output, it stops reading from the connection. The other node then stops reading its
+// tasks' output once its buffer is full, and the tasks block when they write more. No output is lost.
 #pragma once
 
 #include <cstddef>
@@ -24,21 +24,21 @@
 namespace divvy {
 
 enum class GangWord : std::uint32_t {
-  kCall = 1,  // EncodePartCall().
-  kGo,        // body: the step's line in the caller's list (model/steps/step_list.h).
-  kSignal,    // value: to all tasks of the part.
-  kInput,     // For rank `value`'s standard input; empty: its end. No more than was said to be taken, see kInputRoom.
-  kPing,      // Every kPingEvery. Who hears none for kSilenceMost takes the caller's machine for lost.
-  kDone,      // value: the exit code of the whole step.
-  kGranted = 32,  // body: "0,3", the GPUs that it has there, for the list of steps.
+  kCall = 1,      // EncodePartCall().
+  kGo,            // body: the step's line in the caller's list (model/steps/step_list.h).
+  kSignal,        // value: the signal, for all tasks of the part.
+  kInput,         // body: input for rank `value`; empty: end of input. At most kInputRoom bytes may be unacknowledged.
+  kPing,          // Sent every kPingEvery. A node that receives none for kSilenceMost treats the caller's node as lost.
+  kDone,          // value: the exit code of the whole step.
+  kGranted = 32,  // body: "0,3", the GPUs that it got there, for the list of steps.
   kWaits,
-  kRefused,  // body: why, for the caller; value: the step's exit code.
-  kSay,      // body: for the caller's standard error.
-  kOutput,   // value: a rank; body: '1' or '2', and what it wrote there.
-  kTaken,    // value: so many bytes of input have gone to the task.
-  kEnded,    // value: a rank; body: "SIGNAL CODE", as RunningStep::NoteEnd has them.
-  kOver,     // The last word: all tasks have ended, and all that they wrote is before it.
-  kMap,  // body: StepMapText() (model/steps/step_list.h) of its tasks, which start now. Once, also where it is empty.
+  kRefused,  // body: the reason, for the caller; value: the step's exit code.
+  kSay,      // body: text for the caller's standard error.
+  kOutput,   // value: a rank; body: '1' or '2', then the output written to that stream.
+  kTaken,    // value: how many bytes of input were passed to the task.
+  kEnded,    // value: a rank; body: "SIGNAL CODE", as in RunningStep::NoteEnd.
+  kOver,     // The last message: all tasks have ended, and all their output came before it.
+  kMap,      // body: StepMapText() (model/steps/step_list.h) of the tasks that start now. Sent once, even if empty.
 };
 
 struct GangFrame {
@@ -47,19 +47,20 @@ struct GangFrame {
   std::string body;
 };
 
-constexpr std::size_t kGangBodyMost = std::size_t{9} << 20;  // Of a call; a step's words may have 8 MiB.
-constexpr std::size_t kGangPiece = 32'768;                   // Of output and input.
-constexpr std::size_t kInputRoom = 65'536;                   // So much input may be on its way.
+// For a call; a step's arguments and environment may have 8 MiB.
+constexpr std::size_t kGangBodyMost = std::size_t{9} << 20;
+constexpr std::size_t kGangPiece = 32'768;  // Maximum piece of output or input.
+constexpr std::size_t kInputRoom = 65'536;  // Maximum of unacknowledged input.
 
 std::string EncodeGangFrame(GangWord word, int value, std::string_view body);
 
-/// Puts frames together from what arrives.
+/// Assembles frames from received bytes.
 class GangFrameReader {
  public:
   void Feed(std::string_view bytes) { buffer_.append(bytes); }
-  /// Nothing: more bytes are needed, or is_bad().
+  /// Returns nullopt if more bytes are needed, or if is_bad().
   std::optional<GangFrame> Next();
-  /// What came is no frame of ours, or one that is too large.
+  /// True if the received bytes are not a valid frame, or the frame is too large.
   bool is_bad() const { return is_bad_; }
   std::size_t size() const { return buffer_.size() - used_; }
 
@@ -69,15 +70,15 @@ class GangFrameReader {
   bool is_bad_ = false;
 };
 
-/// Which part of which step.
+/// Identifies a step, and the part of it that a node is to run.
 struct PartCall {
-  std::string version;     // Of divvy: both ends have the same words for everything.
-  std::uint32_t step = 0;  // Its number where it was called.
-  std::string layout;      // LayoutText() of all machines of the step (model/steps/task_layout.h).
-  std::string_view call;   // EncodeStepCall() of the caller (platform/records/step_wire.h).
+  std::string version;     // divvy's version, so that both ends use the same messages.
+  std::uint32_t step = 0;  // The step's number on the node where it was called.
+  std::string layout;      // LayoutText() of all nodes of the step (model/steps/task_layout.h).
+  std::string_view call;   // The caller's EncodeStepCall() (platform/records/step_wire.h).
 };
 std::string EncodePartCall(const PartCall& part);
-/// Into `body`, which has to live as long.
+/// The result refers to `body`, which must live as long.
 std::optional<PartCall> DecodePartCall(std::string_view body);
 
 }  // namespace divvy

@@ -56,9 +56,9 @@ Status MakeStepFolder(const std::string& run_directory, std::int64_t uid, std::i
 void RemoveStepList(const std::string& run_directory, std::int64_t uid, std::uint64_t job) {
   const std::string path = StepListPath(run_directory, uid, job);
   ::unlink((path + ".sock").c_str());
-  // Of a job on several machines (platform/records/gang_files.h).
+  // Files of a job on several nodes (platform/records/gang_files.h).
   for (const char* end : {".key", ".hosts", ".machines", ".rsh"}) ::unlink((path + end).c_str());
-  ::unlink((path + ".containers").c_str());  // What the job's containers were (daemon/node/container.h).
+  ::unlink((path + ".containers").c_str());  // The job's containers (daemon/node/container.h).
   ::unlink(path.c_str());
 }
 

@@ -1,4 +1,4 @@
-// The file that lists a job's steps (model/steps/step_list.h), as its step process writes it and others read it.
+// The file that lists a job's steps (model/steps/step_list.h): written by the job's step process, read by others.
 #pragma once
 
 #include <string>
@@ -10,19 +10,20 @@
 
 namespace divvy {
 
-/// RUN_DIRECTORY/steps-UID/JOB: where job `job` of user `uid` lists its steps. Its folder is the user's own.
+/// Returns RUN_DIRECTORY/steps-UID/JOB, where job `job` of user `uid` lists its steps. The folder belongs to the user.
 std::string StepListPath(const std::string& run_directory, std::int64_t uid, std::uint64_t job);
 
-/// The folder of such files, its user's. `reader`: the group of a daemon with fewer rights than the launcher, which may
-/// read them; -1: none but the user. Fine when it is there.
+/// Creates the user's folder for these files. `reader`: the group of a daemon with fewer rights than the launcher,
+/// which may read them; -1: only the user may. Succeeds if the folder exists.
 Status MakeStepFolder(const std::string& run_directory, std::int64_t uid, std::int64_t gid, std::int64_t reader = -1);
-/// Lets the folder's group read a file in it, whatever the job's umask: the group is the daemon's, or may not enter.
+/// Lets the folder's group read a file in it, whatever the job's umask. This is safe: the group is the daemon's, or may
+/// not enter the folder.
 void ShareWithDaemon(int fd);
-/// Removes the list and the socket beside it; fine when they are not there.
+/// Removes the list, its socket and the other files of the job next to it. Succeeds if they do not exist.
 void RemoveStepList(const std::string& run_directory, std::int64_t uid, std::uint64_t job);
 
-/// The steps in a user's own file, ascending; empty when there are none. Never waits, and never reads beyond what its
-/// writer may have written.
+/// Returns the steps in a user's own file in ascending order; empty if there are none. Never blocks, and never reads
+/// more than a valid file can hold.
 std::vector<StepLine> ReadStepListFile(const std::string& path);
 
 class StepListFile {
@@ -30,14 +31,16 @@ class StepListFile {
   explicit StepListFile(std::string path) : path_(std::move(path)) {}
 
   enum class Outcome { kLocked, kTaken, kFailed };
-  /// Opens and locks it for as long as this lives; kTaken when another has it, kFailed when it cannot be made.
+  /// Opens and locks the file until this object is destroyed. kTaken: another process holds the lock. kFailed: the file
+  /// cannot be created.
   Outcome Lock();
-  /// False once the file was removed, which is how a job's agent says that the job is over. Requires: locked.
+  /// Returns false once the file was removed, which is how a job's agent signals that the job is over. Requires:
+  /// locked.
   bool Exists() const;
-  /// The number of the next step. What an earlier step process did not see the end of has ended with it. Requires:
+  /// Returns the number of the next step. Marks steps that an earlier step process left unfinished as ended. Requires:
   /// locked.
   StepNumber TakeOver();
-  /// A full disk keeps the line from the list, and the step goes on.
+  /// If the disk is full, the line is missing from the list and the step continues.
   void Write(const StepLine& step);
 
  private:

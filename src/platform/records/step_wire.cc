@@ -20,7 +20,7 @@ namespace divvy {
 namespace {
 
 constexpr std::uint32_t kStepMagic = 0x31737664;         // "dvs1"
-constexpr std::size_t kBodyMost = std::size_t{8} << 20;  // An environment and its words are 2 MiB at most.
+constexpr std::size_t kBodyMost = std::size_t{8} << 20;  // The environment and arguments have at most 2 MiB.
 constexpr std::size_t kDescriptorsMost = 200;
 
 struct StepHead {
@@ -39,7 +39,7 @@ struct CallHead {
   cpu_set_t cores;
 };
 
-/// The next string of `text`, which each ends in a zero byte.
+/// Takes the next zero-terminated string off `text`.
 std::optional<std::string> TakeString(std::string_view& text) {
   const std::size_t end = text.find('\0');
   if (end == std::string_view::npos) return std::nullopt;
@@ -107,7 +107,7 @@ std::optional<StepFrame> StepFrameReader::Next() {
   frame.word = static_cast<StepWord>(head.word);
   frame.value = head.value;
   frame.body = buffer_.substr(sizeof head, head.size);
-  // A word that carries none may arrive together with the next one's.
+  // A message without descriptors may arrive together with the descriptors of the next one.
   if (frame.word == StepWord::kCall || frame.word == StepWord::kStreams || frame.word == StepWord::kTerminal ||
       frame.word == StepWord::kFiles) {
     frame.descriptors = std::exchange(descriptors_, {});

@@ -18,7 +18,8 @@
 namespace divvy {
 namespace {
 
-constexpr std::size_t kTurnMost = std::size_t{1} << 20;  // Read at once, so that others have their turn.
+// Maximum read in one call, so that other connections are served too.
+constexpr std::size_t kTurnMost = std::size_t{1} << 20;
 
 void Prepare(int fd) {
   const int yes = 1;
@@ -67,7 +68,7 @@ void GangLink::TryNextAddress(std::string why) {
       continue;
     }
     Prepare(socket_.get());
-    // What we send is little, and always read: not acknowledged means gone.
+    // We send little and the peer always reads it, so unacknowledged data means that the peer is gone.
     const auto patience =
         static_cast<unsigned>(std::chrono::duration_cast<std::chrono::milliseconds>(kSilenceMost).count());
     ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
@@ -172,7 +173,7 @@ void GangLink::Receive() {
     heard_at_ = MonotonicNow();
     reader_.Feed({room.data(), outcome.bytes});
   }
-  // Next() gives what is whole first.
+  // Next() returns the complete frames first.
   has_more_ = false;
   if (reader_.size() == 0) Lose(why_);
 }

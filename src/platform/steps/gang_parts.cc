@@ -115,7 +115,7 @@ void GangParts::Read(std::size_t place, std::vector<PartEvent>& events) {
       part.has_said_all = true;
       return;
     }
-    // What has come is told first, so that who tells it can say when it is too much.
+    // Stops after some events, so that the caller can handle them and call SetReading().
   } while (part.link->has_more() && events.size() < 64);
   if (part.link->is_lost()) {
     std::string why = part.link->why();

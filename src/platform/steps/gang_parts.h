@@ -1,5 +1,5 @@
-// The other machines' parts of one step, on the machine where the step was called: a connection for each. What they say
-// comes out as events; what they are to do goes in as calls.
+// The parts of one step on other nodes, seen from the node where the step was called, with one connection each. Reports
+// of the other nodes come out as events; the functions here tell the nodes what to do.
 #pragma once
 
 #include <poll.h>
@@ -19,7 +19,7 @@
 namespace divvy {
 
 struct PartPlan {
-  std::string host;  // In messages.
+  std::string host;  // Used in messages.
   SeatAddress address;
   std::vector<std::size_t> ranks;
 };
@@ -27,8 +27,8 @@ struct PartPlan {
 struct PartEvent {
   enum class Kind {
     kSaid,  // `frame` is one of kWaits, kGranted, kRefused, kMap, kSay, kOutput, kTaken, kEnded.
-    kLost,  // `why`; the last word of this part,
-    kOver,  // or this, after all that its tasks wrote.
+    kLost,  // The connection is lost; `why` says why. The last event of this part.
+    kOver,  // All tasks have ended and their output was delivered. The last event of this part.
   };
   Kind kind = Kind::kSaid;
   std::size_t part = 0;
@@ -38,47 +38,47 @@ struct PartEvent {
 
 class GangParts {
  public:
-  /// `call`: EncodePartCall(). `context` must live as long.
+  /// `call`: EncodePartCall(). `context` must outlive this object.
   GangParts(std::vector<PartPlan> plans, std::string call, const TlsContext& context);
 
   std::size_t size() const { return parts_.size(); }
   const PartPlan& plan(std::size_t part) const { return parts_[part].plan; }
-  /// Dials it and asks for what its part needs. What comes of it is an event.
+  /// Dials the node and requests what its part needs. The result arrives as an event.
   void Ask(std::size_t part);
   bool was_asked(std::size_t part) const { return parts_[part].was_asked; }
   bool has_granted(std::size_t part) const { return parts_[part].has_granted; }
   bool have_all_granted() const;
-  /// Of one that has granted: "0,3", the GPUs that the step has there.
+  /// The GPUs that the step got there, such as "0,3". Requires: has_granted(part).
   const std::string& gpus(std::size_t part) const { return parts_[part].gpus; }
-  /// `line`: what the step's list says of it. Requires: have_all_granted().
+  /// `line`: the step's line in the step list. Requires: have_all_granted().
   void Go(std::string_view line);
-  /// All is over everywhere, with this exit code: for their lists.
+  /// Tells the nodes that the whole step has ended with this exit code, for their lists.
   void Done(int code);
   void Signal(int signal);
   void Input(std::size_t rank, std::string_view bytes);
-  /// Whether output is wanted at the moment.
+  /// Sets whether output is accepted at present.
   void SetReading(bool is_reading);
-  /// What an event means for what is said below: to be called for each of them, in their order, when it is looked at.
+  /// Updates the state below with an event. Call it for each event in order, when it is handled.
   void Apply(const PartEvent& event);
   const std::set<std::size_t>& alive_on(std::size_t part) const { return parts_[part].alive; }
 
-  /// Ranks that have not ended, once they go.
+  /// The ranks that have not ended, after Go().
   std::set<std::size_t> Alive() const;
   std::size_t alive() const { return alive_; }
   bool are_over() const { return over_ == parts_.size(); }
 
   void AddPolls(std::vector<pollfd>& polls) const;
-  /// `polls`: as AddPolls made them.
+  /// `polls`: the entries that AddPolls added.
   std::vector<PartEvent> OnPolls(std::span<const pollfd> polls);
   Duration due() const;
 
  private:
   struct Part {
     PartPlan plan;
-    std::unique_ptr<GangLink> link;  // Null: not asked yet, or lost. One that is over is kept for Done().
+    std::unique_ptr<GangLink> link;  // Null: not dialled yet, or lost. The link of a finished part is kept for Done().
     std::set<std::size_t> alive;
     std::string gpus;
-    std::string failure;  // It could not even be dialled.
+    std::string failure;  // Why it could not be dialled.
     bool was_asked = false;
     bool has_granted = false;
     bool has_said_all = false;

@@ -44,7 +44,7 @@ void ServedPart::OnTaskEnded(std::size_t rank, int signal, int code) {
 void ServedPart::OnInput(std::size_t rank, std::string_view bytes) {
   const auto task = tasks_.find(rank);
   if (task == tasks_.end() || !task->second.input.is_open()) return;
-  // More than was said to be taken: no end of ours speaks so.
+  // More than we allowed: a valid peer never sends that.
   if (task->second.unread.size() + bytes.size() > 2 * kInputRoom) return;
   if (bytes.empty()) task->second.input_ends = true;
   task->second.unread.append(bytes);
@@ -84,7 +84,7 @@ void ServedPart::PumpOutput(std::size_t rank, Output& output, bool has_ended) {
     if (got == 0 || errno != EAGAIN || has_ended) output.pipe.Reset();
     return;
   }
-  // Nobody is there to take it any more.
+  // The peer that would take the output is gone.
   if (link_->is_lost()) output.pipe.Reset();
 }
 

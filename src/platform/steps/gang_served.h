@@ -1,8 +1,9 @@
-// A step's part that another machine of the job has asked for: the connection to it, and the streams of the tasks here.
+// A part of a step that another node of the job has called: the connection to that node, and the streams of the tasks
+// here.
 //
-// What a task writes is read while there is room on the connection (kUnsentMost), so that nothing grows without bounds
-// and nothing is lost; a task's end is told after all that it wrote. What somebody else who has a task's streams still
-// writes later is not waited for.
+// A task's output is read only while the connection has room (kUnsentMost), so memory is bounded and no output is lost.
+// A task's end is reported after all its output. Later output of other processes that have a task's streams is not
+// waited for.
 #pragma once
 
 #include <poll.h>
@@ -29,17 +30,17 @@ class ServedPart {
   GangLink& link() { return *link_; }
   const GangLink& link() const { return *link_; }
 
-  /// Makes the pipes of rank `rank` for the streams in `is_wanted`; the task's ends, -1 where there is none. They are
-  /// the caller's to close, when the task has them. Fails when there are no descriptors left.
+  /// Creates the pipes of rank `rank` for the streams in `is_wanted`. Returns the task's ends, -1 for the others; the
+  /// caller closes them when the task has them. Fails if there are no descriptors left.
   std::optional<std::array<int, 3>> MakePipes(std::size_t rank, const std::array<bool, 3>& is_wanted);
   /// `signal` 0: it ended by itself; -1: it could not be started.
   void OnTaskEnded(std::size_t rank, int signal, int code);
-  /// All tasks have been started, or could not be: the last end is the part's.
+  /// All tasks were started or failed to start. So the part ends with the last task.
   void OnAllStarted() { are_all_started_ = true; }
   void OnInput(std::size_t rank, std::string_view bytes);
-  /// Reads what tasks have written, writes what they are to read, says which have ended.
+  /// Reads the tasks' output, writes their input, and reports which tasks have ended.
   void Pump();
-  /// All is said, and all that was said is sent.
+  /// True if everything was reported and sent.
   bool is_over() const { return said_over_ && link_->unsent() == 0; }
 
   void AddPolls(std::vector<pollfd>& polls) const;
@@ -51,7 +52,7 @@ class ServedPart {
   };
   struct Task {
     std::array<Output, 2> outputs;
-    Descriptor input;  // Closed: it reads none from us.
+    Descriptor input;  // Closed: it reads no input from us.
     std::string unread;
     bool input_ends = false;
     struct End {
@@ -65,7 +66,7 @@ class ServedPart {
   void PumpInput(Task& task);
 
   std::unique_ptr<GangLink> link_;
-  std::map<std::size_t, Task> tasks_;  // By rank; those whose end has not been told.
+  std::map<std::size_t, Task> tasks_;  // By rank; only tasks whose end was not reported yet.
   bool are_all_started_ = false;
   bool said_over_ = false;
 };

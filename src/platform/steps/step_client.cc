@@ -22,7 +22,7 @@
 namespace divvy {
 namespace {
 
-constexpr std::int64_t kInterruptPause = 1'000'000'000;  // Slurm's: two Ctrl-C within a second are one wish.
+constexpr std::int64_t kInterruptPause = 1'000'000'000;  // Slurm's rule: two Ctrl-C within a second belong together.
 constexpr std::int64_t kOutsiderGrace = 500'000'000;
 
 std::int64_t Now() {
@@ -40,12 +40,12 @@ void WriteAll(int fd, std::string_view text) {
       continue;
     }
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return;  // Nobody reads any more: the output goes nowhere, and the task goes on.
+    if (wrote <= 0) return;  // The reader is gone: the output is dropped and the task continues.
     text.remove_prefix(static_cast<std::size_t>(wrote));
   }
 }
 
-/// Connected, and to a process of our own user; -1 otherwise.
+/// Returns a socket connected to a process of our own user; closed on failure.
 Descriptor Connect(const std::string& path) {
   const auto address = MakeStepAddress(path);
   Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -54,19 +54,19 @@ Descriptor Connect(const std::string& path) {
                 static_cast<socklen_t>(address->size)) != 0) {
     return {};
   }
-  // Root's environment and streams are not for a user's process, however it got there.
+  // A root caller must not give its environment and streams to a user's process.
   ucred peer = {};
   socklen_t size = sizeof peer;
   if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != ::geteuid()) return {};
   return socket;
 }
 
-/// One pipe from a task, read line by line so that lines of different tasks never mix.
+/// A pipe from a task, forwarded line by line so that lines of different tasks never mix.
 struct Labelled {
   Descriptor pipe;
   int target = STDOUT_FILENO;
   std::string label;
-  std::string rest;  // A line that has no end yet.
+  std::string rest;  // An incomplete line.
 };
 
 class Call {
@@ -79,7 +79,7 @@ class Call {
 
   int Run() {
     BlockSignals();
-    // Where the call is refused the way may be closed before all of it is sent. The refusal is there to be read then.
+    // If the call is refused, the peer may close before all of it is sent. The refusal can still be read then.
     static_cast<void>(SendCall());
     while (!code_) {
       if (!Wait()) return Lost();
@@ -132,7 +132,7 @@ class Call {
     signals_.Reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   }
 
-  /// False when the step process has gone.
+  /// Returns false if the step process has gone.
   bool Wait() {
     polled_.assign({{socket_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}});
     for (const Labelled& stream : labelled_) polled_.push_back({stream.pipe.get(), POLLIN, 0});
@@ -169,7 +169,7 @@ class Call {
     if (frame.word == StepWord::kTerminal && !frame.descriptors.empty()) TakeTerminal(std::move(frame.descriptors[0]));
     if (frame.word == StepWord::kWantInput && !input_ended_) input_wanted_ += frame.value;
     if (frame.word == StepWord::kFiles) {
-      // Their bits are in the order of the descriptors.
+      // The bits of `value` are in the order of the descriptors.
       for (std::size_t i = 0, next = 0; i < files_.size() && next < frame.descriptors.size(); ++i) {
         if ((frame.value >> i & 1) != 0) files_[i] = std::move(frame.descriptors[next++]);
       }
@@ -192,7 +192,7 @@ class Call {
     }
   }
 
-  /// False at the end of the stream.
+  /// Returns false at the end of the stream.
   bool ReadLabelled(Labelled& stream) {
     std::array<char, 16'384> buffer;
     const ssize_t got = ::read(stream.pipe.get(), buffer.data(), buffer.size());
@@ -210,7 +210,7 @@ class Call {
     return got > 0;
   }
 
-  /// A task's descendant may keep its output open after the step has ended; it is not waited for.
+  /// Does not wait for a task's descendant that keeps the output open after the step has ended.
   void Drain(Labelled& stream) {
     ::fcntl(stream.pipe.get(), F_SETFL, O_NONBLOCK);
     bool is_open = true;
@@ -258,7 +258,7 @@ class Call {
     WriteAll(terminal_.get(), "\x04");
   }
 
-  /// For a task on another machine.
+  /// Sends input to a task on another node.
   void PassInput() {
     std::array<char, 16'384> buffer;
     const ssize_t got = ::read(STDIN_FILENO, buffer.data(),
@@ -278,8 +278,8 @@ class Call {
         PassWindow();
         continue;
       }
-      // Who signals from inside the job, or a terminal, means this step. The daemon that ends the whole job reaches the
-      // tasks as well: they get it from us only if they are still there a moment later.
+      // A signal from a terminal or from inside the job is meant for this step. When the daemon ends the whole job, the
+      // tasks get its signal too: we forward it only if they still run a moment later.
       const bool is_terminal = info.ssi_code == SI_KERNEL;
       const bool is_inside = is_terminal || ::getsid(static_cast<pid_t>(info.ssi_pid)) == ::getsid(0);
       if (!is_inside) {
@@ -303,15 +303,15 @@ class Call {
   StepFrameReader reader_;
   std::vector<pollfd> polled_;
   std::vector<Labelled> labelled_;
-  Descriptor terminal_;              // Its master side; closed: none.
-  std::array<Descriptor, 2> files_;  // Where output and error of tasks elsewhere go; closed: to our own.
-  int input_wanted_ = 0;             // Bytes that a task elsewhere has room for.
+  Descriptor terminal_;              // The master side; closed: none.
+  std::array<Descriptor, 2> files_;  // Files for the output and error of tasks on other nodes; closed: our own streams.
+  int input_wanted_ = 0;             // Bytes that a task on another node can take.
   bool input_ended_ = false;
   bool reads_input_ = false;
   bool is_raw_ = false;
   termios before_raw_ = {};
   sigset_t before_ = {};
-  int later_ = 0;  // A signal that is passed on at `later_at_`; 0: none.
+  int later_ = 0;  // A signal to forward at `later_at_`; 0: none.
   std::int64_t later_at_ = 0;
   int interrupts_ = 0;
   std::int64_t interrupted_at_ = -2 * kInterruptPause;
@@ -321,7 +321,7 @@ class Call {
 }  // namespace
 
 std::optional<int> CallStep(const StepCaller& caller) {
-  // A stream that the caller had closed must not become our socket.
+  // Opens all three standard descriptors first, so that the socket cannot become one of them.
   int fd = 0;
   while (fd >= 0 && fd < 3) fd = ::open("/dev/null", O_RDWR);
   if (fd >= 0) ::close(fd);

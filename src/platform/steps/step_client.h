@@ -1,10 +1,10 @@
-// Whoever starts a step inside a job: hands words, environment and its three streams to the job's step process, passes
-// signals on, and ends with the step's exit code. The tasks write to the caller's own streams, so there is nothing to
-// copy, but for labels, a terminal, and tasks on other machines.
+// The caller of a step inside a job. It sends its arguments, environment and three streams to the job's step process,
+// forwards signals, and ends with the step's exit code. The tasks write directly to the caller's streams, so data is
+// copied only for labels, a terminal, and tasks on other nodes.
 //
-// It costs less than the task that it starts: of a whole start of this executable (1 ms of CPU here) two thirds are
-// constructors that a step needs none of, so main.cc calls it before them. It therefore uses nothing but the kernel,
-// the C library and the heap: no streams, no locale, no exceptions.
+// It costs less than the task that it starts. Two thirds of the start of this executable (1 ms of CPU) are constructors
+// that a step does not need, so main.cc calls it before them. It therefore uses only the kernel, the C library and the
+// heap: no streams, no locale, no exceptions.
 #pragma once
 
 #include <optional>
@@ -14,25 +14,25 @@
 namespace divvy {
 
 struct StepCaller {
-  std::string socket;                  // Where the job's step process listens.
+  std::string socket;                  // The socket of the job's step process.
   std::span<const char* const> words;  // From argv[0] on.
   const char* const* environment = nullptr;
-  std::string program;           // In messages: "srun".
-  bool asks_interrupts = false;  // Slurm's Ctrl-C: the first one tells what runs, the second ends it.
-  /// A connection to what stands for us in a job on another machine (platform/steps/step_inside.h), in place of
-  /// `socket`: input and output go over it. It stays the caller's. -1: the job runs here.
+  std::string program;           // Used in messages, such as "srun".
+  bool asks_interrupts = false;  // Slurm's Ctrl-C: the first one lists the running tasks, the second one ends the step.
+  /// A connection to our substitute in a job on another node (platform/steps/step_inside.h), used instead of `socket`:
+  /// input and output go over it. The caller owns it. -1: the job runs on this node.
   int far = -1;
-  bool has_terminal = false;  // With `far`: ours is to be the step's, raw and in its size.
+  bool has_terminal = false;  // With `far`: the step gets a terminal of our size, and ours is set to raw mode.
 };
 
-/// Returns the step's exit code; nothing when nobody listens there. Every signal that it passes on is blocked in
-/// between.
+/// Returns the step's exit code, or nullopt if no step process listens there. Blocks the signals that it forwards
+/// meanwhile.
 std::optional<int> CallStep(const StepCaller& caller);
 
-/// Signal `signal` to step `step` of the job whose step process listens at `socket`. 0 when it was reached, 1 when
-/// there is no such step (which it says), nothing when nobody listens.
+/// Sends `signal` to step `step` of the job whose step process listens at `socket`. Returns 0 if it was reached, 1 if
+/// there is no such step (which it prints), nullopt if no step process listens.
 std::optional<int> StopStep(const std::string& socket, int step, int signal);
-/// The same over a connection to such a process, or to what stands for us there (StepCaller::far).
+/// Does the same over a connection to the step process or to our substitute (StepCaller::far).
 int StopStepAt(int connection, int step, int signal);
 
 }  // namespace divvy

@@ -28,9 +28,10 @@
 namespace divvy {
 namespace {
 
-/// Of output that the caller has not taken; then the step waits. As much of its input is asked for ahead.
+/// Limit of output that the caller has not taken; the step blocks then. The same amount of its input is requested
+/// ahead.
 constexpr std::size_t kWindow = std::size_t{64} << 10;
-/// Of what descendants of the step go on to write when it has ended.
+/// Limit of output that descendants of the step write after it has ended.
 constexpr std::size_t kRestMost = std::size_t{1} << 20;
 
 bool IsLater(ssize_t result) { return result < 0 && (errno == EAGAIN || errno == EINTR); }
@@ -41,7 +42,7 @@ class Inside {
  public:
   explicit Inside(const InsideOptions& options) : options_(options) {}
 
-  /// The exit code of this process, which nobody waits for.
+  /// Returns this process's exit code, which is not used.
   int Run() {
     ::signal(SIGPIPE, SIG_IGN);
     BlockSignals();
@@ -49,13 +50,13 @@ class Inside {
       if (!Wait()) break;
       while (auto frame = reader_.Next()) OnFrame(*std::move(frame));
     }
-    // The step's own process sees that its caller is gone, and ends it.
+    // The step process notices that its caller is gone, and ends the step.
     if (child_ > 0) ::kill(child_, SIGKILL);
     return 0;
   }
 
  private:
-  // What is for the whole job reaches the step by itself, and its exit code is still to be told.
+  // Signals to the whole job reach the step without us, and we still have to report its exit code.
   void BlockSignals() {
     sigset_t set;
     ::sigemptyset(&set);
@@ -64,7 +65,7 @@ class Inside {
     signals_.Reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   }
 
-  /// False when the caller has gone.
+  /// Returns false if the caller has gone.
   bool Wait() {
     const bool has_room = unsent_.size() < kWindow;
     std::array<pollfd, 5> polled = {{{STDIN_FILENO, POLLIN, 0},
@@ -112,7 +113,7 @@ class Inside {
     }
   }
 
-  /// Of a step of anybody's in the job.
+  /// Signals a step of any caller in the job.
   void Stop(const StepFrame& frame) {
     const auto signal = ParseInteger(frame.body);
     const auto code = StopStep(StepSocketOf(options_.file), frame.value, static_cast<int>(signal.value_or(SIGTERM)));
@@ -121,7 +122,7 @@ class Inside {
 
   void Call(StepFrame frame) {
     const bool has_terminal = frame.value == 1;
-    // As they come over a Unix socket.
+    // Stands in for the descriptors that come over a Unix socket.
     for (int i = 0; i < 3; ++i) frame.descriptors.emplace_back(::open("/dev/null", O_RDWR | O_CLOEXEC));
     auto call = DecodeStepCall(std::move(frame));
     if (!call) return End("divvy: error: the call for a step is not whole; both machines need the same divvy\n", 1);
@@ -135,7 +136,7 @@ class Inside {
     Send(StepWord::kWantInput, static_cast<int>(kWindow), "");
   }
 
-  /// The caller's, if it is here as well; else the job's, which we are in.
+  /// Enters the caller's directory if it exists here; otherwise stays in the job's directory.
   void EnterDirectory(StepCall& call) {
     if (::chdir(call.directory.c_str()) == 0) return;
     const std::string why = std::strerror(errno);
@@ -207,7 +208,7 @@ class Inside {
       if (put > 0) {
         written += static_cast<std::size_t>(put);
       } else {
-        in_.Reset();  // Nobody reads it any more.
+        in_.Reset();  // The reader is gone.
       }
     }
     if (!in_.is_open()) written = typed_.size();
@@ -216,7 +217,7 @@ class Inside {
     if (typed_.empty() && is_input_over_ && !is_terminal_) in_.Reset();
   }
 
-  /// False at its end, or where there is nothing now.
+  /// Returns false at the end of the stream or if no data is available now.
   bool ReadOutput(std::size_t stream) {
     std::array<char, 16'384> buffer;
     const ssize_t got = ::read(out_[stream].get(), buffer.data(), buffer.size());
@@ -229,7 +230,7 @@ class Inside {
     return true;
   }
 
-  /// False when all is said.
+  /// Returns false if everything was reported.
   bool LookAtChild() {
     signalfd_siginfo info = {};
     while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
@@ -254,12 +255,12 @@ class Inside {
     while (!unsent_.empty()) {
       const ssize_t sent = ::send(STDIN_FILENO, unsent_.data(), unsent_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
       if (IsLater(sent)) return;
-      // It has gone; the next look says so.
+      // The caller has gone; the next poll reports it.
       unsent_.erase(0, sent < 0 ? std::string::npos : static_cast<std::size_t>(sent));
     }
   }
 
-  /// The last word, once all before it has been taken.
+  /// Sends the last messages and waits until the caller has taken them.
   void End(std::string_view text, int code) {
     if (!text.empty()) Send(StepWord::kSay, 0, text);
     Send(StepWord::kExit, code, "");
@@ -274,10 +275,10 @@ class Inside {
   const InsideOptions& options_;
   Descriptor signals_;
   StepFrameReader reader_;
-  Descriptor in_;                  // Of the step: we write it,
-  std::array<Descriptor, 2> out_;  // and read these; a terminal is the first.
-  std::string typed_;              // Not written yet.
-  std::string unsent_;             // To the caller.
+  Descriptor in_;                  // The step's input, which we write.
+  std::array<Descriptor, 2> out_;  // The step's outputs, which we read; a terminal is the first.
+  std::string typed_;              // Input not written yet.
+  std::string unsent_;             // Output not sent to the caller yet.
   pid_t child_ = -1;
   int window_ = 0;
   bool is_terminal_ = false;

@@ -1,4 +1,4 @@
-// What a step goes through, from its place in the line to its last task's end.
+// A step's life, from its place in the queue to the end of its last task.
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -40,7 +40,7 @@ RunningStep& StepServer::Enter(StepNumber number, StepCall call, StepPlan plan) 
   return step;
 }
 
-/// It has to wait for GPUs, here or on another machine.
+/// Called if the step has to wait for GPUs, here or on another node.
 void StepServer::OnBusy(RunningStep& step) {
   if (step.plan.is_immediate) {
     Tell(step, step.plan.program + ": error: Unable to create step for job " + step.plan.name +
@@ -90,7 +90,7 @@ bool StepServer::AwaitsDirectories(RunningStep& step, const std::vector<StepTask
                          MonotonicNow() + kDirectoryPatience);
   }
   const auto missing = step.awaited->watch.FirstMissing();
-  // Once patience is over, opening the file fails, and that failure is reported.
+  // Once the patience is over, opening the file fails, and that failure is reported.
   if (!missing || step.awaited->until <= MonotonicNow()) {
     step.awaited.reset();
     return false;
@@ -122,7 +122,7 @@ void StepServer::Start(RunningStep& step, Result<StepTasks> tasks) {
   }
   if (!failures.empty()) {
     Tell(step, failures);
-    // Of a part, what becomes of the others is said where the step was called.
+    // For a part, the node where the step was called decides about the other tasks.
     if (step.served == nullptr) EndSoon(step);
   }
   FinishIfOver(step);
@@ -132,7 +132,7 @@ void StepServer::Reap() {
   for (;;) {
     siginfo_t info = {};
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
-    // What the task leaves in its group goes with it. Its number is the group's until it is reaped.
+    // Kills what the task left in its process group. The number belongs to the group until the task is reaped.
     ::kill(-info.si_pid, SIGKILL);
     int status = 0;
     ::waitpid(info.si_pid, &status, 0);
@@ -153,7 +153,7 @@ void StepServer::AfterEnd(RunningStep& step, int code) {
   if (step.served != nullptr || step.all_alive() == 0) return FinishIfOver(step);
   const bool is_bad = code != 0 && step.plan.kills_on_bad_exit;
   if (is_bad && !step.was_ended) {
-    // What is said first is what failed first.
+    // The first failure must be printed first.
     Tell(step, step.TakeEndings());
     EndTasks(step);
   } else if (step.wait_at == kNeverDue && step.plan.wait > Duration(0) && !step.was_ended) {
@@ -249,7 +249,7 @@ void StepServer::Abandon(RunningStep& step) {
 void StepServer::FinishIfOver(RunningStep& step) {
   if (step.alive > 0) return;
   if (step.served != nullptr) {
-    // What its tasks wrote is still on its way.
+    // The output of its tasks is still being sent.
     if (step.line.state != StepState::kEnded) return NoteOver(step, step.Code());
     if (step.served->link().is_lost()) steps_.erase(step.line.number);
     return;
@@ -263,7 +263,7 @@ void StepServer::Finish(RunningStep& step) {
 }
 
 void StepServer::Close(RunningStep& step, int code) {
-  // Listed first: the caller may be the job's last process, and the list is read when that has gone.
+  // Written to the list first: the caller may be the job's last process, and the list is read when that has gone.
   ListEnd(step, code);
   if (step.parts != nullptr) step.parts->Done(code);
   if (Client* client = ClientOf(step)) End(*client, "", code);
@@ -282,7 +282,7 @@ void StepServer::ListEnd(RunningStep& step, int code) {
   list_.Write(step.line);
 }
 
-/// Those who wait get what it had.
+/// Gives its resources to waiting steps.
 void StepServer::Leave(RunningStep& step) {
   const StepNumber number = step.line.number;
   if (step.served == nullptr || step.served->link().is_lost()) steps_.erase(number);

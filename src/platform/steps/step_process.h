@@ -1,6 +1,6 @@
-// The step process from inside (step_server.h says what it is): one loop over its callers, its tasks' ends, and the
-// other machines of its job. step_server.cc has the loop and the callers, step_life.cc what a step goes through,
-// step_spread.cc all that has to do with other machines.
+// The implementation of the step process (see step_server.h): one loop over its callers, the ends of its tasks, and the
+// other nodes of its job. step_server.cc has the loop and the callers, step_life.cc the life of a step, and
+// step_spread.cc everything about other nodes.
 #pragma once
 
 #include <poll.h>
@@ -29,27 +29,27 @@ class StepServer {
   int Run();
 
  private:
-  /// One caller. It has one step at most.
+  /// A caller. It has at most one step.
   struct Client {
     Descriptor socket;
     StepFrameReader reader;
     std::string unsent;
     std::optional<StepNumber> step;
-    bool is_over = false;  // To be closed when `unsent` is empty.
+    bool is_over = false;  // Close it when `unsent` is empty.
   };
-  /// A task, by the step's number here and its place among the step's tasks here.
+  /// A task, identified by the step's number and the task's index among the step's tasks on this node.
   struct TaskPlace {
     StepNumber step = 0;
     std::size_t place = 0;
   };
-  /// Which of a turn's descriptors are a step's, for other machines.
+  /// The polled descriptors of one loop iteration that belong to a step's connections to other nodes.
   struct PolledStep {
     StepNumber step = 0;
     std::size_t first = 0;
     std::size_t count = 0;
   };
 
-  /// Another machine's call that came before the word to go has reached this one.
+  /// A call from another node that arrived before STEPS.go reached this node.
   struct EarlyCall {
     std::unique_ptr<GangLink> link;
     GangFrame frame;
@@ -60,7 +60,7 @@ class StepServer {
   bool Listen();
   bool ListenHere();
   bool IsDone();
-  /// Nothing can reach this process any more; its tasks end with it.
+  /// True if nothing can reach this process any more; its tasks end with it.
   bool IsOrphaned() const { return spreads() && !list_.Exists(); }
   void Turn();
   int TimeoutOf(Duration due) const;
@@ -82,14 +82,14 @@ class StepServer {
   void GrantNext();
   void OnBusy(RunningStep& step);
   void Begin(RunningStep& step, const StepGrant& grant);
-  /// Begin and the word to go lead here, if the step has tasks on this machine alone or is a part.
+  /// Called by Begin, or on the signal to start, if the step has tasks only on this node or is a part.
   void StartHere(RunningStep& step);
   void Start(RunningStep& step, Result<StepTasks> tasks);
-  /// True: a directory of one of these files does not exist yet, and OnTimers goes on when it does.
+  /// Returns true if a directory of one of these files does not exist yet; OnTimers continues when it does.
   bool AwaitsDirectories(RunningStep& step, const std::vector<StepTask>& tasks);
   void Reap();
   void OnTaskEnded(RunningStep& step, std::size_t place, int status);
-  /// After a task has ended, here or elsewhere, with this code.
+  /// Called after a task has ended with this code, here or on another node.
   void AfterEnd(RunningStep& step, int code);
   void EndTasks(RunningStep& step);
   void EndSoon(RunningStep& step);
@@ -98,7 +98,7 @@ class StepServer {
   void OnStop(Client& client, const StepFrame& frame);
   void OnAbandoned(StepNumber number);
   void Abandon(RunningStep& step);
-  void GiveUp(RunningStep& step, int code) { Close(step, code); }  // A step that never ran.
+  void GiveUp(RunningStep& step, int code) { Close(step, code); }  // For a step that never ran.
   void FinishIfOver(RunningStep& step);
   void Finish(RunningStep& step);
   void Close(RunningStep& step, int code);
@@ -107,29 +107,30 @@ class StepServer {
   void Leave(RunningStep& step);
   void Tell(const RunningStep& step, const std::string& text);
 
-  // Other machines of the job. `spreads` holds where the job is on several.
+  // For other nodes of the job. spreads(): the job is on several nodes.
   bool spreads() const { return !options_.key.empty(); }
   bool ListenForMachines();
-  /// `end`, set up when it is first needed: that takes a millisecond of CPU time, and most machines need one at most.
+  /// Returns `end`, which is created at the first use: that takes a millisecond of CPU time, and most nodes need at
+  /// most one.
   Result<const TlsContext*> Secured(std::optional<TlsContext>& end) const;
   std::uint16_t machines_port() const;
   void AddMachinePolls();
   Duration MachinesDue() const;
   void OnMachinePolls();
   void AcceptMachines();
-  /// False when it is not a visitor any more.
+  /// Returns false if it is no longer a visitor.
   bool Hear(std::unique_ptr<GangLink>& visitor);
   void OnPartCall(EarlyCall call);
   void RetryEarlyCalls();
   void OnServed(StepNumber number);
   void OnServedFrame(RunningStep& step, const GangFrame& frame);
   void OnParts(StepNumber number, std::span<const pollfd> polls);
-  // After each of these the step may be gone.
+  // The step may be gone after each of these.
   void OnPartFrame(RunningStep& step, std::size_t part, const GangFrame& frame);
   void OnPartLost(RunningStep& step, std::size_t part, const std::set<std::size_t>& lost, const std::string& why);
   void TakeOutput(RunningStep& step, std::size_t rank, std::string_view body);
   void PassOutput(RunningStep& step, char target, std::string_view text);
-  /// Asks the machines of a step in their turn, this one among them; starts it when all have granted.
+  /// Requests a step's resources on its nodes in order, this one included; starts the step when all have granted.
   void BeginAsking(RunningStep& step);
   void Advance(RunningStep& step);
   void BeginSpread(RunningStep& step);
@@ -142,7 +143,7 @@ class StepServer {
   Descriptor signals_;
   std::vector<pollfd> polled_;
   std::map<int, Client> clients_;  // By descriptor.
-  std::vector<int> finished_;      // Clients to be closed; one may be named twice.
+  std::vector<int> finished_;      // Clients to close; may contain duplicates.
   std::map<StepNumber, RunningStep> steps_;
   std::unordered_map<pid_t, TaskPlace> places_;
   StepNumber next_ = 0;
@@ -150,13 +151,13 @@ class StepServer {
   bool leaves_ = false;
   bool is_full_ = false;  // No descriptor is left for another caller.
 
-  std::string failure_;  // Why it could not listen, where that is known.
+  std::string failure_;  // Why it could not listen, if that is known.
   std::optional<TlsContext> server_end_;
   std::optional<TlsContext> dialling_end_;
-  Descriptor machines_;                              // Where other machines connect.
-  std::vector<std::unique_ptr<GangLink>> visitors_;  // That have not said yet what they want.
+  Descriptor machines_;                              // The listening socket for other nodes.
+  std::vector<std::unique_ptr<GangLink>> visitors_;  // Accepted connections that have not sent a call yet.
   std::vector<EarlyCall> early_;
-  std::size_t first_machine_poll_ = 0;  // In `polled_`: `machines_`, the visitors, the steps.
+  std::size_t first_machine_poll_ = 0;  // Index in `polled_` of `machines_`; the visitors and the steps follow.
   std::size_t polled_visitors_ = 0;
   std::vector<PolledStep> polled_steps_;
 };

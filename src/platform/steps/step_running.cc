@@ -66,7 +66,7 @@ std::array<int, 3> RunningStep::MakePipes(const StepTask& task, std::size_t rank
   for (const std::size_t target : {std::size_t{1}, std::size_t{2}}) {
     if (task.streams[target].kind != StepStream::Kind::kLabelled) continue;
     std::array<int, 2> pipe = {-1, -1};
-    // Unlabelled then, rather than lost.
+    // Without pipes the output goes to the caller unlabelled instead of being lost.
     if (::pipe2(pipe.data(), O_CLOEXEC) != 0) {
       ends[target] = call.streams[target].get();
       continue;
@@ -82,7 +82,7 @@ std::array<int, 3> RunningStep::MakePipes(const StepTask& task, std::size_t rank
 void RunningStep::NoteMachines() {
   line.gpus = GpusHere();
   line.machines = plan.machines;
-  if (served != nullptr) return;  // Its caller has told their GPUs.
+  if (served != nullptr) return;  // The node where the step was called has sent their GPUs.
   const bool has_own = !plan.spread || plan.spread->has_own;
   const std::size_t own = plan.spread ? plan.spread->own_place : 0;
   for (std::size_t i = 0; i < line.machines.size(); ++i) {
@@ -141,7 +141,7 @@ std::string RunningStep::Start(const StepTasks& wanted, int socket) {
   }
   hand_over();
   if (served != nullptr) served->OnAllStarted();
-  // The tasks have them now, and only they: their readers see the end.
+  // Only the tasks hold these streams from now on, so that readers see their end.
   for (Descriptor& stream : call.streams) stream.Reset();
   return failures;
 }
@@ -171,7 +171,7 @@ void RunningStep::NoteCode(int code) {
 void RunningStep::NoteEndOn(const std::string& host, std::size_t rank, int signal, int code) {
   if (code == 0) return;
   NoteCode(code);
-  if (signal < 0) return;  // It could not be started, which has been told.
+  if (signal < 0) return;  // It could not be started, which was already reported.
   const std::string how = signal != 0 ? ::strsignal(signal) : "Exited with exit code " + std::to_string(code);
   endings_[{host, how}].push_back(rank);
 }

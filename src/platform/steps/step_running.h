@@ -1,4 +1,4 @@
-// One step of a job while its step process has it: from its call to the end of its last task.
+// One step of a job while its step process handles it: from its call to the end of its last task.
 #pragma once
 
 #include <sys/types.h>
@@ -20,52 +20,52 @@ namespace divvy {
 struct RunningStep {
   RunningStep(StepCall its_call, StepPlan its_plan) : call(std::move(its_call)), plan(std::move(its_plan)) {}
 
-  /// Starts all tasks here, and hands labelled streams and the terminal to the caller's `socket`. What failed, in lines
-  /// for the caller.
+  /// Starts all tasks on this node, and sends labelled streams and the terminal to the caller's `socket`. Returns the
+  /// failures as lines for the caller.
   std::string Start(const StepTasks& tasks, int socket);
-  /// "0,3" on the server: of those that it was granted here.
+  /// The indices on the server of the GPUs that it was granted here: "0,3".
   std::string GpusHere() const { return grant && plan.gpus_of ? plan.gpus_of(grant->gpus) : std::string(); }
-  /// What it has, here and on the others that have all granted it their part, into `line`.
+  /// Stores in `line` what the step has on this node and on all other nodes, once they have granted their parts.
   void NoteMachines();
-  /// What another machine has given its tasks, into `line`. Whether that of the last one is there now.
+  /// Stores in `line` what another node has given its tasks. Returns true if this was the last node.
   bool TakeMap(std::string_view text);
-  /// To every process of each task's group, on all machines.
+  /// Signals every process of each task's process group, on all nodes.
   void SignalAll(int signal) const;
-  /// Of a task here, by its place among them. `signal` 0: it ended by itself.
+  /// Records the end of a task on this node, by index. `signal` 0: it ended by itself.
   void NoteEnd(std::size_t place, int signal, int code);
-  /// Of a task anywhere. `signal` -1: it could not be started, which has been told.
+  /// Records the end of a task on any node. `signal` -1: it could not be started, which was already reported.
   void NoteEndOn(const std::string& host, std::size_t rank, int signal, int code);
   std::size_t Rank(std::size_t place) const { return ranks.empty() ? place : ranks[place]; }
-  /// Tasks that run, on all machines.
+  /// How many tasks run on all nodes.
   std::size_t all_alive() const { return alive + (parts != nullptr ? parts->alive() : 0); }
   bool is_waiting() const { return line.state == StepState::kWaiting; }
-  /// What a task elsewhere wrote, as the caller is to write it: with labels where they are wanted, lines whole then.
+  /// Prepares output of a task on another node for the caller: with labels, and in whole lines, if labels are wanted.
   std::string Labelled(std::size_t rank, char target, std::string_view text);
-  /// What is left of lines that have no end, by target.
+  /// Returns the remaining incomplete lines, by target.
   std::vector<std::pair<char, std::string>> TakeRests(std::size_t rank);
-  /// What has not been said yet about tasks that failed.
+  /// Returns the messages about failed tasks that were not sent yet.
   std::string TakeEndings();
   int Code() const { return plan.takes_first_failure ? first_failure_ : highest_; }
   std::string Id() const { return "StepId=" + plan.name + "." + std::to_string(line.number); }
-  /// " 0,2-3", with an s where there are several: "s 0,2-3".
+  /// Returns " 0,2-3", or "s 0,2-3" if there are several.
   std::string AliveText() const;
 
   StepCall call;
   StepPlan plan;
   StepLine line;
-  int client = -1;                 // The caller's socket; -1: it has gone.
-  std::vector<pid_t> pids;         // Of tasks here, by place; -1: does not run.
-  std::vector<std::size_t> ranks;  // By place; empty: from 0 on.
-  std::size_t alive = 0;           // Tasks here.
-  bool was_ended = false;          // By us: because a task failed, or the first one ended long ago.
+  int client = -1;                 // The caller's socket; -1: the caller has gone.
+  std::vector<pid_t> pids;         // Pids of the tasks here, by index; -1: not running.
+  std::vector<std::size_t> ranks;  // By index; empty: from 0 on.
+  std::size_t alive = 0;           // Tasks running here.
+  bool was_ended = false;          // We ended it: because a task failed, or because the first one ended long ago.
   Duration kill_at = kNeverDue;
   Duration wait_at = kNeverDue;
-  std::optional<StepGrant> grant;      // It has its GPUs here; it may still wait for other machines.
-  std::unique_ptr<GangParts> parts;    // The other machines', where it was called here.
-  std::unique_ptr<ServedPart> served;  // It is a part of a step that was called elsewhere.
-  bool is_asking = false;              // Here as well: its place in this machine's line is taken.
+  std::optional<StepGrant> grant;      // It has its GPUs here; it may still wait for other nodes.
+  std::unique_ptr<GangParts> parts;    // The parts on other nodes, if the step was called here.
+  std::unique_ptr<ServedPart> served;  // Set if this is a part of a step that was called on another node.
+  bool is_asking = false;              // Its request on this node is queued.
   bool is_told_busy = false;
-  /// It has all that it asked for, and waits for directories of its tasks' files.
+  /// It has all its resources, and waits for directories of its tasks' files.
   struct Awaited {
     DirectoryWatch watch;
     Duration until{0};
@@ -83,15 +83,15 @@ struct RunningStep {
   std::array<int, 3> MakePipes(const StepTask& task, std::size_t rank, Pipes& pipes);
   std::string Label(std::size_t rank) const;
 
-  std::size_t count_ = 1;  // Of tasks on all machines.
-  std::size_t maps_ = 0;   // Other machines' that have come.
+  std::size_t count_ = 1;  // Number of tasks on all nodes.
+  std::size_t maps_ = 0;   // How many maps of other nodes have arrived.
   int first_failure_ = 0;
   int highest_ = 0;
-  std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> endings_;  // By host and how.
-  std::map<std::pair<std::size_t, char>, std::string> rests_;  // Lines without an end, by rank and target.
+  std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> endings_;  // By host and reason.
+  std::map<std::pair<std::size_t, char>, std::string> rests_;  // Incomplete lines, by rank and target.
 };
 
-/// "0", "0-2,5".
+/// Returns ranks as text: "0", "0-2,5".
 std::string RankList(const std::vector<std::size_t>& ranks);
 
 }  // namespace divvy

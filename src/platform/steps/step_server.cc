@@ -36,7 +36,7 @@ int StepServer::Run() {
     return 1;
   }
   if (options_.on_listening) options_.on_listening(machines_port());
-  // While the others get ready there is time for it.
+  // There is time for this while the other nodes get ready.
   if (spreads()) static_cast<void>(Secured(server_end_));
   ::prctl(PR_SET_NAME, "divvy-steps");
   idle_since_ = MonotonicNow();
@@ -48,13 +48,12 @@ bool StepServer::Listen() {
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
-  // A shell's background command ignores SIGINT, and the first one's caller is as good as any other: tasks begin with
-  // nothing ignored.
+  // A shell's background command ignores SIGINT, and the first caller may be one. Tasks start with no ignored signals.
   struct sigaction standard = {};
   standard.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &standard, nullptr);
   signals_.Reset(::signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK));
-  // Each caller that waits holds four descriptors; a task has its caller's own limits.
+  // Each waiting caller holds four descriptors. A task gets its caller's own limits.
   rlimit files = {};
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;
@@ -76,7 +75,7 @@ bool StepServer::ListenHere() {
   return bound == 0 && ::listen(listener_.get(), 1024) == 0;
 }
 
-/// Who has connected before the socket went away is still served.
+/// Clients that connected before the socket was removed are still served.
 bool StepServer::IsDone() {
   const bool is_idle = steps_.empty() && clients_.empty();
   if (!is_idle) idle_since_ = MonotonicNow();
@@ -132,8 +131,8 @@ void StepServer::ReadSignals() {
   signalfd_siginfo info = {};
   while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
     const int signal = static_cast<int>(info.ssi_signo);
-    // To the whole job, and what it means is the tasks' to say: they have got it as well. Other machines need it here
-    // until the job ends.
+    // The signal went to the whole job; the tasks have got it too and handle it themselves. If the job is on several
+    // nodes, the others need this process until the job ends.
     if (signal == SIGTERM || (signal != SIGCHLD && !spreads())) leaves_ = true;
   }
   Reap();
@@ -142,7 +141,7 @@ void StepServer::ReadSignals() {
 void StepServer::Accept() {
   while (clients_.size() < kClientsMost) {
     Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    // Without descriptors the next waits until a caller has gone.
+    // Without a free descriptor the next caller waits until another one has gone.
     if (!socket.is_open()) is_full_ = (errno == EMFILE || errno == ENFILE) && !clients_.empty();
     if (!socket.is_open()) return;
     ucred peer = {};
@@ -151,7 +150,7 @@ void StepServer::Accept() {
     if (!is_known || peer.uid != ::geteuid()) continue;
     const int fd = socket.get();
     clients_[fd].socket = std::move(socket);
-    OnClient(fd, POLLIN);  // Its call is most likely there already.
+    OnClient(fd, POLLIN);  // Its call has most likely arrived already.
   }
 }
 
@@ -176,7 +175,7 @@ void StepServer::OnClient(int fd, short events) {
   if (client.is_over && client.unsent.empty()) finished_.push_back(fd);
 }
 
-/// Not before all that happened in a turn has been looked at: a descriptor's number must not be another's meanwhile.
+/// Clients are closed after all events of an iteration, so that their descriptor numbers are not reused meanwhile.
 void StepServer::CloseFinished() {
   if (!finished_.empty()) is_full_ = false;
   for (const int fd : std::exchange(finished_, {})) clients_.erase(fd);
@@ -246,7 +245,7 @@ void StepServer::Flush(Client& client) {
     const ssize_t sent =
         ::send(client.socket.get(), client.unsent.data(), client.unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EAGAIN) return;
-    // It has gone; the next poll says so.
+    // The client has gone; the next poll reports it.
     client.unsent.erase(0, sent < 0 ? std::string::npos : static_cast<std::size_t>(sent));
   }
   if (client.is_over) finished_.push_back(client.socket.get());

@@ -1,4 +1,4 @@
-// The step process with real callers and real tasks.
+// Tests the step process with real callers and real tasks.
 #include "platform/steps/step_server.h"
 
 #include <fcntl.h>
@@ -40,8 +40,8 @@ std::string Indices(const std::vector<std::size_t>& gpus) {
   return out;
 }
 
-/// A step's words: how many GPUs it wants ("-": it shares), flags (i: immediate, k: kills on a bad exit, l: labels, t:
-/// a terminal, w: waits a second for the others), how many tasks, and a script that finds RANK and GPUS.
+/// Arguments of a step: number of GPUs ("-": shares them), flags (i: immediate, k: kills on a bad exit, l: labels, t:
+/// terminal, w: waits a second for the others), number of tasks, and a script that gets RANK and GPUS.
 Result<StepPlan> PlanOf(StepCall& call) {
   if (call.words.size() != 5) return InvalidArgument("t: five words, please");
   const std::string flags = call.words[2];
@@ -108,7 +108,7 @@ class StepServerTest : public testing::Test {
     ::close(ready[1]);
   }
 
-  /// In a child with its output in `name`, as every command has a process of its own.
+  /// Calls in a child with its output in `name`, because every command has its own process.
   pid_t Call(const std::string& name, const std::string& gpus, const std::string& flags, int tasks,
              const std::string& script) {
     const pid_t pid = ::fork();
@@ -220,7 +220,7 @@ TEST_F(StepServerTest, SignalsReachTheTasks) {
 TEST_F(StepServerTest, OneInterruptTellsAndTwoEnd) {
   const pid_t caller = Call("out", "-", "", 1, "echo up; exec sleep 60");
   AwaitText("out", "up");
-  // One that comes later than a second after the one before is a first one again.
+  // An interrupt more than a second after the previous one counts as a first one.
   const auto answers = [&] { return std::ranges::count(Out(), '('); };
   while (!HasEnded(caller) && !HasFatalFailure()) {
     const auto before = answers();
@@ -246,7 +246,7 @@ TEST_F(StepServerTest, WithoutTheStepProcessItsTasksEndAndAnotherGoesOn) {
   ::waitpid(server_, nullptr, 0);
   EXPECT_EQ(End(caller), 1);
   const auto task = static_cast<pid_t>(ParseInteger(Trim(Slurp(folder_ / "pid"))).value_or(0));
-  // Whoever inherits it reaps it at leisure.
+  // The process that inherits the task may reap it late.
   Await([&] {
     const auto status = ReadProcessStat(task);
     return !status || status->state == 'Z';
@@ -262,7 +262,7 @@ TEST_F(StepServerTest, WithoutTheStepProcessItsTasksEndAndAnotherGoesOn) {
 TEST_F(StepServerTest, ItLeavesWhenItIsToldAndHasNoStep) {
   const pid_t caller = Call("out", "-", "", 1, "echo up; until [ -e go ]; do sleep 0.01; done; exit 4");
   AwaitText("out", "up");
-  ::kill(server_, SIGTERM);  // As the whole job gets it.
+  ::kill(server_, SIGTERM);  // The signal that the whole job gets.
   std::ofstream(folder_ / "go").put('y');
   EXPECT_EQ(End(caller), 4) << "a step under way goes on";
   EXPECT_EQ(End(server_), 0);
@@ -289,7 +289,7 @@ TEST_F(StepServerTest, AnyStepCanBeStoppedByItsNumber) {
   EXPECT_EQ(StopStep(folder_ / "nobody.sock", 0, SIGTERM), std::nullopt);
 }
 
-/// Sends `text` as a caller; what comes back until the end.
+/// Sends `text` as a caller; returns everything received until the end.
 std::string Answer(const std::string& path, const std::string& text) {
   const auto address = MakeStepAddress(path);
   const Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));

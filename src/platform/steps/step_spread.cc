@@ -1,5 +1,5 @@
-// The step process and the other machines of its job: steps that were called here and run elsewhere as well, and parts
-// of steps that were called elsewhere.
+// The step process and the other nodes of its job: steps that were called here and also run elsewhere, and parts of
+// steps that were called elsewhere.
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -20,8 +20,8 @@ namespace {
 
 constexpr Duration kEarlyMost = std::chrono::seconds(60);
 constexpr Duration kEarlyPause = std::chrono::milliseconds(2);
-constexpr std::size_t kVisitorsMost = 256;                  // That have not said yet what they want.
-constexpr std::size_t kUntakenMost = std::size_t{1} << 20;  // Output that a caller has not taken.
+constexpr std::size_t kVisitorsMost = 256;                  // Connections that have not sent a call yet.
+constexpr std::size_t kUntakenMost = std::size_t{1} << 20;  // Limit of output that a caller has not taken.
 constexpr StepNumber kNumbersAhead = 1'000'000;
 
 std::vector<int> OwnCores() {
@@ -35,7 +35,7 @@ std::vector<int> OwnCores() {
   return cores;
 }
 
-/// The call of a step elsewhere as if it came from here: streams that lead nowhere, cores of this machine.
+/// Decodes the call of a step on another node as if it came from here: with null streams and this node's cores.
 std::optional<StepCall> CallOf(const PartCall& part) {
   StepFrame frame{StepWord::kCall, 0, std::string(part.call), {}};
   for (int i = 0; i < 3; ++i) frame.descriptors.emplace_back(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -131,7 +131,7 @@ void StepServer::AcceptMachines() {
   for (;;) {
     Descriptor socket(::accept4(machines_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.is_open()) return;
-    // Who came first has had the most time to say what it wants.
+    // Drops the oldest connection, which has had the most time to send its call.
     if (visitors_.size() >= kVisitorsMost) visitors_.erase(visitors_.begin());
     const auto end = Secured(server_end_);
     if (!end) continue;
@@ -155,7 +155,7 @@ void StepServer::OnPartCall(EarlyCall early) {
   std::unique_ptr<GangLink>& link = early.link;
   const auto part = DecodePartCall(early.frame.body);
   const auto refuse = [&](const std::string& why, bool is_whole = true) {
-    // Its step ends with the connection, so the part is kept until the other end has read why, and closes it.
+    // Its step ends with the connection, so the part is kept until the peer has read the reason and closes it.
     RunningStep& step = Enter(next_++, {}, {});
     step.served = std::make_unique<ServedPart>(std::move(link));
     step.served->link().Send(GangWord::kRefused, 1,
@@ -176,7 +176,7 @@ void StepServer::OnPartCall(EarlyCall early) {
   }
   if (!plan) return refuse(plan.error().message);
   if (!book_.CanEver(plan->need)) return refuse(std::string(Trim(CannotEver(*plan))));
-  // Mostly the number that it has where it was called, so that both lists say the same.
+  // Usually the number that it has where it was called, so that both lists agree.
   const StepNumber number = part->step >= next_ && part->step - next_ < kNumbersAhead ? part->step : next_;
   next_ = number + 1;
   plan->spread.reset();
@@ -190,7 +190,7 @@ void StepServer::OnPartCall(EarlyCall early) {
   list_.Write(waiting->second.line);
 }
 
-// The word to go reaches all machines at about the same time, and the first of them does not wait for the others.
+// The signal to start reaches all nodes at about the same time, but the first node does not wait for the others.
 void StepServer::RetryEarlyCalls() {
   for (EarlyCall& early : std::exchange(early_, {})) OnPartCall(std::move(early));
 }
@@ -215,7 +215,7 @@ void StepServer::OnServedFrame(RunningStep& step, const GangFrame& frame) {
   switch (frame.word) {
     case GangWord::kGo:
       if (!step.is_waiting() || !step.grant) return;
-      // Of itself a part knows neither the other machines nor their GPUs.
+      // A part itself knows neither the other nodes nor their GPUs.
       if (const auto lines = ReadStepList(frame.body); !lines.empty()) step.plan.machines = lines.front().machines;
       return StartHere(step);
     case GangWord::kSignal:
@@ -249,15 +249,15 @@ void StepServer::BeginAsking(RunningStep& step) {
   Advance(step);
 }
 
-/// A step that wants GPUs for itself takes its place in the line of one machine after the other, always in the order of
-/// the job's machines: two steps never wait for each other.
+/// A step that needs exclusive GPUs joins the queue of one node after the other, always in the order of the job's
+/// nodes. So two steps never wait for each other.
 void StepServer::Advance(RunningStep& step) {
   const SpreadPlan& spread = *step.plan.spread;
   for (std::size_t place = 0; place <= step.parts->size(); ++place) {
     if (place == spread.own_place && spread.has_own && !step.grant) {
       if (!std::exchange(step.is_asking, true)) {
         book_.Ask(step.line.number, step.plan.need);
-        return GrantNext();  // It may go on from there.
+        return GrantNext();  // GrantNext() may continue the step.
       }
       if (spread.reserves) return;
     }
@@ -283,8 +283,8 @@ void StepServer::BeginSpread(RunningStep& step) {
   Start(step, std::move(tasks));
 }
 
-/// Files that tasks of all machines write to are this machine's, and written by the caller: opened here, with its
-/// rights and mask, before the tasks here do.
+/// Opens the files that tasks of all nodes write to. They are on this node, and the caller writes them. They are opened
+/// here before the tasks start, with the caller's rights and umask.
 bool StepServer::HandFiles(RunningStep& step, Client& client) {
   std::vector<Descriptor> files;
   std::vector<int> fds;
@@ -337,7 +337,7 @@ void StepServer::OnPartFrame(RunningStep& step, std::size_t part, const GangFram
     case GangWord::kRefused:
       Tell(step, step.plan.program + ": error: " + host + " refuses its part: " + frame.body);
       if (step.is_waiting()) return GiveUp(step, std::clamp(frame.value, 1, 255));
-      return;  // It closes the connection: its tasks are lost.
+      return;  // The peer closes the connection, and its tasks are lost then.
     case GangWord::kMap:
       if (step.TakeMap(frame.body)) list_.Write(step.line);
       return;
@@ -372,7 +372,7 @@ void StepServer::PassOutput(RunningStep& step, char target, std::string_view tex
   if (client == nullptr || text.empty()) return;
   const std::size_t place = target == '1' ? 0 : 1;
   const bool is_file = step.plan.spread->files[place].kind == StepStream::Kind::kFile;
-  // Errors that join an output in a file are in the same one.
+  // If standard error joins standard output, both go to the same file.
   const bool joins = step.plan.spread->files[place].kind == StepStream::Kind::kOutput;
   const int where = joins ? 3 : static_cast<int>(place) + (is_file ? 3 : 1);
   Send(*client, StepWord::kOutput, where, text);

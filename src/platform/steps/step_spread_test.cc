@@ -1,4 +1,4 @@
-// Step processes of one job on several machines, as processes on one, which hear each other on loopback.
+// Tests step processes of one job on several nodes: here processes of one machine that connect over loopback.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -35,14 +35,14 @@ std::string Slurp(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Machines m0, m1, ...; each knows where the others listen from a file with their ports.
+/// Nodes m0, m1, ...; each reads the ports of the others from a file.
 struct Machine {
   std::filesystem::path folder;
   std::size_t own = 0;
 };
 
-/// A step's words: flags (k: kills on a bad exit, l: labels, f: output into the file "all", g: wants a GPU on each
-/// machine, e: machine 1 is not told to go before there is a file "gone"), a layout, and a script that finds RANK and
+/// Arguments of a step: flags (k: kills on a bad exit, l: labels, f: output to the file "all", g: needs a GPU on each
+/// node, e: node 1 gets the signal to start only after a file "gone" exists), a layout, and a script that gets RANK and
 /// MACHINE.
 Result<StepPlan> PlanOf(const Machine& machine, StepCall& call) {
   if (call.words.size() != 4) return InvalidArgument("t: four words, please");
@@ -65,7 +65,7 @@ Result<StepPlan> PlanOf(const Machine& machine, StepCall& call) {
     if (!call.part) plan.machines.push_back({one.seat, one.tasks, {}});
   }
   plan.gpus_of = [own = machine.own](const std::vector<std::size_t>& gpus) {
-    std::string out;  // Machine 1 has GPUs 2 and 3.
+    std::string out;  // Node 1 has GPUs 2 and 3.
     for (const std::size_t gpu : gpus) out += (out.empty() ? "" : ",") + std::to_string(gpu + 2 * own);
     return out;
   };
@@ -173,7 +173,7 @@ class StepSpreadTest : public testing::Test {
     servers_[machine] = -1;
   }
 
-  /// On machine 0, in a child with its output in `name`.
+  /// Calls on node 0 (or `machine`), in a child with its output in `name`.
   pid_t Call(const std::string& name, const std::string& flags, const std::string& layout, const std::string& script,
              int input = -1, std::size_t machine = 0) {
     const pid_t pid = ::fork();
@@ -216,7 +216,7 @@ class StepSpreadTest : public testing::Test {
   void AwaitText(const std::string& name, const std::string& text) const {
     Await([&] { return Out(name).find(text) != std::string::npos; });
   }
-  /// The script of a task that stays, and writes its pid where AwaitGone finds it.
+  /// The script of a task that keeps running, and writes its pid for AwaitGone.
   static std::string Staying() { return "echo $$ >pid$RANK; echo up$RANK; exec sleep 60"; }
   void AwaitGone(int rank) const {
     const auto pid = ParseInteger(Trim(Slurp(folder_ / ("pid" + std::to_string(rank)))));
@@ -353,7 +353,7 @@ TEST_F(StepSpreadTest, WhoDoesNotReadHoldsTheTasksUpAndLosesNothing) {
     ::_exit(CallStep({StepSocketOf(file(0)), words, environ, "t", true}).value_or(99));
   }
   ::close(pipe[1]);
-  // Until it has come to rest: buffers are full, and the task waits.
+  // Waits until the buffers are full and the task blocks.
   std::size_t seen = 0;
   std::array<char, 65'536> buffer;
   std::string written;

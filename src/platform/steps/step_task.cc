@@ -25,15 +25,15 @@ constexpr std::string_view kTaskPid = "SLURM_TASK_PID=";
 
 enum class Place { kDone, kSession, kDirectory, kInput, kOutput, kError, kExecute };
 
-// Shared with the new process, which runs in our memory until it executes the program: everything is laid out before,
-// and the new process allocates nothing.
+// Shared with the new process, which runs in our memory until it executes the program. Everything is prepared
+// beforehand, and the new process allocates nothing.
 struct Start {
   const StepTask* task = nullptr;
   const StepCall* call = nullptr;
   std::array<int, 3> pipes = {-1, -1, -1};
   int terminal = -1;
-  /// It reads or writes one: its caller's, whose job control is not the task's, or its own. Then it needs a session of
-  /// its own; else it stays in the job's, where a daemon without supervisor and guard still finds it.
+  /// It uses a terminal: its own, or its caller's, whose job control must not affect it. Then it needs its own session.
+  /// Otherwise it stays in the job's session, where a daemon still finds it without supervisor and guard.
   bool has_terminal = false;
   pid_t parent = 0;
   std::string program;
@@ -43,7 +43,7 @@ struct Start {
   char pid_text[48] = "";
   cpu_set_t cores;
 
-  Place place = Place::kDone;  // Where it failed.
+  Place place = Place::kDone;  // The failed step.
   int error = 0;
 };
 
@@ -53,7 +53,7 @@ struct Start {
   ::_exit(1);
 }
 
-/// Not waiting: the other end of a named pipe may never come, and all other steps wait with us.
+/// O_NONBLOCK: the other end of a named pipe may never be opened, and all other steps would wait too.
 bool Replace(int target, const char* path, int flags) {
   const int fd = ::open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
   return fd >= 0 && ::fcntl(fd, F_SETFL, flags & O_APPEND) == 0 && ::dup2(fd, target) >= 0;
@@ -76,16 +76,16 @@ bool OpenStream(const Start& start, std::size_t target) {
       break;
   }
   if (target == 0) return Replace(fd, stream.path.c_str(), O_RDONLY);
-  // Tasks that share a file append, so that none overwrites another; the first one empties it.
+  // Tasks that share a file append, so that none overwrites another's output; the first one truncates it.
   return Replace(fd, stream.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | (stream.truncates ? O_TRUNC : 0));
 }
 
 int RunChild(void* argument) {
   Start& start = *static_cast<Start*>(argument);
   if ((start.has_terminal ? ::setsid() : ::setpgid(0, 0)) < 0) Fail(start, Place::kSession);
-  // Without the step process nobody would wait for it, and its GPUs would be given to others.
+  // Without the step process, nothing would wait for the task, and its GPUs would be given to other steps.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // Raw: the C library may remember the pid of the process whose memory this is.
+  // Uses the system call, because the C library may return a cached pid of the process whose memory this is.
   if (static_cast<pid_t>(::syscall(SYS_getppid)) != start.parent) ::_exit(1);
   ::sched_setaffinity(0, sizeof start.cores, &start.cores);
   for (std::size_t i = 0; i < start.call->limits.size(); ++i) {
@@ -119,7 +119,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   return out;
 }
 
-/// As execvp finds it. Looked for here, because an execve() that fails costs many times as much.
+/// Finds the program like execvp. Searches here, because a failing execve() costs many times as much.
 std::string FindProgram(const StepTask& task) {
   const std::string& name = task.command.front();
   if (name.find('/') != std::string::npos) return name;
@@ -127,16 +127,16 @@ std::string FindProgram(const StepTask& task) {
   for (const std::string& entry : task.environment) {
     if (entry.starts_with("PATH=")) path = std::string_view(entry).substr(5);
   }
-  std::string found = name;  // Relative to nowhere: execve() says that it is not there.
+  std::string found = name;  // Not an absolute path: the program was not found.
   for (const std::string_view folder : Split(path, ':')) {
     std::string full = folder.empty() ? task.directory + "/" + name : std::string(folder) + "/" + name;
     if (full.front() != '/') full = task.directory + "/" + full;
     struct stat status = {};
     if (::stat(full.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
     if (::access(full.c_str(), X_OK) == 0) return full;
-    if (found == name) found = full;  // What may not be executed is told, unless another may be.
+    if (found == name) found = full;  // A file that may not be executed is reported, unless a later one may be.
   }
-  // A name alone would be looked for in the task's directory.
+  // execve() would look for a bare name in the task's directory.
   return found == name ? "/dev/null/" + name : found;
 }
 
@@ -189,7 +189,7 @@ StartedTask StartStepTask(const StepTask& task, const StepCall& call, const std:
     if (core >= 0 && core < CPU_SETSIZE) CPU_SET(core, &start.cores);
   }
 
-  // As vfork, but on a stack of its own: no page table is copied, and we go on when the program is executed.
+  // Like vfork, but with its own stack: no page table is copied, and we continue when the program is executed.
   alignas(16) static char stack[32'768];
   const int pid = ::clone(RunChild, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &start);
   StartedTask started;

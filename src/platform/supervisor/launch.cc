@@ -29,7 +29,7 @@ namespace {
 
 constexpr int kLauncherSocket = 3;
 constexpr int kLauncherLock = 4;
-// A launcher leaves within milliseconds of its daemon; one that does not is stopped or hangs on a name service.
+// A launcher exits within milliseconds of its daemon. One that does not is stopped or waits for a name service.
 constexpr auto kOldLauncherWait = std::chrono::seconds(5);
 
 Error LaunchError(std::string_view what, std::string_view object) {
@@ -44,7 +44,8 @@ Status SpawnLauncher(const std::vector<std::string>& command, int socket, int lo
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  // The launcher's own environment; no job gets it. What is bound once there is bound in all its forks.
+  // The launcher's own environment; jobs do not get it. LD_BIND_NOW resolves symbols once for the launcher and all its
+  // forks.
   std::string room = TitleRoom();
   std::string binding = "LD_BIND_NOW=1";
   std::vector<char*> environment = {room.data(), binding.data()};
@@ -62,14 +63,14 @@ Error NoLauncher(const std::string& path, std::string_view why) {
                      "); systemctl start divvy-launcher starts it, as does divvy up, or divvy agent, by root");
 }
 
-// posix_spawn's dup2 must not hit a descriptor that a later one still needs.
+// Otherwise posix_spawn's dup2 could overwrite a descriptor that is still needed.
 Descriptor MoveAbove(Descriptor from, int lowest) { return Descriptor(::fcntl(from.get(), F_DUPFD_CLOEXEC, lowest)); }
 
 }  // namespace
 
-// The launcher holds this lock while it lives: it belongs to the open file, a copy of which the launcher gets. A
-// process that is killed gives up its locks a moment before it counts as dead, and until then its supervisors believe
-// in it: so the file names it, and that moment is waited for.
+// The launcher holds this lock as long as it lives: the lock belongs to the open file, of which the launcher gets a
+// copy. The kernel releases the locks of a killed process a moment before the process counts as dead, and until then
+// its supervisors consider it alive. So the file names the holder, and we also wait for its end.
 Result<Descriptor> AwaitLauncherLock(const std::string& run_directory) {
   const std::string path = run_directory + "/launcher.lock";
   Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -114,7 +115,7 @@ Result<std::unique_ptr<ProcessLauncher>> ProcessLauncher::Start(ProcessLauncherO
     return served;
   }
   if (::mkdir(directory.c_str(), 0711) != 0 && errno != EEXIST) return LaunchError("make the run directory", directory);
-  // Others may pass through, to the scripts that they run, and neither list nor change it.
+  // Other users may pass through to their scripts, but can neither list nor change the folder.
   if (::chmod(directory.c_str(), 0711) != 0) return LaunchError("protect the run directory", directory);
   std::unique_ptr<ProcessLauncher> launcher(new ProcessLauncher(std::move(options)));
   DIVVY_CHECK(launcher->Spawn());
@@ -140,7 +141,7 @@ Status ProcessLauncher::Spawn() {
   launcher_pid_ = pid;
   NameLauncher(lock.get(), pid);
   socket_ = std::move(ours);
-  // The first frame is no launch: its body is the run directory.
+  // The first frame is not a launch: its body is the run directory.
   LaunchFrameHeader header = {.body_size = static_cast<std::uint32_t>(options_.run_directory.size())};
   auto hello = std::make_shared<LaunchFrame>();
   hello->bytes.assign(reinterpret_cast<const char*>(&header), sizeof header);
@@ -150,7 +151,7 @@ Status ProcessLauncher::Spawn() {
   return {};
 }
 
-// The launcher greets when an earlier one has left.
+// The launcher sends its greeting when an earlier one has exited.
 Status ProcessLauncher::Connect() {
   const std::string& path = options_.served_at;
   sockaddr_un address = {};
@@ -203,7 +204,7 @@ Status ProcessLauncher::Launch(const LaunchRequest& request) {
   if (!std::ranges::all_of(frame->streams, &ForeignDescriptor::is_open))
     return LaunchError("keep a stream of job", ToString(request.job));
   frame->bytes = EncodeLaunch(request);
-  // The launcher ends at a frame that is larger, and this one would be sent to the next launcher again.
+  // The launcher would exit at a larger frame, and the frame would be sent to the next launcher again.
   if (frame->bytes.size() > kMostLaunchBody) {
     return LimitExceeded("job " + ToString(request.job) + " takes " + std::to_string(frame->bytes.size() >> 20) +
                          " MiB to start, and 64 MiB is the most; give it a shorter script, command or environment");
@@ -257,10 +258,10 @@ void ProcessLauncher::TakeReturned() {
   }
 }
 
-// A record that names a process, or is locked, says that the launch happened or is just being given up. Only without
-// one is it certain that nobody has begun it nor will: the claim of a supervisor comes first, and ends with the
-// launcher. Were it repeated on suspicion, a short job could end, and its record be removed, before the repetition
-// looks for it.
+// A locked record, or one that names a process, shows that the launch happened or is just being abandoned. Only without
+// one is it certain that the job has not begun and will not: a supervisor creates the record first, and can do so only
+// while the launcher is alive. If a launch were repeated on suspicion, a short job could end, and its record be
+// removed, before the repetition checks for it.
 void ProcessLauncher::RepeatLost() {
   for (auto& [key, pending] : unconfirmed_) {
     if (!pending.is_stranded) continue;
@@ -281,7 +282,8 @@ void ProcessLauncher::Flush() {
     const LaunchFrame& frame = *to_send_.front();
     const std::string_view rest = std::string_view(frame.bytes).substr(sent_of_first_);
     const ssize_t sent = SendFramePart(socket_.get(), rest, sent_of_first_ == 0 ? frame.streams : kNone, MSG_DONTWAIT);
-    // Full: OnWritable() comes. Broken: OnReadable() comes, and sends it again to a new launcher.
+    // If the socket is full, OnWritable() continues. If it is broken, OnReadable() starts a new launcher and sends the
+    // frame again.
     if (sent < 0) return;
     sent_of_first_ += static_cast<std::size_t>(sent);
     if (sent_of_first_ < frame.bytes.size()) continue;

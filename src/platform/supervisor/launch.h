@@ -1,17 +1,17 @@
-// How jobs are started so that they outlive the daemon.
+// Starts jobs so that they outlive the daemon.
 //
 //   daemon --(stream socket)--> launcher --fork--> guard --fork--> supervisor of job 17 --vfork, exec--> the job
 //     ^------------------------(datagrams: started, exited, detached)--------------'
 //
 // The daemon never forks: a large process forks slowly, and its children would be its own. It starts one small launcher
-// (this same executable, LauncherMain) which has one supervisor for every running job: a process that belongs to nobody
-// while it watches, so that the daemon and the launcher may be killed at any time. A supervisor whose job has ended
-// takes the next one, because making and tearing down a process costs more than all else that a launch does here. Above
-// each stands its guard, which takes over when the supervisor is killed.
-// docs/supervisor.md tells a supervisor's life.
+// (this same executable, LauncherMain), which starts one supervisor for every running job. A supervisor depends on no
+// other process while it watches a job, so the daemon and the launcher may be killed at any time. After its job has
+// ended, a supervisor takes the next one, because creating and ending a process costs more than everything else that a
+// launch does here. The parent of each supervisor is its guard, which takes over if the supervisor is killed.
+// docs/supervisor.md describes the life of a supervisor.
 //
-// A launch happens at most once: the run record is made exclusively, and only while the launcher that passed the job on
-// lives. So a launch that nobody has confirmed may be repeated.
+// A launch happens at most once: the run record is created exclusively, and only while the launcher that forwarded the
+// job is alive. So a launch that was not confirmed may be repeated.
 #pragma once
 
 #include <array>
@@ -37,71 +37,73 @@
 
 namespace divvy {
 
-/// Of a job on several machines: this machine's part. It is prepared, and waits for SendGo (supervisor_seat.h).
+/// This node's allocation of a gang. It is prepared and then waits for SendGo (supervisor_seat.h).
 struct LaunchSeat {
-  std::string starter;                            // This executable, absolute. Empty: the job is on one machine.
-  std::uint32_t seat = 0;                         // Which part.
-  std::string key;                                // By which the parts know each other: 64 hexadecimal digits.
-  Duration go_within = std::chrono::minutes(10);  // Then it gives up.
+  std::string starter;     // Absolute path of this executable. Empty: the job runs on one node.
+  std::uint32_t seat = 0;  // Index of the node allocation.
+  std::string key;         // The job's key, by which its nodes authenticate each other: 64 hexadecimal digits.
+  Duration go_within = std::chrono::minutes(10);  // Fails if SendGo does not arrive in time.
 
   bool is_set() const { return !starter.empty(); }
 };
 
-/// Everything a supervisor has to know. Exactly one of `argv` and `script` is not empty; in a part
-/// where nothing of the user's is to be started neither is.
+/// All that a supervisor needs. Exactly one of `argv` and `script` is not empty. In a node allocation that starts none
+/// of the user's programs both are empty.
 struct LaunchRequest {
   JobId job;
-  std::uint32_t attempt = 0;  // Grows with each launch of the same job.
+  std::uint32_t attempt = 0;  // Increases with each launch of the same job.
   std::vector<std::string> argv;
-  std::string script;                    // The text; run by its "#!" line, else by /bin/sh.
-  std::string script_name;               // For $0 and for errors: "train.sh". Empty: "script".
-  std::vector<std::string> arguments;    // After the script.
-  std::vector<std::string> environment;  // All of it, NAME=value; PATH in it finds argv[0].
+  std::string script;                    // The script's text; run by its "#!" line, else by /bin/sh.
+  std::string script_name;               // Used as $0 and in errors, such as "train.sh". Empty: "script".
+  std::vector<std::string> arguments;    // Arguments of the script.
+  std::vector<std::string> environment;  // The complete environment, NAME=value; its PATH finds argv[0].
   std::string directory;                 // Empty: "/".
   int umask = 022;
-  std::map<std::string, std::int64_t> limits;  // "nofile": soft, cut at the user's hard one; -1: unlimited.
-  std::string input;                           // Empty: /dev/null. Relative paths start at `directory`.
-  std::string output;                          // Empty: /dev/null.
-  std::string error;                           // Empty: joins the output.
-  bool appends_output = false;                 // Else output and error are emptied.
-  /// `output` is a log that divvy keeps, in a folder that the user may not be able to enter: it is made by the
-  /// supervisor with divvy's rights and given to the user (0600). Else every file is opened with the user's rights.
+  // Soft limits by name, such as "nofile", cut to the user's hard limits; -1: unlimited.
+  std::map<std::string, std::int64_t> limits;
+  std::string input;            // Empty: /dev/null. Relative paths start at `directory`.
+  std::string output;           // Empty: /dev/null.
+  std::string error;            // Empty: the same as the output.
+  bool appends_output = false;  // If false, output and error are truncated.
+  /// `output` is a log that divvy keeps, in a folder that the user may not be able to enter. The supervisor creates it
+  /// with divvy's rights and gives it to the user (0600). If false, every file is opened with the user's rights.
   bool is_own_log = false;
-  std::int64_t uid = -1;  // -1: the daemon's own. Only root can choose.
+  std::int64_t uid = -1;  // -1: the daemon's own. Only root can choose another.
   std::int64_t gid = -1;
-  UserRight right = {};  // To run jobs as that user, where the daemon is not root.
-  /// The job gets a terminal of its own; what it prints goes to `output` as well. Then streams[0] and streams[1],
-  /// where set, are the first client attached to it.
+  UserRight right = {};  // The right to run jobs as that user, if the daemon is not root.
+  /// The job gets its own terminal, and its output also goes to `output`. If streams[0] and streams[1] are set, they
+  /// are the first client attached to the terminal.
   bool wants_pty = false;
   WindowSize window;
-  /// Standard input, output and error of a foreground job, in place of files; -1: none. Owned by the caller, who may
+  /// Standard input, output and error of a foreground job, instead of files; -1: none. The caller owns them and may
   /// close them when Launch() has returned.
   std::array<int, 3> streams = {-1, -1, -1};
-  /// What the supervisor of a foreground job holds whose outputs an agent reads (HeldOutputs): the ends that are read,
-  /// of output and error, and the other end of what closes with the agent. All or none, owned as `streams` are.
+  /// Descriptors that the supervisor of a foreground job keeps if an agent reads the job's outputs (HeldOutputs). They
+  /// are the read ends of output and error, and the other end of a stream that closes with the agent. All are set or
+  /// none; owned like `streams`.
   std::array<int, 3> held = {-1, -1, -1};
-  std::string held_log;    // Where those outputs go when the agent is gone.
-  Duration time_limit{0};  // 0: none.
-  Time started = kNoTime;  // The time limit counts from here; kNoTime: from the real start.
+  std::string held_log;    // The file that gets these outputs when the agent is gone.
+  Duration time_limit{0};  // 0: no limit.
+  Time started = kNoTime;  // Start of the time limit; kNoTime: the actual start.
   WarnSignal warn;
-  int stop_signal = 15;                       // At the time limit, and for what the first process leaves behind.
+  int stop_signal = 15;                       // Sent at the time limit, and to processes that outlive the first one.
   Duration grace = std::chrono::seconds(30);  // From the stop signal to SIGKILL.
-  Duration leftover_grace = std::chrono::seconds(2);  // The same for what the first process leaves behind.
-  /// How long the start waits for directories of its files that do not exist yet: a client may make them a moment after
-  /// it has submitted the job.
+  Duration leftover_grace = std::chrono::seconds(2);  // The same for processes that outlive the first one.
+  /// How long the start waits for missing directories of the job's files: a client may create them a moment after it
+  /// has submitted the job.
   Duration directory_patience = kDirectoryPatience;
-  Bytes memory_limit;  // 0: none. Enforced where CanEnforceMemory().
+  Bytes memory_limit;  // 0: no limit. Enforced if CanEnforceMemory().
   JobIsolation isolation;
   LeasePlace lease;
   LaunchSeat gang;
-  /// One line that the run record keeps as it is: who the job belongs to and what it has, for a daemon that finds the
-  /// record and does not know the job.
+  /// One line that the run record stores unchanged: the job's owner and resources, for a daemon that finds the record
+  /// and does not know the job.
   std::string about;
 };
 
-struct LaunchFrame;  // A request on its way: launch_message.h.
+struct LaunchFrame;  // An encoded request: launch_message.h.
 
-/// Starts jobs. The real one is below; the simulator and tests have their own.
+/// Starts jobs. The real implementation is below; the simulator and tests have their own.
 class Launcher {
  public:
   Launcher() = default;
@@ -109,70 +111,72 @@ class Launcher {
   Launcher& operator=(const Launcher&) = delete;
   virtual ~Launcher() = default;
 
-  /// Hands the job over. What comes of it arrives as reports: kStarted then kExited, or only kExited when it could
-  /// not be started (exit.failure says why); kDelayed before both, where a directory is missing; kPrepared before
-  /// kStarted where it is a part of a gang.
+  /// Hands the job over. The result arrives as reports: kStarted and then kExited, or only kExited if the job could not
+  /// be started (exit.failure says why). kDelayed comes before these if a directory is missing. kPrepared comes before
+  /// kStarted for a node allocation of a gang.
   virtual Status Launch(const LaunchRequest& request) = 0;
-  /// To be called for each report received, and before its run record is removed: this launch need not be repeated.
+  /// Call it for each report received, before the run record is removed: this launch need not be repeated.
   virtual void Confirm(JobId job, std::uint32_t attempt) = 0;
-  /// Launched by this launcher and not confirmed: it comes to a report, or is repeated.
+  /// True if this launcher launched it and it is not confirmed yet. Either a report will arrive, or the launch is
+  /// repeated.
   virtual bool IsPending(JobId job, std::uint32_t attempt) const = 0;
-  /// Removes the record of a run that is over, and what belongs to it, once that is durable elsewhere; a record of a
-  /// later attempt stays.
+  /// Removes the record of a finished run and the files that belong to it. Call it once the result is stored durably
+  /// elsewhere. Keeps the record of a later attempt.
   virtual void RemoveRecord(const RunRecord& record) = 0;
-  /// To be called now and then: repeats the launches that got lost with whoever had them.
+  /// Repeats launches that were lost with the process that had them. Call it periodically.
   virtual void RepeatLost() = 0;
 };
 
 struct ProcessLauncherOptions {
-  /// Absolute. Made if absent (0711: jobs read their scripts in it). One daemon at a time.
+  /// Absolute path. Created if absent (0711, because jobs read their scripts in it). Used by one daemon at a time.
   std::string run_directory;
-  /// What runs LauncherMain(3).
+  /// The command that runs LauncherMain(3).
   std::vector<std::string> command = {"/proc/self/exe", "internal-launcher", "3"};
-  /// Where a launcher with more rights than ours serves (platform/supervisor/launcher_service.h); empty: we start our
-  /// own.
+  /// Socket of a launcher service with more rights than ours (platform/supervisor/launcher_service.h). Empty: we start
+  /// our own launcher.
   std::string served_at;
 };
 
-/// Used by one thread. Never blocks but in Start(), for the milliseconds in which an earlier launcher leaves.
+/// Single-threaded. Blocks only in Start(), while an earlier launcher exits.
 class ProcessLauncher final : public Launcher {
  public:
-  /// Waits until the launcher of an earlier daemon has gone, then starts one. ScanRunDirectory comes after this.
+  /// Waits until the launcher of an earlier daemon has exited, then starts one. Call ScanRunDirectory after this.
   static Result<std::unique_ptr<ProcessLauncher>> Start(ProcessLauncherOptions options);
-  /// The launcher leaves, supervisors live on. A launch that was not confirmed may not have happened: the run
-  /// directory says which.
+  /// The launcher exits; the supervisors keep running. An unconfirmed launch may or may not have happened; the run
+  /// directory shows which.
   ~ProcessLauncher() override;
 
   Status Launch(const LaunchRequest& request) override;
   void Confirm(JobId job, std::uint32_t attempt) override;
   bool IsPending(JobId job, std::uint32_t attempt) const override { return unconfirmed_.contains({job, attempt}); }
   void RemoveRecord(const RunRecord& record) override;
-  /// One is lost when the launcher or the supervisor that had it is dead and no record says that it began.
+  /// A launch is lost if the launcher or supervisor that had it is dead and no record shows that the job began.
   void RepeatLost() override;
 
-  /// To be watched for reading always, and for writing while WantsWrite().
+  /// Poll it for reading always, and for writing while WantsWrite().
   int fd() const { return socket_.get(); }
   bool WantsWrite() const { return !to_send_.empty(); }
   void OnWritable() { Flush(); }
-  /// Readable means that the launcher has died, and then starts another (fd() is a new one afterwards), or that it
-  /// says of a supervisor that it has. Repeats what got lost.
+  /// Handles two cases. Either the launcher has died: then starts another one, and fd() changes. Or the launcher
+  /// reports the death of a supervisor. Repeats lost launches in both cases.
   Status OnReadable();
   std::int64_t launcher_pid() const { return launcher_pid_; }
-  /// Launches that the launcher has refused since the last call: the right to run jobs as their users is missing or of
-  /// another key.
+  /// Returns the launches that the launcher has refused since the last call, because the right to run jobs as that user
+  /// is missing or was signed with another key.
   std::vector<std::pair<JobId, std::uint32_t>> TakeRefused() { return std::exchange(refused_, {}); }
-  /// Where supervisors report. The caller closes it. Of a launcher that serves us: opened by it, each time anew.
+  /// Opens the socket on which supervisors report; the caller closes it. With a launcher service it is a duplicate of
+  /// the socket that the service sent at this connection.
   Result<int> OpenReports();
 
  private:
   using Key = std::pair<JobId, std::uint32_t>;
 
   explicit ProcessLauncher(ProcessLauncherOptions options) : options_(std::move(options)) {}
-  /// A launch that nobody has confirmed.
+  /// An unconfirmed launch.
   struct Pending {
     std::shared_ptr<const LaunchFrame> frame;
     std::uint64_t sequence = 0;
-    bool is_stranded = false;  // Whoever had it is dead.
+    bool is_stranded = false;  // The process that had it is dead.
   };
   Status Spawn();
   Status Connect();
@@ -181,22 +185,22 @@ class ProcessLauncher final : public Launcher {
 
   ProcessLauncherOptions options_;
   Descriptor socket_;
-  Descriptor reports_;  // Of a launcher that serves us.
+  Descriptor reports_;  // Received from a launcher service.
   std::int64_t launcher_pid_ = 0;
   std::map<Key, Pending> unconfirmed_;
   std::vector<Key> refused_;
   std::uint64_t last_sequence_ = 0;
-  std::string returned_;  // Sequence numbers from the launcher, the last one perhaps in part.
+  std::string returned_;  // Sequence numbers from the launcher; the last one may be incomplete.
   std::deque<std::shared_ptr<const LaunchFrame>> to_send_;
-  std::size_t sent_of_first_ = 0;  // Bytes of to_send_.front() that are on their way.
+  std::size_t sent_of_first_ = 0;  // How many bytes of to_send_.front() were sent.
 };
 
-/// The first process of a part of a job on several machines, from its start on (RunSeat); returns its exit code.
-/// `words`: as SeatProgram has them (supervisor_seat.h), from argv[0] on.
+/// Runs the first process of a gang's node allocation from its start on (RunSeat); returns its exit code. `words`: the
+/// arguments made by SeatProgram (supervisor_seat.h), from argv[0] on.
 using SeatEntry = std::function<int(const std::vector<std::string>& words)>;
 
-/// The launcher's whole life; returns its exit code when the daemon has closed the other end of `socket_fd`. Only in
-/// a process of its own, before any thread is started.
+/// The launcher's main function. Returns its exit code after the daemon has closed the other end of `socket_fd`. Call
+/// it only in a process of its own, before any thread is started.
 int LauncherMain(int socket_fd, SeatEntry seat);
 
 }  // namespace divvy

@@ -15,7 +15,7 @@
 namespace divvy {
 namespace {
 
-// One list of the fields serves both directions, so that they cannot differ.
+// One list of fields serves both directions, so that they cannot differ.
 template <typename Archive, typename Launch>
 void Visit(Archive& archive, Launch& request) {
   archive(request.job);
@@ -98,7 +98,7 @@ class Writer {
   std::string& out_;
 };
 
-/// Reads no further once something is not as it should be.
+/// Stops reading at the first invalid value.
 class Reader {
  public:
   explicit Reader(std::string_view in) : in_(in) {}
@@ -139,7 +139,7 @@ class Reader {
     }
   }
 
-  /// All was as it should be, and nothing is left.
+  /// True if all values were valid and no bytes are left.
   bool is_done() const { return is_good_ && in_.empty(); }
 
  private:
@@ -200,7 +200,7 @@ Result<LaunchRequest> DecodeLaunch(std::string_view body, const std::vector<Fore
     descriptor = next < streams.size() ? streams[next].get() : -1;
     ++next;
   });
-  // They become paths, and lines of the run record.
+  // These texts become paths and lines of the run record, so they must not contain zero bytes.
   const auto is_text = [](const std::string* text) { return text->find('\0') == std::string::npos; };
   const bool are_texts = std::ranges::all_of(
       std::array{&request.script_name, &request.directory, &request.input, &request.output, &request.error,
@@ -231,7 +231,7 @@ bool SendFrame(int socket, const LaunchFrame& frame) {
 
 bool LaunchFrameReader::ReadMore() {
   if (is_broken_) return false;
-  // Most frames fit at once; the buffer grows for those that do not.
+  // Most frames fit at once; the buffer grows for larger ones.
   constexpr std::size_t kReadSize = 65536;
   if (taken_ == filled_) taken_ = filled_ = 0;
   if (buffer_.size() - filled_ < kReadSize) {
@@ -256,7 +256,7 @@ std::optional<LaunchFrame> LaunchFrameReader::Next() {
   const std::string_view rest = std::string_view(buffer_).substr(taken_, filled_ - taken_);
   if (rest.size() < sizeof header) return std::nullopt;
   std::memcpy(&header, rest.data(), sizeof header);
-  // The descriptors travel with the first byte.
+  // The descriptors arrive with the first byte.
   is_broken_ = is_broken_ || !IsFrame(header) || header.stream_count > streams_.size();
   const std::size_t size = sizeof header + header.body_size;
   if (is_broken_ || rest.size() < size) return std::nullopt;

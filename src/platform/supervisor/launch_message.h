@@ -1,8 +1,8 @@
-// The bytes of a launch between the daemon and its launcher. The launcher and the supervisors have rights that the
-// daemon need not have, so they believe none of these bytes: every size is checked against what has come and against a
-// bound.
+// The encoding of a launch between the daemon and its launcher. The launcher and the supervisors have rights that the
+// daemon may not have, so they do not trust these bytes: every size is checked against the bytes received and against a
+// limit.
 //
-// A frame is a LaunchFrameHeader and a body; the descriptors of its streams travel with the frame's first byte.
+// A frame is a LaunchFrameHeader and a body. The descriptors of its streams are sent with the frame's first byte.
 #pragma once
 
 #include <sys/types.h>
@@ -20,33 +20,34 @@
 
 namespace divvy {
 
-inline constexpr std::uint32_t kLaunchForm = 0xD1FF0002;    // Changes with the form of a frame.
-inline constexpr std::uint32_t kMostLaunchBody = 64 << 20;  // Bytes. Launch() refuses what is larger.
+inline constexpr std::uint32_t kLaunchForm = 0xD1FF0002;    // Changes with the layout of a frame.
+inline constexpr std::uint32_t kMostLaunchBody = 64 << 20;  // Bytes. Launch() refuses larger requests.
 inline constexpr std::uint32_t kMostLaunchStreams = 6;
 
-/// In a sequence number that comes back: it was not passed on, for the right to run jobs as that user is missing.
+/// Flag in a returned sequence number: the launch was refused because the right to run jobs as that user is missing.
 inline constexpr std::uint64_t kRefusedLaunch = std::uint64_t{1} << 63;
 
-/// All that the launcher itself reads: the rest is decoded where it is used.
+/// The only part that the launcher reads; the supervisor decodes the body.
 struct LaunchFrameHeader {
   std::uint32_t form = kLaunchForm;
   std::uint32_t body_size = 0;
-  std::uint64_t sequence = 0;  // Counts what one daemon launches; comes back if the supervisor dies that had it.
-  std::int64_t uid = 0;        // The request's, as is `gid`; a supervisor starts nothing where they differ from those.
+  // Numbers the launches of one daemon; returned if the supervisor that had the launch dies.
+  std::uint64_t sequence = 0;
+  std::int64_t uid = 0;  // Must equal the request's uid, as `gid` must; otherwise the supervisor starts nothing.
   std::int64_t gid = 0;
-  std::uint32_t is_part = 0;  // Whether it has a seat: 1.
+  std::uint32_t is_part = 0;  // 1 if the request has LaunchSeat set.
   std::uint32_t stream_count = 0;
-  UserRight right = {};          // Where the launcher serves a daemon that is not root.
-  std::uint32_t is_removal = 0;  // 1: no launch, but the end of a run record: of this job, unless a later attempt has
-  std::uint32_t attempt = 0;     // it by now.
+  UserRight right = {};          // Used if the launcher serves a daemon that is not root.
+  std::uint32_t is_removal = 0;  // 1: not a launch, but a request to remove the run record of `job`.
+  std::uint32_t attempt = 0;     // A record of a later attempt is kept.
   std::uint64_t job = 0;
 };
 
-/// Overwrites what a job's environment and script were in: what is forked later, some of it another user's, has all
-/// that this process has in memory.
+/// Overwrites memory that held a job's environment and script: later forks, some of which run as another user, inherit
+/// this process's memory.
 void Wipe(std::string& bytes);
 
-/// Calls `visit` with each descriptor that travels with the request, in their order on the way.
+/// Calls `visit` with each descriptor of the request, in the order in which they are sent.
 template <typename Request, typename Visitor>
 void VisitDescriptors(Request& request, Visitor visit) {
   for (auto* list : {&request.streams, &request.held}) {
@@ -56,11 +57,11 @@ void VisitDescriptors(Request& request, Visitor visit) {
   }
 }
 
-/// The whole frame. Descriptors become flags only: which of them are set.
+/// Encodes the whole frame. For descriptors it only encodes which ones are set.
 std::string EncodeLaunch(const LaunchRequest& request);
 
-/// Reads a body. `streams`: the frame's descriptors, as VisitDescriptors() has them; the request names the same numbers
-/// and does not own them. kInvalidArgument: that is no body of such a frame.
+/// Decodes a body. `streams`: the frame's descriptors in the order of VisitDescriptors(). The request refers to them by
+/// number and does not own them. kInvalidArgument: the body is malformed.
 Result<LaunchRequest> DecodeLaunch(std::string_view body, const std::vector<ForeignDescriptor>& streams);
 
 struct LaunchFrame {
@@ -71,30 +72,32 @@ struct LaunchFrame {
   std::string_view body() const { return std::string_view(bytes).substr(sizeof(LaunchFrameHeader)); }
 };
 
-/// Sends what fits of `bytes`; the streams go with the first of them. As sendmsg(): -1 and errno on failure.
+/// Sends as much of `bytes` as possible, with the streams on the first byte. Like sendmsg(): returns -1 with errno on
+/// failure.
 ssize_t SendFramePart(int socket, std::string_view bytes, const std::vector<ForeignDescriptor>& streams, int flags);
-/// All of it, waiting for room. False: nobody reads any more.
+/// Sends the whole frame, blocking if needed. Returns false if the peer no longer reads.
 bool SendFrame(int socket, const LaunchFrame& frame);
 
-/// Takes frames off a stream socket.
+/// Reads frames from a stream socket.
 class LaunchFrameReader {
  public:
   explicit LaunchFrameReader(int socket) : socket_(socket) {}
-  /// Waits for bytes and takes what is there. False: the other end is closed, or sends what is no frame.
+  /// Blocks until bytes arrive and reads what is available. Returns false if the peer closed the connection or sent an
+  /// invalid frame.
   bool ReadMore();
-  /// The next complete frame, if there is one. There is none any more once bytes came that are no frame. The bytes of
-  /// a frame that is given out are wiped.
+  /// Returns the next complete frame, if there is one, and wipes its bytes from the buffer. Returns none after invalid
+  /// bytes.
   std::optional<LaunchFrame> Next();
-  /// Wipes what has been read and not been given out: a fork has no use for it.
+  /// Wipes the bytes that were read but not returned, so that a fork does not inherit them.
   void Forget();
 
  private:
   int socket_;
   std::string buffer_;
-  std::size_t filled_ = 0;                 // Bytes of the buffer that were read,
-  std::size_t taken_ = 0;                  // and how many of them were given out.
-  std::deque<ForeignDescriptor> streams_;  // Of frames not yet given out, in order.
-  bool is_broken_ = false;                 // Something came that is no frame.
+  std::size_t filled_ = 0;                 // How many bytes of the buffer were read.
+  std::size_t taken_ = 0;                  // How many of them were returned.
+  std::deque<ForeignDescriptor> streams_;  // Descriptors of frames not yet returned, in order.
+  bool is_broken_ = false;                 // Invalid bytes were received.
 };
 
 }  // namespace divvy

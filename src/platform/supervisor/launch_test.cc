@@ -1,4 +1,4 @@
-// Starting jobs: what they get, what they leave behind, and why they could not be started.
+// Tests for starting jobs: what they get, what they leave behind, and why they could not be started.
 #include "platform/supervisor/launch.h"
 
 #include <signal.h>
@@ -85,14 +85,14 @@ TEST_F(Launch, ForegroundStreamsAreTheJobsOwnAndNobodyElseKeepsThem) {
   EXPECT_EQ(AwaitExit(request.job).code, 0);
   char text[64] = {};
   std::string all;
-  // The end of the stream comes only if supervisor and launcher have let go of it.
+  // The stream ends only if supervisor and launcher have closed it.
   for (ssize_t size = 0; (size = ::read(out[0], text, sizeof text)) > 0;)
     all.append(text, static_cast<std::size_t>(size));
   EXPECT_EQ(all, "ping\ndone\n");
   ::close(out[0]);
 }
 
-// Its supervisor goes on with the next job.
+// Its supervisor continues with the next job.
 TEST_F(Launch, ForegroundStreamsOfWhatCannotBeStartedEnd) {
   int out[2];
   ASSERT_EQ(::pipe(out), 0);
@@ -109,7 +109,7 @@ TEST_F(Launch, ForegroundStreamsOfWhatCannotBeStartedEnd) {
   ::close(out[0]);
 }
 
-// As an agent that is killed before it has heard of the start.
+// Simulates an agent that is killed before it hears of the start.
 TEST_F(Launch, OutputsThatNobodyReadsAnyMoreGoToTheLogFromTheStart) {
   int out[2], error[2], life[2];
   for (int* ends : {out, error, life}) ASSERT_EQ(::pipe(ends), 0);
@@ -290,7 +290,7 @@ TEST_F(Launch, SupervisorTakesTheNextJobAndForgetsTheLast) {
   const Exit exit = Run(small);
   EXPECT_EQ(exited_[small.job.value()].supervisor, exited_[big.job.value()].supervisor);
   EXPECT_GT(exited_[big.job.value()].exit->memory_peak, 150_MiB);
-  EXPECT_LT(exit.memory_peak, 100_MiB);  // Sanitizers take 60 for themselves.
+  EXPECT_LT(exit.memory_peak, 100_MiB);  // Sanitizers use 60 MiB themselves.
   EXPECT_GT(exited_[big.job.value()].exit->cpu_time, std::chrono::milliseconds(5));
   EXPECT_LT(exit.cpu_time, exited_[big.job.value()].exit->cpu_time);
 }
@@ -316,8 +316,8 @@ TEST_F(Launch, RepeatedLaunchOfOneAttemptRunsOnce) {
   ASSERT_TRUE(launcher_->Launch(request));
   ASSERT_TRUE(launcher_->Launch(request));
   AwaitExit(request.job);
-  ASSERT_TRUE(launcher_->Launch(request));  // Its record is still there.
-  // Whoever takes that one sees the record and is idle again before it takes this.
+  ASSERT_TRUE(launcher_->Launch(request));  // Repeats the launch; its record still exists.
+  // The supervisor that takes the repeated launch sees the record and becomes idle before it takes this job.
   Run(Command({"true"}));
   EXPECT_EQ(Output("ran"), "ran\n");
 }
@@ -335,8 +335,8 @@ TEST_F(Launch, LaterAttemptReplacesTheRecordOfAnEarlierOne) {
 }  // namespace launch_test
 }  // namespace divvy
 
-// The launcher that the tests start is this very program.
-/// A job's step process as its supervisor sees it: says a port, and stays until SIGTERM.
+// The launcher that the tests start is this very program. This stands in for a job's step process as its supervisor
+// sees it: it reports a port and stays until SIGTERM.
 int StandInForSteps() {
   ::prctl(PR_SET_NAME, "divvy-steps");
   sigset_t all;

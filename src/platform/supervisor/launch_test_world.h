@@ -1,4 +1,4 @@
-// A daemon's end of launching, for tests: a run directory of its own, a launcher, a report socket, and tiny verbs.
+// A test's replacement for the daemon: its own run directory, a launcher, a report socket, and short helper functions.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ namespace divvy {
 constexpr auto kPatience = std::chrono::seconds(30);
 constexpr std::int64_t kNobody = 65534;
 
-/// True as soon as `holds`; false when it did not within the patience.
+/// Returns true as soon as `holds` returns true; false if that takes longer than kPatience.
 inline bool Eventually(const std::function<bool()>& holds) {
   for (const auto end = std::chrono::steady_clock::now() + kPatience; std::chrono::steady_clock::now() < end;) {
     if (holds()) return true;
@@ -51,7 +51,7 @@ class LaunchTest : public ::testing::Test {
     std::string pattern = testing::TempDir() + "divvy-launch-test.XXXXXX";
     home_ = ::mkdtemp(pattern.data());
     ::chmod(home_.c_str(), 0755);
-    // What the jobs write into; anybody's, so that another user's job can.
+    // The folder into which the jobs write. Any user may write there, because some jobs run as another user.
     ::mkdir(In("work").c_str(), 0777);
     ::chmod(In("work").c_str(), 0777);
     StartDaemon();
@@ -106,7 +106,7 @@ class LaunchTest : public ::testing::Test {
     return request;
   }
 
-  /// Takes reports until `holds`.
+  /// Receives reports until `holds` returns true.
   bool AwaitReports(const std::function<bool()>& holds) {
     return Eventually([&] {
       while (auto report = ReceiveReport(reports_)) {
@@ -126,8 +126,8 @@ class LaunchTest : public ::testing::Test {
     EXPECT_TRUE(AwaitReports([&] { return started_.contains(request.job.value()); })) << "did not start";
     return started_[request.job.value()];
   }
-  /// The limit that is over so long from now: a job that says first that it can be told does not depend on how fast
-  /// this machine is.
+  /// Returns a limit that expires `left` from now. A job that first reports that it is ready does not depend on this
+  /// machine's speed.
   static Duration LimitIn(const RunRecord& record, Duration left) { return WallNow() - record.started + left; }
   Exit AwaitExit(JobId job) {
     const bool has_ended = AwaitReports([&] { return exited_.contains(job.value()); });
@@ -145,7 +145,7 @@ class LaunchTest : public ::testing::Test {
   bool AwaitOutput(const std::string& text, const std::string& name = "out") {
     return Eventually([&] { return Output(name).find(text) != std::string::npos; });
   }
-  /// The pid that a job has written, alone on a line.
+  /// Returns the process whose pid a job has written, alone on a line.
   ProcessIdentity AwaitPid(const std::string& name) {
     EXPECT_TRUE(AwaitOutput("\n", name));
     return IdentifyProcess(std::atoi(Output(name).c_str()));

@@ -1,5 +1,5 @@
-// The launcher: a small process with one thread that passes each launch on to a supervisor that is idle, or to a new
-// one. It stays small, because what it has in memory is what a fork copies.
+// The launcher: a small process with one thread that passes each launch to an idle supervisor or a new one. It stays
+// small because a fork copies its memory.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -28,11 +28,11 @@
 namespace divvy {
 namespace {
 
-// Enough for the jobs of a server's GPUs to follow each other; the memory of an idle supervisor is mostly shared.
+// Enough for consecutive jobs on one server's GPUs; the memory of idle supervisors is mostly shared.
 constexpr std::size_t kMaxIdle = 16;
 constexpr int kIdleKeepMs = 5000;
 
-/// Of a launcher that serves a daemon with fewer rights.
+/// Set in a launcher that serves a daemon with fewer rights.
 struct Rules {
   ErrandSetup setup;
   RightChecker checker;
@@ -56,7 +56,7 @@ class LauncherLoop {
       const int count = ::epoll_wait(events_.get(), ready, 64, idle_.empty() ? -1 : kIdleKeepMs);
       if (count == 0) LetGo(idle_.size());
       bool has_frames = false;
-      // Supervisors first, so that the frames find those that have just become idle.
+      // Handles supervisors first, so that the frames find those that have just become idle.
       for (int i = 0; i < count; ++i) {
         if (ready[i].data.fd == socket_) has_frames = true;
         else OnSupervisor(ready[i].data.fd);
@@ -71,11 +71,11 @@ class LauncherLoop {
   }
 
  private:
-  static constexpr std::int64_t kSeveral = -2;  // No user's number.
+  static constexpr std::int64_t kSeveral = -2;  // Not a valid uid.
 
   struct Made {
     Descriptor channel;
-    std::optional<std::int64_t> uid;  // Whose jobs it has had; kSeveral: more than one user's.
+    std::optional<std::int64_t> uid;  // The user of all jobs that it has run; kSeveral: more than one user.
     bool is_prepared = false;
   };
 
@@ -89,7 +89,7 @@ class LauncherLoop {
   void OnSupervisor(int channel) {
     char bytes[16];
     if (::recv(channel, bytes, sizeof bytes, MSG_DONTWAIT) <= 0) {
-      // It was killed; its record says what became of its job, if it came that far.
+      // It was killed. Its record shows the state of its job, if it got that far.
       if (const auto had = passed_.find(channel); had != passed_.end()) Return(had->second);
       Forget(channel);
       return;
@@ -104,7 +104,7 @@ class LauncherLoop {
     const LaunchFrameHeader header = frame.header();
     if (header.is_removal == 1) return RemoveRecord(JobId(header.job), header.attempt);
     if (rules_ && !IsAllowed(header)) return Return(header.sequence | kRefusedLaunch);
-    // The one that was busy last has its memory in the caches.
+    // Prefers the one that was busy last: its memory is in the caches.
     for (std::size_t at = idle_.size(); at-- > 0;) {
       const int channel = idle_[at];
       if (header.is_part && !IsFitForPart(supervisors_[channel], header.uid)) continue;
@@ -123,17 +123,17 @@ class LauncherLoop {
             rules_->checker.IsGoodByName(header.uid, header.gid, header.right));
   }
 
-  // In the order of the launches: a later one of the same job makes its record after this.
+  // Runs in the order of the launches: a later launch of the same job creates its record after this.
   void RemoveRecord(JobId job, std::uint32_t attempt) {
     const auto record = ReadRunRecord(setup_.run_directory, job);
     if (!record || record->attempt > attempt) return;
-    // A supervisor that has written how its job ended, and said so, holds its record for another moment.
+    // A supervisor that has recorded and reported its job's end holds its record for another moment.
     if (record->is_supervisor_alive && !record->exit) return;
     RemoveRunRecord(setup_.run_directory, *record);
     if (!record->own_tmp.empty()) RemoveTmps();
   }
 
-  // They may hold any number of files.
+  // Runs in a child, because these folders may hold any number of files.
   static void RemoveTmps() {
     if (::fork() != 0) return;
     ::syscall(SYS_close_range, 3U, ~0U, 0U);
@@ -141,7 +141,8 @@ class LauncherLoop {
     ::_exit(0);
   }
 
-  /// A part is started by a fork of its supervisor that goes on as its user.
+  /// The first process of a node allocation is a fork of the supervisor that continues as its user. So the supervisor
+  /// must have run jobs of that user only.
   static bool IsFitForPart(const Made& supervisor, std::int64_t uid) {
     return supervisor.is_prepared && supervisor.uid == uid;
   }
@@ -155,7 +156,8 @@ class LauncherLoop {
     return SendFrame(channel, frame);
   }
 
-  // Tells the daemon that nobody has this launch any more. A daemon that does not read has more to catch up with.
+  // Tells the daemon that no process has this launch any more. If the daemon's socket is full, the message is dropped:
+  // it has older ones to read.
   void Return(std::uint64_t sequence) { ::send(socket_, &sequence, sizeof sequence, MSG_NOSIGNAL | MSG_DONTWAIT); }
 
   void Greet(std::string_view run_directory) {
@@ -173,7 +175,7 @@ class LauncherLoop {
   }
 
   int MakeSupervisor() {
-    // Too many processes or files, or no memory: the daemon relies on the launch, so it happens when there is room.
+    // Without processes, files or memory it retries: the daemon relies on the launch.
     for (int wait_ms = 1;; wait_ms = std::min(2 * wait_ms, 1000)) {
       int ends[2] = {-1, -1};
       if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) {
@@ -193,7 +195,8 @@ class LauncherLoop {
 
   [[noreturn]] void BecomeSupervisor(int channel) {
     reader_.Forget();
-    // Nothing of ours may live on in it: not the daemon's socket, our lock, the others' channels or streams.
+    // None of our descriptors may stay open in it: the daemon's socket, our lock, other supervisors' channels and
+    // streams.
     ::dup3(channel, 3, O_CLOEXEC);
     const bool has_pidfd = setup_.launcher_pidfd >= 0 && ::dup3(setup_.launcher_pidfd, 4, O_CLOEXEC) == 4;
     setup_.launcher_pidfd = has_pidfd ? 4 : -1;
@@ -207,7 +210,7 @@ class LauncherLoop {
     }
   }
 
-  // Closes the channel, at which an idle supervisor leaves.
+  // Closes the channel; an idle supervisor exits then.
   void Forget(int channel) {
     std::erase(idle_, channel);
     passed_.erase(channel);
@@ -217,10 +220,10 @@ class LauncherLoop {
   int socket_;
   Descriptor events_;
   LaunchFrameReader reader_;
-  std::map<int, Made> supervisors_;      // By the channel's number.
-  std::vector<int> idle_;                // The channels of supervisors without a job; the last became idle last.
-  std::map<int, std::uint64_t> passed_;  // The launches that supervisors have, by channel.
-  bool is_prepared_ = false;             // For parts of jobs on several machines.
+  std::map<int, Made> supervisors_;      // By number of the channel.
+  std::vector<int> idle_;                // Channels of supervisors without a job; the most recently idle one is last.
+  std::map<int, std::uint64_t> passed_;  // Sequence numbers of the launches that supervisors have, by channel.
+  bool is_prepared_ = false;             // TlsContext::PrepareForKeys() was called, for gangs.
   std::optional<Rules> rules_;
   SupervisorSetup setup_;
 };
@@ -234,12 +237,12 @@ void TakeNullStreams() {
 }  // namespace
 
 void TakeLauncherSignals() {
-  // Raw, because the library keeps two signals to itself, and whoever started the daemon may have ignored them as well.
+  // Uses the system call, because the library reserves two signals that the daemon's parent may also have ignored.
   const std::array<std::uint64_t, 4> standard = {};
   for (int signal = 1; signal < NSIG; ++signal) {
     ::syscall(SYS_rt_sigaction, signal, standard.data(), nullptr, sizeof(std::uint64_t));
   }
-  // Ignored children are reaped by the kernel.
+  // The kernel reaps children if SIGCHLD is ignored.
   struct sigaction action = {};
   action.sa_handler = SIG_IGN;
   for (const int signal : {SIGCHLD, SIGPIPE}) ::sigaction(signal, &action, nullptr);
@@ -250,9 +253,9 @@ void TakeLauncherSignals() {
 
 int LauncherMain(int socket_fd, SeatEntry seat) {
   ::prctl(PR_SET_NAME, "divvy-launcher");
-  ::setsid();  // Ctrl-C on the daemon's terminal is not for us.
+  ::setsid();  // A Ctrl-C at the daemon's terminal must not reach the launcher.
   TakeNullStreams();
-  // Next to the socket lies the lock; all else is the daemon's.
+  // The lock's descriptor follows the socket's; all others belong to the daemon.
   ::syscall(SYS_close_range, static_cast<unsigned>(socket_fd) + 2, ~0U, 0U);
   for (const int fd : {socket_fd, socket_fd + 1}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   TakeLauncherSignals();

@@ -1,5 +1,5 @@
-// The launcher's loop, for whoever becomes one: LauncherMain (launch.h) below a daemon with rights of its own, or a
-// child of LauncherService (launcher_service.h).
+// The launcher's loop, run by LauncherMain (launch.h) below a daemon with its own rights, or by a child of
+// LauncherService (launcher_service.h).
 #pragma once
 
 #include "platform/supervisor/launch.h"
@@ -7,18 +7,18 @@
 
 namespace divvy {
 
-/// Standard signal actions, all blocked; children are reaped by the kernel.
+/// Resets all signal actions and blocks all signals; the kernel reaps children.
 void TakeLauncherSignals();
 
-/// Serves one daemon that is not root, over `socket`, until it closes it; returns an exit code. It is greeted by a
-/// byte, with which comes `reports`, the socket at which supervisors report, and this process's pid (8 bytes). Where it
-/// cannot be served the byte comes alone, and behind it, up to the end, in words why. Requires: nothing is open but 0,
-/// 1, 2 and these two.
+/// Serves one daemon that is not root, over `socket`, until the daemon closes it; returns an exit code. Greets it with
+/// one byte, `reports` (the socket on which supervisors report) and this process's pid (8 bytes). If it cannot serve
+/// the daemon, it sends the byte without a descriptor, then the reason as text, then closes the socket. Requires: only
+/// 0, 1, 2 and these two descriptors are open.
 int ServeLaunches(int socket, int reports, const ErrandSetup& setup, RightChecker checker, SeatEntry seat);
 
-/// Holds RUN_DIRECTORY/launcher.lock, waiting for an earlier launcher to leave (5 s).
+/// Takes the lock on RUN_DIRECTORY/launcher.lock; waits up to 5 s for an earlier launcher to exit.
 Result<Descriptor> AwaitLauncherLock(const std::string& run_directory);
-/// Says in the lock's file which process has it.
+/// Writes the pid of the lock's holder to the lock file.
 void NameLauncher(int lock, std::int64_t pid);
 
 }  // namespace divvy

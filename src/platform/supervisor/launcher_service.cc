@@ -25,13 +25,13 @@ namespace divvy {
 namespace {
 
 constexpr int kIdleMs = 10'000;
-constexpr std::size_t kMostAsking = 8;  // A daemon has one connection; one that was killed leaves at once.
+constexpr std::size_t kMostAsking = 8;  // A daemon has one connection; a killed daemon's connection closes at once.
 
 Error ServiceError(std::string_view what, const std::string& object) {
   return Internal("cannot " + std::string(what) + " '" + object + "': " + std::strerror(errno));
 }
 
-// Root's, and the daemon's group may list it: others pass through to the scripts that they run.
+// The folder belongs to root; the daemon's group may list it, and other users may pass through to their scripts.
 Status PrepareRunDirectory(const ErrandSetup& setup) {
   const std::string& path = setup.run_directory;
   if (::mkdir(path.c_str(), 0711) != 0 && errno != EEXIST) return ServiceError("make", path);
@@ -55,7 +55,7 @@ Result<Descriptor> ListenErrands(const std::string& path) {
   return socket;
 }
 
-/// Lets the group connect as well.
+/// Lets the daemon's group connect as well.
 Status OpenTo(const std::string& path, std::int64_t gid) {
   if (::chown(path.c_str(), static_cast<uid_t>(-1), static_cast<gid_t>(gid)) == 0 && ::chmod(path.c_str(), 0660) == 0)
     return {};
@@ -69,10 +69,10 @@ Result<std::unique_ptr<LauncherService>> LauncherService::Open(LauncherServiceOp
   DIVVY_CHECK(PrepareRunDirectory(options.errands));
   std::unique_ptr<LauncherService> service(new LauncherService(std::move(options), std::move(issuer)));
   const LauncherPlaces& places = service->options_.places;
-  // First, because it says whether somebody serves there.
+  // First, because it fails if another launcher service listens there.
   DIVVY_TRY(service->launches_, ListenUnix(places.launches, 0600));
   DIVVY_TRY(service->errands_, ListenErrands(places.errands));
-  // Nobody else may connect: what a stranger sends with a connection can keep its close(2) waiting.
+  // No other users may connect: descriptors that they send could block close(2) of the connection.
   for (const std::string& path : {places.launches, places.errands})
     DIVVY_CHECK(OpenTo(path, service->options_.errands.daemon_gid));
   DIVVY_TRY(const int reports, BindReportSocket(service->options_.errands.run_directory));
@@ -99,7 +99,7 @@ void LauncherService::AcceptLaunches() {
   const pid_t child = ::fork();
   if (child > 0) launchers_.insert(child);
   if (child != 0) return;
-  // It forks processes that will be users': none of them has the key, or a socket of ours.
+  // This process forks processes that run as users. None of them may have the key or one of our sockets.
   issuer_.Forget();
   const int lowest = 3;
   Descriptor own(::fcntl(link.get(), F_DUPFD_CLOEXEC, 64));
@@ -124,22 +124,22 @@ void LauncherService::AcceptErrands() {
 void LauncherService::Run() {
   ::prctl(PR_SET_NAME, "divvy-launcher");
   TakeLauncherSignals();
-  // They are blocked, here and in all that is forked; a service manager ends us by the first.
+  // These signals stay blocked here and in all forks. A service manager stops us with SIGTERM.
   sigset_t ends;
   ::sigemptyset(&ends);
   ::sigaddset(&ends, SIGTERM);
   ::sigaddset(&ends, SIGINT);
   const Descriptor told(::signalfd(-1, &ends, SFD_CLOEXEC));
-  constexpr std::size_t kOwn = 3;  // Those before the connections that ask.
+  constexpr std::size_t kOwn = 3;  // Number of entries before the errand connections.
   while (true) {
     std::vector<pollfd> polled = {{launches_.get(), POLLIN, 0}, {errands_.get(), POLLIN, 0}, {told.get(), POLLIN, 0}};
     for (const Descriptor& one : asking_) polled.push_back({one.get(), POLLIN, 0});
     const bool is_idle = asking_.empty() && launchers_.empty();
-    // A child that ends wakes nobody: so it is looked at now and then, where that matters.
+    // The end of a child does not wake poll(), so it is checked periodically if that matters.
     const int ready = ::poll(polled.data(), polled.size(), options_.leaves_when_idle ? kIdleMs : -1);
     std::erase_if(launchers_, [](std::int64_t pid) { return ::kill(static_cast<pid_t>(pid), 0) != 0; });
     if (ready == 0 && is_idle) {
-      // Who connects after this finds no launcher, and who has come just now is served.
+      // After this, a new daemon finds no launcher; one that has just connected is still served.
       ::unlink(options_.places.launches.c_str());
       if (::poll(polled.data(), polled.size(), 0) <= 0) return;
     }

@@ -1,10 +1,12 @@
-// The launcher of a served machine: the only process there that is root and takes words from one that is not.
+// The launcher service: the only process on its machine that runs as root and accepts requests from a process that does
+// not.
 //
-//   daemon (user divvy) --(launches)--> launcher --fork--> one for this daemon --fork--> guard, supervisor --> the job
-//                       --(errands)---> launcher
+//   daemon (user divvy) --(launches)--> service --fork--> launcher of this daemon --fork--> guard, supervisor --> the
+//   job
+//                       --(errands)---> service
 //
-// Only processes of the daemon's user may connect. What they may have done, and by which right, is in root_errand.h and
-// user_right.h; docs/security.md has the page about what the launcher believes.
+// Only processes of the daemon's user may connect. root_errand.h and user_right.h say what they may request, and with
+// which right. docs/security.md describes what the launcher trusts.
 #pragma once
 
 #include <string>
@@ -15,28 +17,29 @@
 
 namespace divvy {
 
-/// Where a served machine's launcher is and keeps what is its own.
+/// Paths of the launcher service's sockets and keys.
 struct LauncherPlaces {
-  std::string launches = "/run/divvy-launcher/launches";  // Stream: frames of launch_message.h.
-  std::string errands = "/run/divvy-launcher/errands";    // Messages of root_errand.h.
+  std::string launches = "/run/divvy-launcher/launches";  // Stream socket: frames of launch_message.h.
+  std::string errands = "/run/divvy-launcher/errands";    // Message socket: messages of root_errand.h.
   std::string key = "/var/lib/divvy-launcher/right.key";
-  std::string public_key;  // Of that key, as KeyText, for everybody to read; empty: it is not written.
+  std::string public_key;  // File for the public key, as KeyText, readable by all users; empty: not written.
 };
 
 struct LauncherServiceOptions {
   LauncherPlaces places;
-  ErrandSetup errands;                              // The run directory is made (2711, of root and the daemon's group).
-  std::function<void(ErrandSetup& setup)> refresh;  // Reads root's settings again, for each daemon that connects.
+  ErrandSetup errands;  // The run directory is created with mode 2751 and belongs to root and the daemon's group.
+  // Reads root's settings again; called for each daemon that connects.
+  std::function<void(ErrandSetup& setup)> refresh;
   SeatEntry seat;
-  bool leaves_when_idle = false;  // Ends some seconds after the last daemon has gone.
+  bool leaves_when_idle = false;  // Exits some seconds after the last daemon has disconnected.
 };
 
-/// Listens; the process is root, has one thread and no descriptors but 0, 1 and 2. kAlreadyExists where another
-/// launcher serves there.
+/// Listens for daemons. Requires: the process is root and has one thread and no descriptors except 0, 1 and 2.
+/// kAlreadyExists: another launcher service listens there.
 class LauncherService {
  public:
   static Result<std::unique_ptr<LauncherService>> Open(LauncherServiceOptions options);
-  /// Returns when it is told to end (SIGTERM), or leaves because it is idle. Launchers that serve a daemon go on.
+  /// Returns on SIGTERM or when it exits because it is idle. Launchers that serve a daemon keep running.
   void Run();
 
  private:
@@ -54,7 +57,7 @@ class LauncherService {
   Descriptor errands_;
   Descriptor reports_;
   std::vector<Descriptor> asking_;
-  std::set<std::int64_t> launchers_;  // Those for a daemon, by pid.
+  std::set<std::int64_t> launchers_;  // Pids of the children that each serve one daemon.
 };
 
 }  // namespace divvy

@@ -15,7 +15,7 @@ namespace divvy {
 namespace {
 
 constexpr std::size_t kRecent = 65536;
-// A client that is this far behind is not reading at all.
+// A client that is this far behind does not read at all.
 constexpr std::size_t kMaxUnread = std::size_t{4} << 20;
 constexpr std::size_t kMaxInput = 65536;
 constexpr char kDetachPrefix = 0x10;  // Ctrl-P
@@ -40,7 +40,7 @@ Result<Pty> Pty::Open(uid_t owner, WindowSize window, Descriptor log) {
   }
   pty.slave_path_ = path;
   if (owner != static_cast<uid_t>(-1) && ::chown(path, owner, static_cast<gid_t>(-1)) != 0) return failed();
-  // A new terminal has no size, and full-screen programs fail on that.
+  // A new terminal has no size, and full-screen programs fail without one.
   pty.Resize({.rows = window.rows > 0 ? window.rows : 24, .columns = window.columns > 0 ? window.columns : 80});
   return pty;
 }
@@ -88,7 +88,7 @@ void Pty::OnPolled(const std::vector<pollfd>& polled) {
   DropGone();
 }
 
-// True when there was something to read.
+// Returns true if there was something to read.
 bool Pty::ReadOutput() {
   char block[16384];
   const ssize_t size = ::read(master_.get(), block, sizeof block);
@@ -99,7 +99,7 @@ bool Pty::ReadOutput() {
   const std::string_view output(block, static_cast<std::size_t>(size));
   for (std::string_view rest = output; log_.is_open() && !rest.empty();) {
     const ssize_t written = ::write(log_.get(), rest.data(), rest.size());
-    if (written <= 0) break;  // A full disk loses log, never the job.
+    if (written <= 0) break;  // On a full disk, output is missing from the log but the job continues.
     rest.remove_prefix(static_cast<std::size_t>(written));
   }
   recent_.append(output);
@@ -125,7 +125,7 @@ void Pty::ReadInput(Client& client) {
       client.is_gone = client.has_left = true;
       break;
     }
-    // A Ctrl-P waits for what follows it; when that is not Ctrl-Q both are the program's.
+    // A Ctrl-P is held back until the next byte. If that is not Ctrl-Q, both go to the program.
     if (client.saw_prefix) input_.push_back(kDetachPrefix);
     client.saw_prefix = byte == kDetachPrefix;
     if (!client.saw_prefix) input_.push_back(byte);
@@ -141,10 +141,10 @@ void Pty::WriteInput() {
   }
 }
 
-// The descriptor is the client's, who shares its flags with others: so it is not made non-blocking, and a socket is
-// asked not to wait while anything else is written in pieces that poll() has announced room for.
+// The client shares the descriptor's flags with other processes, so it is not made non-blocking. A socket is written
+// with MSG_DONTWAIT. Anything else is written in small pieces after poll() has reported room.
 void Pty::WriteTo(Client& client) {
-  constexpr std::size_t kPiece = 512;  // Any pipe that poll() calls writable takes PIPE_BUF (4096), any terminal this.
+  constexpr std::size_t kPiece = 512;  // Writable pipes take PIPE_BUF (4096), terminals 512.
   while (!client.unread.empty() && !client.is_gone) {
     ssize_t size = ::send(client.out.get(), client.unread.data(), client.unread.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (size < 0 && errno == ENOTSOCK) {

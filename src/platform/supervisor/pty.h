@@ -1,8 +1,9 @@
-// A job's terminal: the supervisor keeps the master side, gives the job the slave side, and relays bytes between it and
-// any number of attached clients, the job's log and a memory of what was printed last.
+// A job's terminal. The supervisor keeps the master side and gives the job the slave side. It relays data between the
+// terminal and any number of attached clients, writes the output to the job's log, and keeps the latest output in
+// memory.
 //
-// A client never holds up the job: what a slow one has not read is kept for it up to a bound, beyond which it is
-// detached. All descriptors are used from one loop: Watch() before poll, OnPolled() after it.
+// A client never blocks the job: output that a slow client has not read is buffered up to a limit, beyond which the
+// client is detached. One loop uses all descriptors: call Watch() before poll, OnPolled() after it.
 #pragma once
 
 #include <poll.h>
@@ -22,28 +23,28 @@ namespace divvy {
 
 class Pty {
  public:
-  static constexpr char kEndOfFile = 0x04;  ///< Ctrl-D, what a new terminal takes for the end of its input.
+  static constexpr char kEndOfFile = 0x04;  // Ctrl-D, which a new terminal treats as the end of its input.
 
-  /// The slave side belongs to `owner` (-1: to us). `log` gets all output; -1: none.
+  /// The slave side belongs to `owner` (-1: us). `log` gets all output; closed: no log.
   static Result<Pty> Open(uid_t owner, WindowSize window, Descriptor log);
 
   const std::string& slave_path() const { return slave_path_; }
   void Resize(WindowSize window);
 
-  /// Starts with the last 64 KiB of output. Ctrl-P Ctrl-Q in `in` detaches, and so do the end of `in` and an error on
-  /// `out`: a client that is lost has left and ends nobody's input. One whose input ends, and which stays, types the
-  /// end-of-file character (kEndOfFile).
+  /// Starts with the last 64 KiB of output. Ctrl-P Ctrl-Q in `in` detaches the client; so do the end of `in` and an
+  /// error on `out`. A lost client does not end the program's input. A client whose input ends but which stays must
+  /// send the end-of-file character (kEndOfFile).
   void Attach(std::uint64_t attachment, ForeignDescriptor in, ForeignDescriptor out);
 
   void Watch(std::vector<pollfd>& polled) const;
-  /// `polled` as Watch() filled it, with the answers.
+  /// `polled`: the entries that Watch() added, with the results of poll.
   void OnPolled(const std::vector<pollfd>& polled);
-  /// Clients that have left since the last call. 0, whose terminal the job was started on, only when it typed so: one
-  /// whose terminal went away has not left.
+  /// Returns the clients that left since the last call. Client 0, on whose terminal the job was started, is included
+  /// only if the user typed the detach keys, not if its terminal disappeared.
   std::vector<std::uint64_t> TakeDetached() { return std::exchange(detached_, {}); }
 
-  /// After the job's last process: passes on what is still in the terminal, gives clients up to a second to read it,
-  /// and closes all.
+  /// Call it after the job's last process has ended. Relays the output still in the terminal, gives clients up to a
+  /// second to read it, and closes everything.
   void Finish();
 
  private:
@@ -51,10 +52,10 @@ class Pty {
     std::uint64_t attachment = 0;
     ForeignDescriptor in;
     ForeignDescriptor out;
-    std::string unread;       // Output that `out` has not taken yet.
+    std::string unread;       // Output not yet written to `out`.
     bool saw_prefix = false;  // The last byte typed was Ctrl-P.
     bool is_gone = false;
-    bool has_left = false;  // It is gone because it typed so.
+    bool has_left = false;  // The client is gone because the user typed the detach keys.
   };
 
   bool ReadOutput();
@@ -67,8 +68,8 @@ class Pty {
   Descriptor log_;
   std::string slave_path_;
   std::vector<Client> clients_;
-  std::string recent_;  // Output, newest last; between one and two times kRecent long.
-  std::string input_;   // Typed, and not yet taken by the terminal.
+  std::string recent_;  // Latest output; between one and two times kRecent long.
+  std::string input_;   // Typed input that the terminal has not taken yet.
   std::vector<std::uint64_t> detached_;
   bool is_over_ = false;  // No process has the slave side open any more.
 };

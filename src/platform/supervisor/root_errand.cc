@@ -46,9 +46,9 @@ enum class ErrandKind : std::uint32_t {
   kRightByName,
 };
 
-/// One message; the text follows. Its first descriptor is where the answer goes.
+/// The header of a message; the text follows. The message's first descriptor is the socket for the answer.
 struct ErrandHeader {
-  std::uint32_t form = 0xD1FE0001;  // Changes with the form of a message.
+  std::uint32_t form = 0xD1FE0001;  // Changes with the layout of a message.
   ErrandKind kind = ErrandKind::kIsolation;
   std::int64_t uid = -1;
   std::int64_t gid = -1;
@@ -67,23 +67,23 @@ namespace {
 constexpr std::size_t kMostErrandText = std::size_t{128} << 10;
 constexpr std::size_t kMostPids = 1000;
 constexpr int kAnswerWithinMs = 60'000;
-// A child that hangs at a user's file system is of no use to anybody any more.
+// After this time the daemon no longer waits, so a child that hangs at a user's file system is ended.
 constexpr unsigned kErrandSeconds = 60;
-// A program ends itself at its limit of time, and says so; this much later it is ended.
+// A program ends itself at its time limit and reports that. If it does not, it is killed this much later.
 constexpr int kProgramGraceSeconds = 5;
 constexpr std::int64_t kLongestProgramSeconds = 3600;
 constexpr std::chrono::seconds kEndPatience{30};
 
 struct AnswerHeader {
-  std::int32_t error = 0;     // errno of what was asked for;
-  std::uint32_t refusal = 0;  // 1: the text says why it was not done.
+  std::int32_t error = 0;     // errno of the requested operation.
+  std::uint32_t refusal = 0;  // 1: it was refused, and the text says why.
   std::int64_t value = 0;
   UserRight right = {};
   std::uint32_t text_size = 0;
   std::uint32_t reserved = 0;
 };
 
-/// Never waits: an errand fits into what a socket holds, and an answer is the first thing in its own.
+/// Never blocks: a message fits into a socket's buffer, and an answer is the first message on its socket.
 bool SendMessage(int socket, const void* header, std::size_t size, std::string_view text, std::span<const int> fds) {
   std::string bytes(static_cast<const char*>(header), size);
   bytes.append(text);
@@ -98,7 +98,7 @@ struct Received {
   std::vector<Descriptor> fds;
 };
 
-/// Nothing: the other end is closed, or the message was larger than any.
+/// Returns nullopt if the peer closed the connection or the message was too large.
 std::optional<Received> ReceiveMessage(int socket) {
   Received received;
   received.bytes.resize(sizeof(ErrandHeader) + sizeof(AnswerHeader) + kMostErrandText);
@@ -133,7 +133,8 @@ std::pair<Descriptor, Descriptor> MakeAnswerPair() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-/// One end of a pair. Whoever made us write to any other socket would have root's credentials at its other end.
+/// True if `fd` is one end of a socket pair. Writing to any other socket would let the daemon use root's credentials at
+/// its other end.
 bool IsAnswerSocket(int fd) {
   int type = 0;
   socklen_t size = sizeof type;
@@ -155,8 +156,8 @@ std::vector<std::string> FilesLike(const std::vector<std::string>& patterns) {
   return files;
 }
 
-/// A cgroup of v2 for this process to start a program in, with these devices closed; without that where nothing closes
-/// devices here, and an empty one where there is no v2.
+/// Makes a v2 cgroup in which this process starts a program, with these devices denied. Does not deny devices if that
+/// is impossible here; returns an empty one without v2.
 JobCgroup MakeProgramCgroup(const std::string& run_directory, const std::vector<std::string>& closed_devices) {
   const CgroupRoots roots = CgroupRoots::Find();
   const ProcessIdentity self = IdentifyProcess(::getpid());
@@ -196,7 +197,7 @@ struct RootErrands::Answer {
 bool RootErrands::Send(const ErrandHeader& header, std::string_view text, std::span<const int> fds) {
   const std::lock_guard lock(mutex_);
   if (link_.is_open() && SendMessage(link_.get(), &header, sizeof header, text, fds)) return true;
-  // The launcher may have been started again.
+  // The launcher may have been restarted.
   auto again = ConnectErrands(socket_);
   if (!again) return false;
   link_ = *std::move(again);
@@ -358,7 +359,7 @@ Status CheckUid(std::int64_t uid, std::int64_t lowest_uid, bool runs_root_jobs) 
   if (uid == 0 && runs_root_jobs) return {};
   if (uid == 0)
     return PermissionDenied("the launcher runs nothing as root; root_jobs = true under [jobs] in divvy.toml allows it");
-  // Of systemd's dynamic users (systemd.exec(5)), and of nobody and of no user, as Linux counts them.
+  // Uids of systemd's dynamic users (systemd.exec(5)), of "nobody", and Linux's 16-bit form of "no user".
   const bool is_nobodys = (uid >= 61'184 && uid <= 65'519) || uid == 65'534 || uid == 65'535;
   if (uid >= lowest_uid && uid < 0xFFFF'FFFF && !is_nobodys) return {};
   if (is_nobodys) {
@@ -431,7 +432,8 @@ class Errand {
     else Refuse(status.error().message);
   }
 
-  /// What may take long, or goes on as somebody else. The launcher waits for none of them: it ignores their ends.
+  /// For work that may take long or continues as another user. The launcher does not wait for these children; the
+  /// kernel reaps them.
   template <typename Work>
   void InChild(Work work) {
     const pid_t child = ::fork();
@@ -447,7 +449,8 @@ class Errand {
     ::_exit(0);
   }
 
-  /// As the daemon's own user, outside its unit's bounds: mail, since sendmail needs its set-gid helper.
+  /// True for mail sent as the daemon's own user. It runs outside the limits of the daemon's unit, because sendmail
+  /// needs its set-gid helper.
   bool IsOwnProgram() const {
     return header_.kind == ErrandKind::kStart && header_.uid > 0 && header_.uid == setup_.daemon_uid &&
            header_.gid == setup_.daemon_gid && header_.choice == static_cast<std::uint32_t>(UserProgram::kDeliver);
@@ -460,7 +463,7 @@ class Errand {
       return Refuse(may.error().message);
     if (checker.IsGood(header_.uid, header_.gid, header_.right)) return InChild(work);
     if (!checker.has_controllers_key()) return RefuseRight();
-    // A name service may take long.
+    // Runs in a child because the name service may be slow.
     InChild([&] { checker.IsGoodByName(header_.uid, header_.gid, header_.right) ? work() : RefuseRight(); });
   }
   void RefuseRight() {
@@ -479,7 +482,7 @@ class Errand {
     Answer(0, 0, {}, -1, issuer_.Issue(caller->first, caller->second));
   }
 
-  // The child only looks up a name: it starts no program, and nothing of a user's is in it.
+  // This child keeps the key: it only looks up a name, starts no program and handles no user's data.
   void IssueByName(RightChecker& checker) {
     if (!checker.IsGood(header_.uid, header_.gid, header_.right)) return RefuseRight();
     InChild([this] {
@@ -496,7 +499,7 @@ class Errand {
     Answer(file.is_open() ? 0 : errno, 0, {}, file.get());
   }
 
-  // In a folder of the user's own, so no further group matters.
+  // The folder belongs to the user, so supplementary groups do not matter.
   void StageGang() {
     const std::string steps = StepListPath(setup_.run_directory, header_.uid, header_.job);
     Status staged;
@@ -508,14 +511,14 @@ class Errand {
     AnswerStatus(became ? staged : Status(Internal("cannot become the user")));
   }
 
-  // The record is of root's making, so the processes are those of a job, whatever the daemon says.
+  // Root created the record, so these are processes of a job, whatever the daemon claims.
   void Signal() {
     const auto record = ReadRunRecord(setup_.run_directory, job());
     if (!record) return Refuse(record.error().message);
     if (header_.signal < 0 || header_.signal >= NSIG) return Refuse("there is no such signal");
     switch (static_cast<OrphanReach>(header_.choice)) {
       case OrphanReach::kTree: {
-        // Its number may be another process's by now.
+        // The pid may have been reused.
         const auto now = ReadProcessStat(static_cast<pid_t>(record->process.pid));
         const bool is_other = record->process.pid <= 0 || (now && now->start_ticks != record->process.start_ticks);
         return Answer(0, is_other ? 0 : divvy::SignalOrphans(static_cast<pid_t>(record->process.pid), header_.signal));
@@ -529,7 +532,7 @@ class Errand {
     Refuse("there is no such reach");
   }
 
-  // The kernel shows the exit code of a process that is not reaped yet to its own user and to root.
+  // The kernel shows the exit code of a process that is not yet reaped only to its own user and to root.
   void SayExit() {
     const auto record = ReadRunRecord(setup_.run_directory, job());
     const auto stat = record ? ReadProcessStat(static_cast<pid_t>(record->process.pid)) : std::nullopt;
@@ -537,7 +540,7 @@ class Errand {
     Answer(0, is_known ? stat->exit_status : -1);
   }
 
-  // To the address in the record, which root has written; the supervisor wants the job's secret besides.
+  // Sends to the address in the record, which root has written. The supervisor also requires the job's secret.
   void PassCommand() {
     const auto record = ReadRunRecord(setup_.run_directory, job());
     if (!record) return Answer(ESRCH, 0);
@@ -553,7 +556,7 @@ class Errand {
     Answer(0, record ? JobCgroup::Open(record->cgroup).RefusedDevices().value_or(-1) : -1);
   }
 
-  // With the groups that a name service knows, which may take long: nobody waits for it here.
+  // Uses the groups of the name service. That may be slow, but this child blocks no other request.
   bool BecomeUser() const {
     UserGroups groups;
     const std::vector<gid_t>& known = groups.Of(uid(), gid());
@@ -568,8 +571,8 @@ class Errand {
     });
   }
 
-  /// In a child of the launcher's: starts `words` as a child of its own, and answers with its pid and pidfd. Returns
-  /// the pidfd as well; closed where no process could be started.
+  /// Runs in a child of the launcher: starts `words` as its own child and answers with its pid and pidfd. Also returns
+  /// the pidfd, which is closed if no process could be started.
   Descriptor StartWords(std::vector<std::string> words, bool is_users, int streams, int errors) {
     int gate[2] = {-1, -1};
     const pid_t child = ::pipe2(gate, O_CLOEXEC) == 0 ? ::fork() : -1;
@@ -580,7 +583,7 @@ class Errand {
     if (child == 0) {
       ::setsid();
       ::alarm(0);
-      // Who waits has a descriptor of this process before it can end.
+      // The program waits until the daemon has a descriptor of this process.
       char go = 0;
       if (::read(gate[0], &go, 1) != 1) ::_exit(1);
       const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -609,7 +612,7 @@ class Errand {
   void StartProgram() {
     switch (static_cast<UserProgram>(header_.choice)) {
       case UserProgram::kDeliver:
-        // Mail: what sendmail leaves behind sends it.
+        // Mail has no cgroup, because sendmail may leave a process behind that sends it.
         if (IsOwnProgram())
           return void(StartWords({"divvy", "internal-deliver", setup_.sendmail}, true, given_.get(), -1));
         return RunProgram(
@@ -623,7 +626,8 @@ class Errand {
     Refuse("there is no such program");
   }
 
-  /// Starts it in a cgroup of its own, and waits to end that. As root: the user could end a process of the user's.
+  /// Starts the program in its own cgroup and waits to end it. Waits as root, because the user could kill a waiting
+  /// process of their own.
   void RunProgram(std::vector<std::string> words, std::int64_t limit_seconds) {
     cgroup_ = MakeProgramCgroup(setup_.run_directory, setup_.closed_devices);
     UserLimits rules;
@@ -632,7 +636,7 @@ class Errand {
     if (cgroup_.is_empty()) return;
     ::alarm(0);
     ::prctl(PR_SET_NAME, "divvy-program");
-    // The daemon waits for the end of its streams, and the next launcher for that of this one's sockets.
+    // The daemon waits for the end of its streams, and the next launcher for the end of our sockets.
     const int kept = 3;
     if (program.is_open() && program.get() != kept) ::dup2(program.get(), kept);
     ::syscall(SYS_close_range, static_cast<unsigned>(kept) + 1, ~0U, 0U);
@@ -678,8 +682,8 @@ class Errand {
   RightIssuer& issuer_;
   Descriptor answer_to_;
   Descriptor given_;
-  std::vector<Descriptor> passed_;  // All of them, where it is a command.
-  // The next two are for RunProgram's program, and empty for others.
+  std::vector<Descriptor> passed_;  // All passed descriptors of a command.
+  // The next two are set only for programs of RunProgram.
   JobCgroup cgroup_;
   std::vector<SystemLimit> limits_;
 };

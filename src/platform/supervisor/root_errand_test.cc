@@ -1,4 +1,4 @@
-// What the launcher refuses, and what it does for a right, without root: jobs and files are our own user's.
+// Tests, without root, what the launcher refuses and what it does for a right: jobs and files belong to our own user.
 #include "platform/supervisor/root_errand.h"
 #include "platform/users/user_identity.h"
 
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::int64_t kDaemon = 700;
 
-/// A launcher's end of the errands, which does them until the test closes it.
+/// A launcher that does errands until the test closes the connection.
 class Errands : public testing::Test {
  protected:
   Errands() {
@@ -42,7 +42,7 @@ class Errands : public testing::Test {
     setup_.runs_root_jobs = true;
     me_ = {::geteuid(), ::getegid(), issuer_->Issue(::geteuid(), ::getegid())};
     if (me_.uid != 0) setup_.lowest_uid = std::min<std::int64_t>(me_.uid, 1000);
-    // A process of its own, for it forks and reaps nothing.
+    // Runs in its own process, because it forks and does not reap.
     auto controllers = RightIssuer::Open(Path("controllers"));
     EXPECT_TRUE(controllers);
     controllers_.emplace(*std::move(controllers));
@@ -70,7 +70,7 @@ class Errands : public testing::Test {
   std::string folder_;
   Descriptor listener_;
   std::optional<RightIssuer> issuer_;
-  std::optional<RightIssuer> controllers_;  // Of the launcher on the machine of this machine's controller.
+  std::optional<RightIssuer> controllers_;  // Belongs to the launcher on the controller's machine.
   ErrandSetup setup_;
   UserWithRight me_;
   pid_t server_ = -1;
@@ -111,7 +111,7 @@ TEST_F(Errands, NobodyIsActedAsWithoutTheirRight) {
   for (const auto program : {UserProgram::kDeliver, UserProgram::kContainerRemoval})
     EXPECT_FALSE(errands.Start(other, program, "/x", -1));
   EXPECT_FALSE(errands.StageGang(other, JobId(1), "", false));
-  // The daemon's own user may send mail and nothing else.
+  // The daemon's own user may only send mail.
   EXPECT_FALSE(errands.Start({kDaemon, kDaemon, {}}, UserProgram::kContainerRemoval, "/x", -1));
   EXPECT_FALSE(errands.OpenLog({kDaemon, kDaemon, {}}, Path("key"), error));
 }

@@ -49,13 +49,13 @@ std::string ReadAll(int fd) {
 std::optional<RunRecord> ReadRecord(int directory, JobId job) {
   const Descriptor file(::openat(directory, ToString(job).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file.is_open()) return std::nullopt;
-  // Only the daemon's own user, or root, makes records here. Any other file could lend a job's identity to its author.
+  // Only the daemon's own user or root creates records here. Any other file could give its author a job's identity.
   struct stat status = {};
   if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
       (status.st_uid != ::geteuid() && status.st_uid != 0) || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return std::nullopt;
   }
-  // The lock first: when it is free nothing is written any more, so what is read after it is final.
+  // The lock is read first: if it is free, nothing is written any more, so the content read after it is final.
   const bool is_alive = IsLocked(file.get());
   const std::string text = ReadAll(file.get());
   RunRecord record = ReadRecordFields(RecordFields(text));
@@ -122,7 +122,7 @@ Status WriteGpusFile(const std::string& run_directory, JobId job, GpuSet gpus) {
   const std::string path = GpusFile(run_directory, job);
   const std::string fresh = path + ".new";
   const std::string text = GpuListText(gpus) + "\n";
-  // For the job's user to read, whoever that is.
+  // The job's user must be able to read it.
   const Descriptor file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (file.is_open()) ::fchmod(file.get(), 0644);
   const bool is_written =
@@ -135,7 +135,7 @@ Status WriteGpusFile(const std::string& run_directory, JobId job, GpuSet gpus) {
 
 void RemoveRunRecord(const std::string& run_directory, const RunRecord& record) {
   const std::string prefix = run_directory + "/";
-  // What a crashed supervisor left behind goes first: after the record itself nobody knows of it.
+  // The record itself is removed last: without it, the leftovers of a crashed supervisor could not be found.
   if (!record.script.empty() && record.script.find('/') == std::string::npos) {
     ::unlink((prefix + record.script).c_str());
   }
@@ -211,7 +211,7 @@ RunRecord ReadRecordFields(const RecordFields& fields) {
   record.port = static_cast<std::uint16_t>(fields.Number("port"));
   record.has_gone = fields.Number("gone") == 1;
   record.delay = fields.Text("delay");
-  // The exit counts only with its last line: a disk may keep a part of a write when the power goes.
+  // The exit is valid only with its last line: after a power loss the disk may hold a part of a write.
   if (fields.Number("complete") != 1) return record;
   Exit exit;
   exit.code = static_cast<int>(fields.Number("code"));

@@ -91,7 +91,7 @@ TEST(RunRecord, ScanFindsRecordsAndTellsTheirStates) {
   vanished.job = JobId(9);
   vanished.exit.reset();
   vanished.was_cut_off = false;
-  vanished.process = {.pid = ::getpid(), .start_ticks = 1};  // The pid is in use, by another process.
+  vanished.process = {.pid = ::getpid(), .start_ticks = 1};  // Another process uses this pid.
   write("9", Format(vanished));
   RunRecord orphan = vanished;
   orphan.job = JobId(10);
@@ -104,7 +104,7 @@ TEST(RunRecord, ScanFindsRecordsAndTellsTheirStates) {
   write("13", Format(guarded));
   write("17.train.sh", "#!/bin/sh\n");
   write("reports", "x");
-  write("12", "job=99\n");  // Another's: not believed.
+  write("12", "job=99\n");  // The record of another job: ignored.
 
   const auto records = ScanRunDirectory(folder);
   ASSERT_TRUE(records);
@@ -181,7 +181,7 @@ TEST(LaunchMessage, BytesThatAreNoLaunchAreRefused) {
   EXPECT_TRUE(DecodeLaunch(body, {}));
   for (std::size_t size = 0; size < body.size(); ++size) EXPECT_FALSE(DecodeLaunch(body.substr(0, size), {})) << size;
   EXPECT_FALSE(DecodeLaunch(body + "x", {}));
-  // A zero byte would cut the run record in which this is written.
+  // A zero byte would cut the run record to which this is written.
   LaunchRequest cut;
   cut.script_name = std::string("a\0b", 3);
   EXPECT_FALSE(DecodeLaunch(std::string_view(EncodeLaunch(cut)).substr(sizeof(LaunchFrameHeader)), {}));

@@ -28,7 +28,7 @@
 namespace divvy {
 namespace {
 
-// The report socket, from the run directory: the supervisor's working directory.
+// The report socket, relative to the run directory, which is the supervisor's working directory.
 const std::string kReports = "reports";
 constexpr Duration kLastKillPause = std::chrono::seconds(1);
 constexpr Duration kReportPause = std::chrono::milliseconds(5);
@@ -97,8 +97,8 @@ FileOwner Supervisor::Owner() const {
   return {.uid = static_cast<uid_t>(request_.uid), .gid = static_cast<gid_t>(request_.gid), .groups = &groups_};
 }
 
-// No process exists yet, so a kill of everything now leaves a record without one: the job has not started, and is
-// launched again.
+// No process exists yet. If everything is killed now, a record without a process is left: the job has not started and
+// is launched again.
 bool Supervisor::AwaitDirectories() {
   const std::vector<OpenedFile> files = FilesToOpen(request_);
   std::vector<std::string> directories;
@@ -106,7 +106,7 @@ bool Supervisor::AwaitDirectories() {
   DirectoryWatch watch(Owner(), std::move(directories));
   auto missing = watch.FirstMissing();
   if (!missing) return true;
-  // The next daemon reads from the record where this supervisor takes commands.
+  // From the record, the next daemon learns where this supervisor accepts commands.
   RecordWriter lines;
   AddWatch(record_, lines);
   static_cast<void>(!::write(record_file_.get(), lines.text().data(), lines.text().size()));
@@ -156,7 +156,7 @@ bool Supervisor::PrepareFiles(Descriptor& log) {
   return true;
 }
 
-// What the job may use and reach. Nothing is made for one that has no limits.
+// Prepares the job's limits and isolation. Creates nothing for a job without limits.
 bool Supervisor::Isolate(MountPlan& mounts) {
   const JobIsolation& wanted = request_.isolation;
   const bool is_mounted = wanted.lock == DeviceLock::kMounts;
@@ -180,7 +180,7 @@ bool Supervisor::Isolate(MountPlan& mounts) {
                               is_other ? static_cast<gid_t>(request_.gid) : ::getegid());
     if (!own_tmp) return Fail(own_tmp.error().message, kMachineCannot);
     record_.own_tmp = wishes.own_tmp = *std::move(own_tmp);
-    // Scripts, steps and the daemon's socket are there.
+    // This folder holds scripts, steps and the daemon's socket.
     const std::string& runs = station_.setup.run_directory;
     wishes.kept = runs.substr(0, runs.rfind('/'));
     if (wishes.kept == "/tmp") wishes.kept = runs;
@@ -193,7 +193,7 @@ bool Supervisor::Isolate(MountPlan& mounts) {
 }
 
 bool Supervisor::Start() {
-  // Raising a hard limit takes root, so it is this machine's rules that say it and not the daemon.
+  // Raising a hard limit requires root, so this machine's rules decide and not the daemon.
   const bool may_raise = ::geteuid() == 0;
   request_.limits =
       UnderRules(std::move(request_.limits), may_raise && request_.uid >= 0
@@ -215,7 +215,7 @@ bool Supervisor::Start() {
     program = SeatProgram(request_.gang, StepsPath(), request_.stop_signal, std::move(program));
     key = OfferKey();
   }
-  // What came before may have taken long: a file system that hung.
+  // Earlier steps may have taken long, such as a file system that hung.
   if (HasLeaseEnded(BootNow())) {
     watch_.was_cut_off = true;
     return Fail(kCutOff);
@@ -251,7 +251,7 @@ bool Supervisor::Start() {
   return true;
 }
 
-// A write of its own: what follows is composed in the new process, which has no room for it.
+// A separate write, because the new process composes the next lines in a small buffer.
 void Supervisor::WriteAbout() {
   if (request_.about.empty()) return;
   RecordWriter about;
@@ -259,7 +259,8 @@ void Supervisor::WriteAbout() {
   static_cast<void>(!::write(record_file_.get(), about.text().data(), about.text().size()));
 }
 
-// A terminal's streams are its first client; else the job alone holds them now, so that their readers see its end.
+// The streams are the first client of a terminal. Without a terminal only the job holds them from now on, so that their
+// readers see the end.
 void Supervisor::PassStreams() {
   if (pty_ && streams_[1].is_open()) pty_->Attach(0, std::move(streams_[0]), std::move(streams_[1]));
   for (ForeignDescriptor& stream : streams_) stream.Reset();
@@ -294,7 +295,7 @@ void Supervisor::Watch() {
     if ((polled[0].revents & POLLIN) != 0) {
       if (auto command = ReceiveCommand(station_.control.get(), station_.setup.commander())) {
         OnCommand(*command);
-        continue;  // It may have attached a client, which `polled` does not know.
+        continue;  // The command may have attached a client that `polled` does not contain.
       }
     }
     terminal.assign(polled.begin() + 1, polled.begin() + static_cast<std::ptrdiff_t>(seat));
@@ -305,8 +306,8 @@ void Supervisor::Watch() {
   }
 }
 
-// True when no process of the job is left. Every orphan becomes our child (we are a subreaper), so "no children" says
-// that the whole tree has gone.
+// Returns true if no process of the job is left. We are a subreaper, so every orphan becomes our child, and "no
+// children" means that the whole tree is gone.
 bool Supervisor::Reap() {
   bool has_children = true;
   while (watch_.ReapOne(has_children)) {
@@ -338,7 +339,7 @@ void Supervisor::OnTimers(Duration now) {
     BeginStop(watch_.stop_signal, watch_.grace);
   }
   if (watch_.kill_at <= now) {
-    // Again and again: a tree can grow while it is walked, and a process can hang in the kernel.
+    // Repeats, because a tree can grow while it is walked, and a process can hang in the kernel.
     SignalDescendants(::getpid(), SIGKILL);
     if (cgroup_) cgroup_->Kill();
     watch_.kill_at = DueAfter(MonotonicNow(), watch_.kill_pause);
@@ -353,7 +354,7 @@ void Supervisor::BeginStop(int signal, Duration grace) {
   watch_.kill_at = std::min(watch_.kill_at, DueAfter(MonotonicNow(), grace));
   if (grace <= Duration(0)) return;  // SIGKILL follows at once.
   EndDescendants(::getpid(), signal);
-  // A shell that talks with people ignores SIGTERM; the end of its terminal ends it.
+  // An interactive shell ignores SIGTERM; SIGHUP, as at the end of its terminal, ends it.
   if (pty_ && watch_.first_process != 0 && IgnoresSignal(watch_.first_process, signal))
     ::kill(watch_.first_process, SIGHUP);
 }
@@ -378,10 +379,10 @@ void Supervisor::OnCommand(SupervisorCommand& command) {
   const WindowSize window = {.rows = static_cast<int>(fields.Number("rows")),
                              .columns = static_cast<int>(fields.Number("columns"))};
   if (name == "stop") {
-    // Which of the two came first is what the end will say.
+    // Checks the lease first, so that the job's end names the reason that came first.
     if (record_.lease.is_set()) LookAtLease();
     const Duration grace(fields.Number("grace"));
-    // An agent that lives says it as well, again and again; the job was told.
+    // A living agent also sends the stop, repeatedly. The job already got its signal.
     if (watch_.was_cut_off) watch_.kill_at = std::min(watch_.kill_at, DueAfter(MonotonicNow(), grace));
     else BeginStop(signal, grace);
   } else if (name == "signal" && fields.Number("first_process") == 1) {
@@ -393,7 +394,7 @@ void Supervisor::OnCommand(SupervisorCommand& command) {
   } else if (name == "continue") {
     SignalDescendants(::getpid(), SIGCONT);
   } else if (name == "time-limit") {
-    // Said again by every new daemon; a warning that was given is not given twice.
+    // Every new daemon sends the limit again; a warning that was given is not repeated.
     const Duration limit(fields.Number("limit"));
     if (limit != watch_.time_limit) SetTimeLimit(limit);
   } else if (name == "attach") {
@@ -410,7 +411,7 @@ void Supervisor::OnCommand(SupervisorCommand& command) {
   }
 }
 
-// This very executable, as the job's user, in its cgroup and mounts: what a program of the job's own would be.
+// Starts this executable as the job's user, in the job's cgroup and mounts, like a program of the job itself.
 void Supervisor::CallStep(int socket, bool stops_only) {
   const auto refuse = [&](std::string_view why) {
     const std::string text = "divvy: error: " + std::string(why) + "\n";
@@ -421,7 +422,7 @@ void Supervisor::CallStep(int socket, bool stops_only) {
   if (watch_.first_process == 0) return refuse("the job has not begun, and no step can be started in it yet");
   // A guard knows neither the job's user nor its namespaces: its child would be root, with the caller's environment.
   if (is_guard()) return refuse("its supervisor was killed, and no step can be started in the job from outside");
-  // By descriptor: the path would be looked up in the mounts of the job.
+  // Uses a descriptor, because a path would be resolved in the mounts of the job.
   const Descriptor own(::open("/proc/self/exe", O_PATH | O_CLOEXEC));
   std::error_code unknown;
   const std::string shown = std::filesystem::read_symlink("/proc/self/exe", unknown).string();
@@ -450,7 +451,7 @@ void Supervisor::CallStep(int socket, bool stops_only) {
   if (!started.failure.empty()) refuse(started.failure);
 }
 
-// What a terminal shows is kept by its keeper, and ends for a client that nobody reads for.
+// The Pty relays a terminal's output and detaches a client without a reader, so these descriptors are not needed there.
 void Supervisor::HoldOutputs() {
   std::array<ForeignDescriptor, 3> ends = std::move(read_ends_);
   if (pty_ || !std::ranges::all_of(ends, &ForeignDescriptor::is_open)) return;
@@ -466,12 +467,13 @@ void Supervisor::HoldOutputs() {
   });
 }
 
-// We write to them ourselves, with root's credentials, which mean something to a service at a socket's other end: that
-// must be the job's user's or the daemon's, and never root's. A daemon with our own rights has looked at them already.
+// We write to these streams ourselves with root's credentials, which a service at a socket's other end may trust. So
+// that end must belong to the job's user or the daemon's user, and never to root. A daemon with our own rights has
+// checked the streams already.
 Status Supervisor::CheckStream(int fd, StreamUse use, const char* name) const {
   Status good;
   for (const std::int64_t owner : {record_.uid, station_.setup.daemon_uid}) {
-    if (!station_.setup.serves_another() || owner == 0) continue;  // CheckPassedStream() takes all that root passes.
+    if (!station_.setup.serves_another() || owner == 0) continue;  // CheckPassedStream() accepts all streams of root.
     good = CheckPassedStream(fd, use, owner, name);
     if (good) break;
   }
@@ -524,7 +526,7 @@ void Supervisor::Finish() {
   if (exit_.failure.empty()) {
     exit_.code = watch_.code;
     exit_.signal = watch_.signal;
-    // Only where the end of the first process was not to be seen, which takes a kill of a guard at the wrong moment.
+    // False only if the end of the first process could not be seen, because a guard was killed at the wrong moment.
     exit_.is_known = watch_.has_first_ended;
     if (is_part() && exit_.code != 0) exit_.failure = ReadSeatReport(StepsPath()).value_or(SeatReport()).failure;
     if (!exit_.failure.empty()) exit_.code = WithoutMachinesFault(exit_.code);
@@ -535,7 +537,7 @@ void Supervisor::Finish() {
   exit_.hit_time_limit = watch_.hit_time_limit;
   exit_.cpu_time = watch_.cpu_time;
   if (cgroup_) exit_.memory_peak = cgroup_->Peak();
-  // A cgroup that only closes devices counts no memory.
+  // A cgroup that only denies devices does not count memory.
   if (exit_.memory_peak == Bytes(0)) exit_.memory_peak = Bytes(std::int64_t{watch_.memory_peak_kib} * 1024);
   if (!record_.script.empty()) ::unlink(record_.script.c_str());
   if (cgroup_) cgroup_->Remove();
@@ -543,36 +545,36 @@ void Supervisor::Finish() {
   record_.exit = exit_;
   record_.ended = WallNow();
   if (record_file_.is_open()) WriteExit();
-  // Before the report: the daemon answers it with the next job, which need not wait for another process then.
+  // Sent before the report: the daemon answers that with the next job, which then needs no other process.
   if (record_.own_tmp.empty()) SayIdle();
   Report("exited");
   FlushReports(WhenFull::kWait);
   watch_.job = 0;
   if (record_.own_tmp.empty()) return;
-  // After the report: its files may be many, and the job keeps its GPUs until then.
+  // Removed after the report: there may be many files, and the job keeps its GPUs until then.
   record_file_.Reset();
   RemoveOldTmps();
   SayIdle();
 }
 
 void Supervisor::SayIdle() {
-  // Without its guard it is good for no further job.
+  // Without its guard it takes no further job.
   if (station_.guard.pid != 0 && ::getppid() != station_.guard.pid) return;
   const char byte = 0;
-  // Nobody there: the launcher has gone, and the next read says so.
+  // If the launcher has gone, the next read detects that.
   ::send(station_.channel, &byte, sizeof byte, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void Supervisor::WriteExit() {
   RecordWriter record;
   if (watch_.first_process == 0 && record_.process.pid == 0) {
-    // It never ran: what the attempt to start it may have written about a process is void.
+    // It never ran: what a failed start wrote about a process is void.
     if (::ftruncate(record_file_.get(), 0) != 0) return;
     WriteAbout();
     AddWatch(record_, record);
   }
   AddExit(record_, record);
-  // A full disk keeps the exit from the record; then the report is all there is.
+  // On a full disk the exit is missing from the record; then only the report has it.
   if (::write(record_file_.get(), record.text().data(), record.text().size()) < 0) return;
 }
 

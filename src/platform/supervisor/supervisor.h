@@ -1,6 +1,7 @@
-// The process that watches a job: starts it, passes on signals, keeps its time limit, relays its terminal, ends what it
-// leaves behind, and writes how it ended. It has one job at a time, from its start until the last of its processes has
-// gone, and then takes the next from the launcher. docs/supervisor.md tells its life and what each kill leads to.
+// The process that watches a job: it starts the job, forwards signals, enforces its time limit, relays its terminal,
+// ends leftover processes, and records how the job ended. It watches one job at a time, from the job's start until the
+// last of its processes is gone, and then takes the next one from the launcher. docs/supervisor.md describes its life
+// and the effect of each kill.
 #pragma once
 
 #include <sys/types.h>
@@ -15,14 +16,15 @@
 
 namespace divvy {
 
-/// What a supervisor inherits from its launcher.
+/// The state that a supervisor inherits from its launcher.
 struct SupervisorSetup {
-  std::string run_directory;  // Absolute; also the working directory.
+  std::string run_directory;  // Absolute path; also the working directory.
   ProcessIdentity launcher;
-  int launcher_pidfd = -1;  // -1 where the kernel gives none.
+  int launcher_pidfd = -1;  // -1 if the kernel does not support pidfds.
   CgroupRoots cgroups;
   SeatEntry seat;
-  /// The user of a daemon that is not root, which may then send commands, read run records and keep logs; -1: ours.
+  /// The user of a daemon that is not root. That user may send commands, read run records and keep logs. -1: our own
+  /// user.
   std::int64_t daemon_uid = -1;
   std::int64_t daemon_gid = -1;
 
@@ -30,9 +32,10 @@ struct SupervisorSetup {
   uid_t commander() const { return serves_another() ? static_cast<uid_t>(daemon_uid) : ::geteuid(); }
 };
 
-/// Takes launch frames from `channel` until the launcher closes it, one job after the other. Writes a byte to it when
-/// it can take another. The process that calls this becomes the guard, and a child of it the supervisor. Requires: a
-/// freshly forked process with one thread, all signals blocked and nothing open but 0, 1, 2, `channel` and the pidfd.
+/// Takes launch frames from `channel`, one job after the other, until the launcher closes it. Writes a byte to
+/// `channel` when it can take another job. The calling process becomes the guard, and a child of it the supervisor.
+/// Requires: a freshly forked process with one thread, all signals blocked, and only 0, 1, 2, `channel` and the pidfd
+/// open.
 [[noreturn]] void RunSupervisor(int channel, SupervisorSetup setup);
 
 }  // namespace divvy

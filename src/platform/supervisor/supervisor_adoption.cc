@@ -22,7 +22,7 @@ struct PidfdState {
   std::uint64_t cgroup_id = 0;
   std::uint32_t pids[3] = {};
   std::uint32_t credentials[8] = {};
-  std::int32_t exit_code = 0;  // As waitpid() gives it.
+  std::int32_t exit_code = 0;  // As returned by waitpid().
 };
 static_assert(sizeof(PidfdState) == 64);
 constexpr unsigned long kPidfdGetState = _IOWR(0xFF, 11, PidfdState);
@@ -43,7 +43,8 @@ Result<AdoptedProcess> AdoptedProcess::Open(const ProcessIdentity& process) {
   if (!pidfd.is_open() && errno != ESRCH) {
     return Internal("cannot watch process " + pid + ": " + std::strerror(errno));
   }
-  // Only now: the pid may have been another's when it was opened, and cannot become one while we hold it.
+  // Checked after opening: the pid may have belonged to another process at that time, and cannot be reused while we
+  // hold it.
   if (!pidfd.is_open() || !IsAlive(process)) return NotFound("process " + pid + " has ended");
   return AdoptedProcess(process, std::move(pidfd));
 }
@@ -51,7 +52,8 @@ Result<AdoptedProcess> AdoptedProcess::Open(const ProcessIdentity& process) {
 std::optional<Exit> AdoptedProcess::PollExit() const {
   pollfd polled = {.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
   if (::poll(&polled, 1, 0) <= 0) return std::nullopt;
-  // Its new parent may take a moment to reap it; until then /proc shows the code, afterwards a newer kernel's pidfd.
+  // Its new parent may take a moment to reap it. Until then /proc shows the code; afterwards the pidfd does, on a newer
+  // kernel.
   const auto stat = ReadProcessStat(static_cast<pid_t>(process_.pid));
   if (stat && stat->start_ticks == process_.start_ticks && stat->state == 'Z')
     return ExitOfWaitStatus(stat->exit_status);

@@ -1,4 +1,4 @@
-// Waiting for, and ending, a job whose supervisor has been killed: a process that is not our child.
+// Waits for and ends a job whose supervisor was killed: a process that is not our child.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,26 @@
 
 namespace divvy {
 
-/// `status`: as waitpid(2) gives it.
+/// `status`: as returned by waitpid(2).
 Exit ExitOfWaitStatus(int status);
 
 class AdoptedProcess {
  public:
-  /// kNotFound when that very process has ended already.
+  /// kNotFound if exactly this process has ended already.
   static Result<AdoptedProcess> Open(const ProcessIdentity& process);
 
-  /// A pidfd: readable from the process's end on.
+  /// A pidfd: readable once the process has ended.
   int fd() const { return pidfd_.get(); }
   const ProcessIdentity& process() const { return process_; }
 
-  /// Nothing while it runs. The code is known where it has not been reaped yet and we may look at it, or where the
-  /// kernel keeps it (Linux 6.15); else is_known is false. CPU time and memory are never known.
+  /// Returns nullopt while the process runs. The exit code is known if the process is not reaped yet and we may inspect
+  /// it, or if the kernel keeps it (Linux 6.15). Otherwise is_known is false. CPU time and memory are never known.
   std::optional<Exit> PollExit() const;
 
-  /// To the process, what descends from it and what shares its session. What forked twice into a session of its own is
-  /// out of reach. Returns how many were reached; works after the process's end as well.
+  /// Signals the process, its descendants and the processes in its session. Cannot reach a process that forked twice
+  /// into its own session. Returns how many processes it reached; also works after the process's end.
   int SignalTree(int signal) const;
-  /// To the process alone, if it is there still.
+  /// Signals only this process, if it still exists.
   void Signal(int signal) const;
 
  private:

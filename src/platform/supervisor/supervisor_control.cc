@@ -19,7 +19,7 @@
 namespace divvy {
 namespace {
 
-// More than any datagram here: the longest holds a failure with two paths in it.
+// Larger than any datagram here: the longest has a failure with two paths in it.
 constexpr std::size_t kDatagramSize = 16384;
 constexpr std::size_t kMaxDescriptors = 4;
 
@@ -28,7 +28,7 @@ struct Address {
   socklen_t size = 0;
 };
 
-// "@name" is abstract, anything else a path.
+// "@name" is an abstract address, anything else a path.
 std::optional<Address> MakeAddress(std::string_view text) {
   Address address;
   address.name.sun_family = AF_UNIX;
@@ -46,7 +46,7 @@ struct Datagram {
   uid_t sender = static_cast<uid_t>(-1);
 };
 
-// The next datagram, whoever sent it.
+// Receives the next datagram from any sender.
 std::optional<Datagram> Receive(int socket) {
   char text[kDatagramSize];
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(kMaxDescriptors * sizeof(int))];
@@ -98,7 +98,7 @@ ssize_t SendTo(int socket, const Address& address, std::string_view text, std::s
   return ::sendmsg(socket, &message, flags | MSG_NOSIGNAL);
 }
 
-/// First in each command, where the socket's filter looks for it.
+/// The first line of each command, where the socket's filter expects it.
 std::string SecretLine(std::string_view secret) { return "secret=" + std::string(secret) + "\n"; }
 
 CommandRelay& RootRelay() {
@@ -106,8 +106,8 @@ CommandRelay& RootRelay() {
   return relay;
 }
 
-// The address is only good while the supervisor lives, and is given to another afterwards: so every command names the
-// job and the attempt that it means.
+// An address is valid only while the supervisor lives, and may be reused afterwards. So every command names its job and
+// attempt.
 Status SendCommand(const RunRecord& record, std::string_view command, RecordWriter fields = {},
                    std::span<const int> fds = {}) {
   fields.Add("command", command);
@@ -154,7 +154,8 @@ Result<int> BindReportSocket(const std::string& run_directory) {
   const auto failed = [&](std::string_view what) {
     return Internal("cannot " + std::string(what) + " '" + run_directory + "/reports': " + std::strerror(errno));
   };
-  // A socket's path holds 107 characters, a directory's more: so through a descriptor of the directory.
+  // A socket's path has at most 107 characters and the directory's may be longer, so it is bound through a descriptor
+  // of the directory.
   const Descriptor directory(::open(run_directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.is_open()) return failed("open the folder of");
   const auto address = MakeAddress("/proc/self/fd/" + std::to_string(directory.get()) + "/reports");
@@ -237,7 +238,7 @@ Status SendResize(const RunRecord& record, WindowSize window) {
 }
 
 std::string DrawControlSecret() {
-  // The system call, because the library's generator would be set up for this alone.
+  // Uses the system call, because the library's generator would be initialised only for this.
   std::array<unsigned char, 32> bytes = {};
   while (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
   }
@@ -275,7 +276,7 @@ Status AdmitCommands(int control_socket, const std::string& secret) {
   const std::string first = SecretLine(secret);
   std::vector<sock_filter> program;
   if (!secret.empty()) {
-    // What differs is gathered, so that the time does not depend on how much of it is right.
+    // Collects the differences of all words, so that the time does not depend on how much of the secret is correct.
     program = {BPF_STMT(BPF_LD | BPF_IMM, 0), BPF_STMT(BPF_ST, 0)};
     for (std::size_t at = 0; at + 4 <= first.size(); at += 4) {
       std::uint32_t word = 0;

@@ -16,8 +16,8 @@
 namespace divvy {
 namespace {
 
-// A record that is locked for longer is that of a supervisor at work; one that is just being given up is free in no
-// time.
+// A record that stays locked longer belongs to a working supervisor; one that is being abandoned is unlocked almost at
+// once.
 constexpr auto kClaimWait = std::chrono::seconds(1);
 
 /// The largest field is LaunchRequest::about, which is shorter than half of this.
@@ -29,8 +29,8 @@ bool Lock(int fd) {
   return ::fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
 
-// `file` is the record of a supervisor that is gone. True: it started nothing, or an earlier attempt, and is out of the
-// way now.
+// `file` is the record of a supervisor that is gone. Returns true if that supervisor started nothing or an earlier
+// attempt; its record is removed then.
 bool ClearAway(int file, const LaunchRequest& request) {
   struct stat status = {};
   if (::fstat(file, &status) == 0 && status.st_nlink == 0) return true;
@@ -62,7 +62,7 @@ Result<Descriptor> ClaimRunRecord(const LaunchRequest& request, const Supervisor
   const std::string name = ToString(request.job);
   const auto give_up = std::chrono::steady_clock::now() + kClaimWait;
   while (true) {
-    // A folder that another daemon may read gives its files that daemon's group.
+    // If another daemon may read the folder, files in it get that daemon's group.
     Descriptor record(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW,
                              setup.serves_another() ? 0640 : 0600));
     if (!record.is_open() && errno != EEXIST) {
@@ -74,7 +74,7 @@ Result<Descriptor> ClaimRunRecord(const LaunchRequest& request, const Supervisor
         ::unlink(name.c_str());
         return Descriptor();
       }
-      // Between making and locking it somebody else may have taken it for left behind, and made way for themselves.
+      // Between creating and locking it, another supervisor may have removed it as a leftover.
       struct stat status = {};
       if (is_locked && ::fstat(record.get(), &status) == 0 && status.st_nlink > 0) return record;
     } else {
@@ -84,7 +84,8 @@ Result<Descriptor> ClaimRunRecord(const LaunchRequest& request, const Supervisor
         continue;
       }
     }
-    if (std::chrono::steady_clock::now() > give_up) return Descriptor();  // Someone watches this job, and will report.
+    // Another supervisor watches this job, and will report.
+    if (std::chrono::steady_clock::now() > give_up) return Descriptor();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
@@ -107,7 +108,7 @@ std::vector<OpenedFile> FilesToOpen(const LaunchRequest& request) {
 }
 
 Result<std::string> WriteScript(const LaunchRequest& request, const FileOwner& owner) {
-  // The job's id keeps it apart from others', the user's name for it is what $0 shows.
+  // The job's id makes the name unique; the user's name for the script is what $0 shows.
   std::string base = request.script_name.substr(request.script_name.rfind('/') + 1);
   if (base.empty()) base = "script";
   const std::string name = ToString(request.job) + "." + base.substr(0, 200);
@@ -124,8 +125,8 @@ Result<std::string> WriteScript(const LaunchRequest& request, const FileOwner& o
 
 namespace {
 
-// A log that is kept for a daemon with fewer rights is opened with that daemon's, whose folder it is in, and given to
-// the job's user only where it was the daemon's, or that user's own from an earlier attempt.
+// A log for a daemon with fewer rights is opened with that daemon's rights, because it is in the daemon's folder. It is
+// given to the job's user only if it belonged to the daemon, or to that user from an earlier attempt.
 Descriptor OpenKeptLog(const std::string& path, int flags, const FileOwner& owner, const SupervisorSetup& setup) {
   if (!setup.serves_another()) {
     Descriptor log(::open(path.c_str(), flags | O_NOFOLLOW, 0600));

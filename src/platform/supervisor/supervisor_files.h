@@ -1,4 +1,4 @@
-// The files that a supervisor makes for its job: the run record, the script, the log.
+// The files that a supervisor creates for its job: the run record, the script and the log.
 #pragma once
 
 #include <sys/types.h>
@@ -15,24 +15,24 @@
 
 namespace divvy {
 
-/// Makes and locks the run record of request.job in the working directory. The record makes a launch happen at most
-/// once, however often it is asked for: it is made exclusively, and the launcher must still be alive when it is
-/// there, so that a later launcher's repetition, or a later daemon's scan, finds it. The result is closed when the job
-/// is not ours to run: it runs already or did, or the launcher has gone.
+/// Creates and locks the run record of request.job in the working directory. The record makes a launch happen at most
+/// once, however often it is requested. It is created exclusively, and the launcher must still be alive afterwards, so
+/// that a later launcher's repetition or a later daemon's scan finds it. The result is closed if this supervisor must
+/// not run the job: the job already runs or has run, or the launcher has gone.
 Result<Descriptor> ClaimRunRecord(const LaunchRequest& request, const SupervisorSetup& setup);
 
-/// A file that the job's start opens with the user's rights.
+/// A file that is opened with the user's rights when the job starts.
 struct OpenedFile {
-  std::string path;       // Absolute, as it is looked up here.
-  std::string_view role;  // "output".
+  std::string path;       // Absolute path, as seen outside the job.
+  std::string_view role;  // Such as "output".
 };
-/// Those whose directories other processes can make and we can see: none that is in a /tmp of the job's own.
+/// Returns the files whose directories other processes can create and we can see: none in the job's private /tmp.
 std::vector<OpenedFile> FilesToOpen(const LaunchRequest& request);
 
-/// request.script as a file in the working directory that `owner` may read; returns its name.
+/// Writes request.script to a file in the working directory that `owner` may read; returns its name.
 Result<std::string> WriteScript(const LaunchRequest& request, const FileOwner& owner);
 
-/// request.output: divvy's own log, given to `owner`, or any file, opened with the owner's rights.
+/// Opens request.output: divvy's own log, which is given to `owner`, or any file, opened with the owner's rights.
 Result<Descriptor> OpenLog(const LaunchRequest& request, const FileOwner& owner, const SupervisorSetup& setup);
 
 }  // namespace divvy

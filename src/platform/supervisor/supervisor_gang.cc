@@ -1,4 +1,5 @@
-// A supervisor's part of a gang: until all machines are ready it waits with its job, and counts no time.
+// A supervisor's node allocation of a gang: it waits with its job until all nodes are ready, and does not count that
+// time.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,7 +12,7 @@
 namespace divvy {
 namespace {
 
-// Where nothing tells when the seat is ready.
+// Poll interval if no event reports when the first process is ready.
 constexpr Duration kLookPause = std::chrono::milliseconds(5);
 
 }  // namespace
@@ -20,13 +21,13 @@ std::string Supervisor::StepsPath() const {
   return StepListPath(station_.setup.run_directory, record_.uid, record_.job.value());
 }
 
-// What the job's first process reads its key from: it is on no command line, and in no environment. An empty one is
-// told by whoever reads it. It closes it when it is ready.
+// Returns the descriptor from which the job's first process reads its key, so that the key is on no command line and in
+// no environment. The reader reports an empty key. It closes the descriptor when it is ready.
 Descriptor Supervisor::OfferKey() {
   std::array<int, 2> ends = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return {};
   seat_.Reset(ends[1]);
-  // A socket takes more than that at once.
+  // The key fits into the socket's buffer.
   static_cast<void>(!::send(seat_.get(), request_.gang.key.data(), request_.gang.key.size(), MSG_NOSIGNAL));
   ::shutdown(seat_.get(), SHUT_WR);
   return Descriptor(ends[0]);
@@ -48,7 +49,7 @@ void Supervisor::LookAtSeat() {
     line.Add("port", record_.port);
     static_cast<void>(!::write(record_file_.get(), line.text().data(), line.text().size()));
     ReportState();
-  }  // A failure ends it, and is told with its end.
+  }  // A failure ends the process, and is reported with its end.
 }
 
 void Supervisor::Go() {
@@ -56,7 +57,7 @@ void Supervisor::Go() {
   if (watch_.is_stopping) return;
   record_.has_gone = true;
   record_.started = WallNow();
-  // First the record, then the word: so nothing of the user's runs that the record does not say.
+  // Writes the record before the signal to start, so that no user code runs before the record says so.
   RecordWriter lines;
   AddProcess(record_, lines);
   static_cast<void>(!::write(record_file_.get(), lines.text().data(), lines.text().size()));

@@ -1,4 +1,4 @@
-// A part of a gang in the hands of its supervisor: it is made ready, waits, goes when it is told to, and survives what
+// Tests a gang's node allocation under its supervisor: it is prepared, waits, starts on the signal, and survives what
 // any job survives.
 #include <signal.h>
 #include <sys/stat.h>
@@ -54,7 +54,7 @@ class GangPart : public LaunchTest {
     ASSERT_TRUE(SendGo(record));
     EXPECT_TRUE(AwaitReports([&] { return started_.contains(record.job.value()); })) << "did not go";
   }
-  /// Asks the supervisor what is so now, and hears it.
+  /// Requests the supervisor's present state and waits for it.
   RunRecord StateNow(const RunRecord& record) {
     prepared_.erase(record.job.value());
     EXPECT_TRUE(SendPing(record));
@@ -65,7 +65,7 @@ class GangPart : public LaunchTest {
     ASSERT_EQ(::kill(static_cast<pid_t>(record.supervisor.pid), SIGKILL), 0);
     EXPECT_TRUE(Eventually([&] { return !IsAlive(record.supervisor); }));
   }
-  /// The guard's first word.
+  /// Waits for the first report of the guard.
   RunRecord TakenOver(const RunRecord& before) {
     EXPECT_TRUE(AwaitReports([&] { return prepared_[before.job.value()].supervisor == before.guard; }));
     return prepared_[before.job.value()];
@@ -107,7 +107,7 @@ TEST_F(GangPart, TheKeyIsInItsUsersOwnFileAlone) {
   EXPECT_EQ(ReadText(proc + "/cmdline").find(kKey), std::string::npos);
 }
 
-/// Whether `text` is anywhere in what that process can write to.
+/// True if `text` is anywhere in the writable memory of that process.
 bool HasInMemory(const ProcessIdentity& process, const std::string& text) {
   const std::string proc = "/proc/" + std::to_string(process.pid);
   std::ifstream maps(proc + "/maps");
@@ -117,7 +117,7 @@ bool HasInMemory(const ProcessIdentity& process, const std::string& text) {
     char* end = nullptr;
     const unsigned long long begin = std::strtoull(line.c_str(), &end, 16);
     const unsigned long long behind = std::strtoull(end + 1, nullptr, 16);
-    if (behind - begin > (1ULL << 30)) continue;  // A sanitizer's, of terabytes that nobody has touched.
+    if (behind - begin > (1ULL << 30)) continue;  // A sanitizer's mapping: terabytes that are not in use.
     std::string bytes(behind - begin, '\0');
     memory.clear();
     memory.seekg(static_cast<std::streamoff>(begin));
@@ -147,10 +147,10 @@ TEST_F(GangPart, NothingOfAnotherUsersJobIsInItsMemory) {
     AwaitExit(record.job);
   };
   check();
-  // Among supervisors that have had another's job, this part's among them.
+  // After these supervisors have run another user's jobs, including the one that had this job.
   for (int i = 0; i < 8; ++i) AwaitExit(launch_other());
   check();
-  // Behind others that are on their way to theirs.
+  // While other launches are still on their way to their supervisors.
   for (int i = 0; i < 8; ++i) launch_other();
   check();
 }
@@ -179,7 +179,7 @@ TEST_F(GangPart, ItHasNothingOpenAndIsShownAsWhatItIs) {
 TEST_F(GangPart, APartWithoutAProgramLivesUntilItIsStopped) {
   const RunRecord record = Prepare(Part("", 1));
   Go(record);
-  ASSERT_TRUE(SendSignal(record, SIGUSR1));  // For the tasks of steps.
+  ASSERT_TRUE(SendSignal(record, SIGUSR1));  // A signal for the tasks of steps.
   ASSERT_TRUE(SendPing(record));
   EXPECT_TRUE(IsAlive(record.process));
   ASSERT_TRUE(SendStop(record, SIGTERM, 10s));
@@ -324,7 +324,7 @@ TEST_F(GangPart, ItsGuardSaysAWordThatTheSupervisorWasKilledOver) {
   LaunchRequest request = Part("echo ran");
   const RunRecord record = Prepare(request);
   LayReady(record);
-  // As a supervisor leaves it that is killed between the record and the word.
+  // Simulates a supervisor that was killed between the record and the signal to start.
   std::ofstream(RunDirectory() + "/" + ToString(request.job), std::ios::app) << "gone=1\n";
   KillSupervisor(record);
   EXPECT_EQ(AwaitExit(request.job).code, 0);
@@ -345,7 +345,7 @@ TEST_F(GangPart, WithoutSupervisorAndGuardItStillWaits) {
   EXPECT_TRUE(WentAt(Steps(request.job)));
   EXPECT_TRUE(AwaitOutput("ran"));
   EXPECT_TRUE(Eventually([&] { return !IsAlive(record.process); }));
-  // Its step process, which nobody ends but a daemon that finds it.
+  // Its step process is left; only a daemon that finds it would end it.
   EXPECT_TRUE(Eventually(
       [&] { return SignalLeftBehind(record.process, "DIVVY_JOB_ID=" + ToString(request.job), SIGKILL) == 0; }));
 }

@@ -1,7 +1,7 @@
-// A supervisor and its guard. The guard is the supervisor's parent and does nothing but wait for its end: it reads no
-// words, has no socket and no file open, and stays with the job even when everything else of divvy is killed. Where the
-// supervisor is killed the kernel gives the job's processes to the guard, the nearest subreaper above them, and the
-// guard goes on as their supervisor.
+// A supervisor and its guard. The guard is the supervisor's parent and only waits for its end. It reads no messages,
+// has no socket or file open, and stays with the job even if all other divvy processes are killed. If the supervisor is
+// killed, the kernel reparents the job's processes to the guard, the nearest subreaper above them. The guard then
+// continues as their supervisor.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,7 +23,8 @@ void IgnoreWake(int) {}
 void OpenControl(Station& station) {
   station.self = IdentifyProcess(::getpid());
   auto control = OpenControlSocket();
-  // Out of descriptors or memory: the launcher sees an idle supervisor go and tries another; a guard has a job already.
+  // Without descriptors or memory, an idle supervisor exits and the launcher tries another; a guard already has a job,
+  // so it retries.
   if (!control && station.channel >= 0) ::_exit(1);
   while (!control) {
     ::poll(nullptr, 0, 100);
@@ -35,7 +36,7 @@ void OpenControl(Station& station) {
 
 [[noreturn]] void Guard(pid_t child, Station& station) {
   ::prctl(PR_SET_NAME, "job-guard");
-  // Else the launcher would not see the supervisor's end.
+  // Otherwise the launcher would not notice the supervisor's end.
   ::close(std::exchange(station.channel, -1));
   const ProcessIdentity supervisor = IdentifyProcess(child);
   siginfo_t end = {};
@@ -55,7 +56,7 @@ void OpenControl(Station& station) {
 bool Supervisor::FindRecord(const ProcessIdentity& supervisor) {
   watch_.NoteFirst();
   while (true) {
-    // First the children, then the record: a process is named there before it can end.
+    // Reads the children before the record: the record names a process before the process can end.
     bool has_children = true;
     const bool has_reaped = watch_.ReapOne(has_children);
     auto record = ReadRunRecord(".", request_.job);
@@ -64,7 +65,7 @@ bool Supervisor::FindRecord(const ProcessIdentity& supervisor) {
       record_ = *std::move(record);
       return true;
     }
-    if (!has_children) return false;  // Nothing was started: whoever launches it next finds the record void.
+    if (!has_children) return false;  // Nothing was started: the next launch finds the record void.
     if (!has_reaped) ::poll(nullptr, 0, 1);
   }
 }
@@ -72,11 +73,11 @@ bool Supervisor::FindRecord(const ProcessIdentity& supervisor) {
 void Supervisor::TakeOver(const ProcessIdentity& supervisor) {
   if (!FindRecord(supervisor)) return;
   record_file_.Reset(::open(ToString(record_.job).c_str(), O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW));
-  if (record_.exit) {  // The supervisor may not have come to say it.
+  if (record_.exit) {  // The supervisor may have been killed before it reported.
     Report("exited");
     return FlushReports(WhenFull::kWait);
   }
-  // The process holds the lock until it becomes the program.
+  // The job's process holds the lock until it executes the program.
   struct flock lock = {};
   lock.l_type = F_WRLCK;
   while (record_file_.is_open() && ::fcntl(record_file_.get(), F_OFD_SETLKW, &lock) != 0 && errno == EINTR) {
@@ -84,7 +85,7 @@ void Supervisor::TakeOver(const ProcessIdentity& supervisor) {
   if (!watch_.has_first_ended) watch_.first_process = static_cast<pid_t>(record_.process.pid);
   watch_.NoteFirst();
   if (watch_.first_process != 0 && !IsChild(watch_.first_process)) {
-    // It failed before it was the program, and the supervisor that knew why is gone: it may be tried again.
+    // It failed before it became the program, and the supervisor that knew why is gone. The launch may be repeated.
     static_cast<void>(!::ftruncate(record_file_.get(), 0));
     return;
   }
@@ -98,7 +99,7 @@ void Supervisor::TakeOver(const ProcessIdentity& supervisor) {
   static_cast<void>(!::write(record_file_.get(), lines.text().data(), lines.text().size()));
   if (!record_.cgroup.empty()) cgroup_ = JobCgroup::Open(record_.cgroup);
   if (record_.has_gone && watch_.awaits_go) LetGo();
-  // The supervisor may have been waiting to hear of it.
+  // The supervisor may have been waiting for the report of the first process.
   if (watch_.awaits_go && record_.port == 0) watch_.look_at = MonotonicNow();
   if (!watch_.awaits_go) {
     if (watch_.counts_from == kNoTime) watch_.counts_from = record_.started;
@@ -111,8 +112,8 @@ void Supervisor::TakeOver(const ProcessIdentity& supervisor) {
 
 void RunSupervisor(int channel, SupervisorSetup setup) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  ::setpgid(0, 0);  // What is sent to the launcher's group is not for us.
-  // Handled, so that ppoll() wakes up; all signals stay blocked outside it.
+  ::setpgid(0, 0);  // Signals to the launcher's process group must not reach us.
+  // Has a handler, so that ppoll() wakes up; all signals stay blocked outside it.
   struct sigaction action = {};
   action.sa_handler = IgnoreWake;
   action.sa_flags = SA_NOCLDSTOP;
@@ -127,7 +128,7 @@ void RunSupervisor(int channel, SupervisorSetup setup) {
     station.guard = guard;
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     ::setpgid(0, 0);
-  }  // Else there is no room for a guard, and the job is worth more than its safety.
+  }  // Without room for a guard the job runs without one.
   OpenControl(station);
   LaunchFrameReader reader(channel);
   while (true) {
@@ -135,11 +136,11 @@ void RunSupervisor(int channel, SupervisorSetup setup) {
     if (!frame && !reader.ReadMore()) ::_exit(0);
     if (!frame) continue;
     auto request = DecodeLaunch(frame->body(), frame->streams);
-    if (!request) ::_exit(1);  // The launcher tells the daemon that nobody has it.
+    if (!request) ::_exit(1);  // The launcher tells the daemon that the launch was lost.
     const LaunchFrameHeader header = frame->header();
-    // The launcher has looked at the header, and at nothing else.
+    // The launcher has checked only the header.
     if (request->uid != header.uid || request->gid != header.gid) ::_exit(1);
-    for (ForeignDescriptor& stream : frame->streams) stream.Release();  // The request's now.
+    for (ForeignDescriptor& stream : frame->streams) stream.Release();  // The request owns them now.
     Wipe(frame->bytes);
     Supervisor(*std::move(request), station).Run();
     if (station.guard.pid != 0 && ::getppid() != station.guard.pid) ::_exit(0);

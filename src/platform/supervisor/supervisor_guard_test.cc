@@ -1,4 +1,4 @@
-// What each kill -9 leads to: of a supervisor, its guard, both, the launcher, at bad moments.
+// Tests the effect of kill -9 on a supervisor, its guard, both, or the launcher at critical moments.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,14 +19,14 @@ class Guarded : public LaunchTest {
  protected:
   static void Kill(const ProcessIdentity& process) { ::kill(static_cast<pid_t>(process.pid), SIGKILL); }
   void Go() { std::ofstream(Work("go")) << "x"; }
-  /// Until the guard says that the job is its own.
+  /// Kills the supervisor and waits until the guard reports that it took over.
   RunRecord KillSupervisorOf(const RunRecord& record) {
     Kill(record.supervisor);
     EXPECT_TRUE(AwaitReports([&] { return started_[record.job.value()].supervisor == record.guard; }))
         << "the guard did not take over";
     return started_[record.job.value()];
   }
-  /// The launcher has said that a supervisor is dead.
+  /// Waits until the launcher reports that a supervisor is dead.
   void HearTheLauncher() {
     pollfd polled = {.fd = launcher_->fd(), .events = POLLIN, .revents = 0};
     ASSERT_EQ(::poll(&polled, 1, 10'000), 1);
@@ -158,12 +158,12 @@ TEST_F(Guarded, WhatAVanishedJobLeftInItsSessionIsReached) {
   request.environment.push_back("DIVVY_JOB_ID=17");
   const RunRecord record = Start(request);
   const ProcessIdentity child = AwaitPid("child");
-  AwaitPid("bare");  // Until it is, its environment still names the job.
+  AwaitPid("bare");  // Before that, its environment still names the job.
   Kill(record.guard);
   Kill(record.supervisor);
   Kill(record.process);
   ASSERT_TRUE(Eventually([&] { return StateOf(ScanFor(record.job)) == RunState::kVanished; }));
-  // Not another's processes, should the session's number be another's by now.
+  // Processes of another job are spared, in case the session number was reused.
   EXPECT_EQ(SignalLeftBehind(record.process, "DIVVY_JOB_ID=1", SIGKILL), 0);
   EXPECT_EQ(SignalLeftBehind(record.process, "DIVVY_JOB_ID=17", SIGKILL), 1);
   EXPECT_TRUE(Eventually([&] { return !IsAlive(child); }));
@@ -179,12 +179,13 @@ TEST_F(Guarded, LaunchThatDiedWithASupervisorIsRepeated) {
   const LaunchRequest first = Shell("exit 0");
   const RunRecord record = Start(first);
   AwaitExit(first.job);
-  // It is idle, and takes the next job without ever reading it.
+  // The idle supervisor gets the next job without ever reading it.
   ::kill(static_cast<pid_t>(record.supervisor.pid), SIGSTOP);
   LaunchRequest lost = Shell("echo ran; exit 5");
   lost.appends_output = true;
   ASSERT_TRUE(launcher_->Launch(lost));
-  LaunchRequest behind = Shell("exit 0");  // Launches go in order: when this one ends the other has been passed on.
+  // Launches keep their order: when this one ends, the other has been passed on.
+  LaunchRequest behind = Shell("exit 0");
   behind.output = "";
   EXPECT_EQ(Run(behind).code, 0);
   EXPECT_FALSE(ReadRunRecord(RunDirectory(), lost.job));
@@ -202,7 +203,7 @@ TEST_F(Guarded, LaunchThatHasBegunIsNotRepeatedAlthoughNobodyConfirmedIt) {
   const RunRecord record = ScanFor(request.job);
   Kill(record.supervisor);
   HearTheLauncher();
-  // Its end and its record's removal come before a repetition could have looked for it.
+  // The job ends and its record is removed before a repetition could look for it.
   Go();
   ASSERT_TRUE(Eventually([&] { return StateOf(ScanFor(request.job)) == RunState::kEnded; }));
   RemoveRunRecord(RunDirectory(), record);

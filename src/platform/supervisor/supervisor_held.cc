@@ -17,7 +17,7 @@ void NeverWait(const ForeignDescriptor& descriptor) {
   ::fcntl(descriptor.get(), F_SETFL, ::fcntl(descriptor.get(), F_GETFL) | O_NONBLOCK);
 }
 
-/// What a full disk has no room for is lost, as of any log.
+/// Data that does not fit on a full disk is lost, as in any log.
 void WriteAll(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t put = ::write(fd, text.data(), text.size());

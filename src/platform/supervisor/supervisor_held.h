@@ -1,6 +1,6 @@
-// The outputs of a foreground job whose pipes an agent reads: held as well by its supervisor, so that a job does not
-// die of SIGPIPE with its agent. While the agent lives, it alone reads, and says which of them nobody reads any more;
-// when it is gone, what it had not read and what the job writes from then on goes to the job's log.
+// The outputs of a foreground job whose pipes an agent reads. The supervisor holds the read ends as well, so that the
+// job does not die of SIGPIPE when its agent dies. While the agent lives, only the agent reads, and tells us which
+// output has no reader any more. When it is gone, its unread data and all later output of the job go to the job's log.
 #pragma once
 
 #include <poll.h>
@@ -18,29 +18,30 @@ namespace divvy {
 
 class HeldOutputs {
  public:
-  /// What an agent says over `life` of output 1 or 2 that nobody reads any more.
+  /// The byte that an agent sends over `life` when output 1 or 2 has no reader any more.
   static constexpr char LetGoWord(std::size_t output) { return static_cast<char>('0' + output); }
 
-  /// `outputs`: the ends that are read. `life`: closed at its other end with the agent, which speaks over it before.
-  /// `open_log`: called when it has gone, at most once; where that fails nobody reads the outputs any more.
+  /// `output`, `error`: the read ends. `life`: its other end is closed when the agent ends; before that the agent sends
+  /// LetGoWord() over it. `open_log`: called at most once, when the agent is gone. If it fails, the outputs have no
+  /// reader any more.
   void Hold(ForeignDescriptor output, ForeignDescriptor error, ForeignDescriptor life,
             std::function<Result<Descriptor>()> open_log);
 
-  // As Pty's, in the supervisor's loop.
+  // Used in the supervisor's loop like the functions of Pty.
   void Watch(std::vector<pollfd>& polled) const;
   void OnPolled(std::span<const pollfd> polled);
-  /// The job is over: what lies there for the log is written.
+  /// The job is over: writes the remaining output for the log.
   void Finish();
 
  private:
   void Hear();
   void BeginLog();
-  /// False when there is nothing now.
+  /// Returns false if no data is available now.
   bool Copy(ForeignDescriptor& output);
 
   std::array<ForeignDescriptor, 2> outputs_;
   ForeignDescriptor life_;
-  Descriptor log_;  // Open: the agent is gone.
+  Descriptor log_;  // Open once the agent is gone.
   std::function<Result<Descriptor>()> open_log_;
 };
 

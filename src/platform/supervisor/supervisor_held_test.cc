@@ -14,7 +14,7 @@
 namespace divvy {
 namespace supervisor_held_test {
 
-/// A job that writes, an agent that reads, and a supervisor that holds on to what is read.
+/// A job that writes, an agent that reads, and a supervisor that also holds the read ends.
 class Held : public testing::Test {
  protected:
   Held() {

@@ -34,7 +34,7 @@ extern char** environ;
 namespace divvy {
 namespace {
 
-// Where a PATH is missing, as Debian's login has it.
+// Used if PATH is missing; the same as Debian's login sets.
 constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
 enum class Step {
@@ -56,29 +56,29 @@ enum class Step {
 
 constexpr std::string_view kTaskPid = "SLURM_TASK_PID=";
 
-// What the new process says of its start; in memory that both see.
+// The outcome that the new process writes to shared memory.
 struct StartOutcome {
-  Step step = Step::kDone;  // Where it failed.
+  Step step = Step::kDone;  // The failed step.
   int error = 0;
   ProcessIdentity process;
   Time started = kNoTime;
 };
 
-// Shared with the new process, which runs in our memory until it executes the program: everything is laid out before,
-// and the new process allocates nothing.
+// Shared with the new process, which runs in our memory until it executes the program. Everything is prepared
+// beforehand, and the new process allocates nothing.
 struct Start {
   const StartPlan* plan = nullptr;
   std::vector<SystemLimit> limits;
   std::vector<char*> argv;
   std::vector<char*> environment;
-  std::array<char, 40> pid_text{};  // In place of an empty SLURM_TASK_PID.
-  std::vector<char*> shell_argv;    // For a file without "#!": /bin/sh FILE ARGUMENTS, as execvp has it.
-  int namespaces = -1;              // Socket to which the namespaces of plan->mounts are sent.
+  std::array<char, 40> pid_text{};  // Replaces an empty SLURM_TASK_PID.
+  std::vector<char*> shell_argv;    // For a file without "#!": /bin/sh FILE ARGUMENTS, as in execvp.
+  int namespaces = -1;              // Socket over which the namespaces of plan->mounts are sent.
 
   StartOutcome* outcome = nullptr;
 };
 
-// As a shell has it: 127 for a program that does not exist.
+// Returns the code that a shell would return: 127 for a program that does not exist.
 int CodeOf(const StartOutcome& outcome) {
   switch (outcome.step) {
     case Step::kSession:
@@ -99,13 +99,13 @@ int CodeOf(const StartOutcome& outcome) {
 [[noreturn]] void Fail(Start& start, Step step) {
   start.outcome->step = step;
   start.outcome->error = errno;
-  // For a guard, which sees the code alone.
+  // For a guard, which sees only the code.
   ::_exit(CodeOf(*start.outcome));
 }
 
 bool Replace(int target, const std::string& path, int flags) {
-  // Not waiting: the other end of a named pipe may never come, and the supervisor waits with us. Nor may a terminal
-  // become the job's own by being opened.
+  // O_NONBLOCK: the other end of a named pipe may never be opened, and the supervisor would wait too. O_NOCTTY: opening
+  // a terminal must not make it the job's controlling terminal.
   const int fd = ::open(path.c_str(), flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
   return fd >= 0 && ::fcntl(fd, F_SETFL, flags & O_APPEND) == 0 && ::dup2(fd, target) >= 0;
 }
@@ -116,7 +116,7 @@ void WriteRecord(Start& start) {
   ::clock_gettime(CLOCK_REALTIME, &now);
   StartOutcome& outcome = *start.outcome;
   outcome.started = Time(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
-  // Raw: the C library may remember the pid of the process whose memory this is.
+  // Uses the system call, because the C library may return a cached pid of the process whose memory this is.
   outcome.process = IdentifyProcess(static_cast<pid_t>(::syscall(SYS_getpid)));
   char text[4096];
   const int size = std::snprintf(text, sizeof text, "%sprocess=%lld %llu\nstarted=%lld\n", plan.watch.c_str(),
@@ -137,8 +137,8 @@ void JoinCgroup(Start& start) {
   }
 }
 
-// The raw calls, because the library's own would tell the other threads of this process, and there the memory is not
-// only ours. From here on the kernel lets no process of the user trace us (the memory is not dumpable).
+// Uses the system calls. The library's wrappers would signal the other threads of this process, and the memory is
+// shared. From here on the kernel does not let the user's processes trace us (the memory is not dumpable).
 void BecomeUser(Start& start) {
   const StartPlan& plan = *start.plan;
   const auto uid = static_cast<uid_t>(plan.request->uid);
@@ -176,7 +176,7 @@ void TakeTerminal(Start& start) {
 void ResetSignals() {
   struct sigaction standard = {};
   standard.sa_handler = SIG_DFL;
-  // The launcher has reset all others; only what it ignores or we handle is left.
+  // The launcher has reset all others; only signals that it ignores or that we handle are left.
   for (const int signal : {SIGCHLD, SIGPIPE}) ::sigaction(signal, &standard, nullptr);
   sigset_t none;
   ::sigemptyset(&none);
@@ -196,7 +196,7 @@ void ResetSignals() {
       start.shell_argv[1] = const_cast<char*>(path.c_str());
       ::execve("/bin/sh", start.shell_argv.data(), start.environment.data());
     }
-    // As execvp: an entry of PATH that is absent does not hide one that may not be executed.
+    // Like execvp: a missing file in one PATH entry does not hide a file in another entry that may not be executed.
     if (errno != ENOENT && errno != ENOTDIR) error = errno;
     if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) break;
   }
@@ -204,7 +204,7 @@ void ResetSignals() {
   Fail(start, Step::kExecute);
 }
 
-// In memory of its own. What others see of it is what they would see had it been executed.
+// Runs in its own copy of the memory. Its title and environment look as if it had been executed.
 [[noreturn]] void BecomeSeat(Start& start) {
   const StartPlan& plan = *start.plan;
   CloseFrom(kSeatKeyDescriptor + 1);
@@ -236,7 +236,7 @@ int RunChild(void* argument) {
   if (!request.isolation.keeps_privileges && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
     Fail(start, Step::kPrivileges);
   }
-  // Nothing that the supervisor has there is for this process.
+  // This overwrites a descriptor of the supervisor that this process does not need.
   if (plan.key >= 0 && ::dup2(plan.key, kSeatKeyDescriptor) < 0) Fail(start, Step::kKey);
   ResetSignals();
   std::snprintf(start.pid_text.data(), start.pid_text.size(), "%.*s%ld", static_cast<int>(kTaskPid.size()),
@@ -245,8 +245,8 @@ int RunChild(void* argument) {
   Execute(start);
 }
 
-// As vfork, but on a stack of its own: no page table is copied, we go on when the program is executed, and what the
-// new process left in `start` is ours to read.
+// Like vfork, but with its own stack: no page table is copied. We continue when the program is executed, and can read
+// what the new process left in `start`.
 StartOutcome StartProgram(Start& start, int& pid) {
   StartOutcome outcome;
   start.outcome = &outcome;
@@ -255,7 +255,7 @@ StartOutcome StartProgram(Start& start, int& pid) {
   return outcome;
 }
 
-// We go on when it has closed what it had of ours, or has ended.
+// We continue when it has closed our descriptors, or has ended.
 StartOutcome StartSeat(Start& start, int& pid) {
   std::array<int, 2> ends = {-1, -1};
   void* shared = ::mmap(nullptr, sizeof(StartOutcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -324,7 +324,7 @@ std::string Describe(const Start& start, const StartOutcome& outcome, int& code)
   }
   const std::string cannot = "cannot run " + quoted(program.shown_name);
   if (program.interpreter.empty()) {
-    // The kernel says "no such file" also when a file's own interpreter is missing.
+    // The kernel also returns "no such file" if the file's interpreter is missing.
     const std::string& path = program.candidates.empty() ? program.shown_name : program.candidates.front();
     const std::string full = path.front() == '/' ? path : request.directory + "/" + path;
     const bool is_there = program.candidates.size() == 1 && ::access(full.c_str(), F_OK) == 0;
@@ -351,10 +351,10 @@ std::string_view SearchPath(const std::vector<std::string>& environment) {
   return kDefaultPath;
 }
 
-// The "#!" line as Linux reads it: the interpreter, and the rest of the line as one argument.
+// Parses the "#!" line like Linux: the interpreter, and the rest of the line as one argument.
 std::vector<std::string> InterpreterOf(std::string_view script) {
   if (!script.starts_with("#!")) return {"/bin/sh"};
-  // Not Trim(): a carriage return belongs to the name, as for Linux, and is then said to be what is wrong.
+  // Does not use Trim(): as in Linux, a carriage return is part of the name, and the error then reports it.
   std::string_view line = script.substr(2, script.find('\n') - 2);
   line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
   line = line.substr(0, line.find_last_not_of(" \t") + 1);
@@ -377,7 +377,7 @@ JobProgram ResolveProgram(const LaunchRequest& request, const std::string& scrip
     program.shown_name = request.script_name.empty() ? "script" : request.script_name;
     return program;
   }
-  if (request.argv.empty()) return program;  // A part where nothing of the user's is started.
+  if (request.argv.empty()) return program;  // A node allocation that starts none of the user's programs.
   program.argv = request.argv;
   program.shown_name = program.argv.front();
   if (program.shown_name.find('/') != std::string::npos) {
@@ -397,7 +397,7 @@ StartedJob StartJob(const StartPlan& plan) {
   start.limits = SystemLimitsOf(request.limits);
   start.argv = Pointers(plan.program->argv);
   start.environment = Pointers(request.environment);
-  // A job in Slurm's words is told its own process, whose number nobody knew when its environment was made.
+  // A job submitted in the Slurm dialect gets its own pid, which was unknown when its environment was made.
   for (char*& entry : start.environment) {
     if (entry != nullptr && kTaskPid == entry) entry = start.pid_text.data();
   }

@@ -1,5 +1,5 @@
-// Starting the job's first process, with the user's rights, in the directory, with the files and limits that were asked
-// for; and saying exactly why that failed.
+// Starts the job's first process with the user's rights and the requested directory, files and limits. Reports exactly
+// why a start failed.
 #pragma once
 
 #include <sys/types.h>
@@ -13,17 +13,18 @@
 
 namespace divvy {
 
-/// What to execute: argv, and the paths to try for it in turn.
+/// The program to execute: argv, and the paths to try for it in order.
 struct JobProgram {
   std::vector<std::string> argv;
   std::vector<std::string> candidates;
-  int executable = -1;      // The program itself, opened with O_PATH, in place of any path; -1: by path.
-  std::string shown_name;   // In errors: what the user wrote.
-  std::string interpreter;  // A script's, as its first line names it; empty for a command.
+  int executable = -1;      // The program itself, opened with O_PATH and used instead of a path; -1: use the path.
+  std::string shown_name;   // Used in errors: what the user wrote.
+  std::string interpreter;  // The interpreter of a script, as its first line names it; empty for a command.
 };
 
-/// A command is searched in the PATH of the job's own environment. A script runs as `script_path`: its "#!" line is
-/// read here and not by the kernel, because /run is often mounted noexec. Without either there is no argv.
+/// A command is searched in the PATH of the job's own environment. A script runs as `script_path`. Its "#!" line is
+/// read here and not by the kernel, because /run is often mounted noexec. With neither a command nor a script, argv is
+/// empty.
 JobProgram ResolveProgram(const LaunchRequest& request, const std::string& script_path);
 
 struct StartPlan {
@@ -31,28 +32,29 @@ struct StartPlan {
   const JobProgram* program = nullptr;
   const std::vector<gid_t>* groups = nullptr;
   bool changes_user = false;
-  int own_log = -1;                       // Standard output when the log is divvy's own.
-  std::string terminal;                   // Path of the slave side; empty: no terminal.
+  int own_log = -1;                       // Used as standard output if the log is divvy's own.
+  std::string terminal;                   // Path of the terminal's slave side; empty: no terminal.
   std::vector<std::string> cgroup_procs;  // Files to write "0" to.
-  const MountPlan* mounts = nullptr;      // Null: it sees what all see.
-  const SeatEntry* seat = nullptr;        // Of a gang's part: called with the program's argv, and nothing is executed.
-  int key = -1;                           // What that reads its key from.
-  int record = -1;  // The run record: the new process itself writes `watch` and its identity there.
+  const MountPlan* mounts = nullptr;      // Null: the job has the same view as the system.
+  // Set for a gang's node allocation: called with the program's argv instead of executing a program.
+  const SeatEntry* seat = nullptr;
+  int key = -1;     // The descriptor from which `seat` reads its key.
+  int record = -1;  // The run record. The new process itself writes `watch` and its identity to it.
   std::string watch;
   bool is_another = false;               // Not the job's first process: no record is written.
-  const JobNamespaces* joins = nullptr;  // It enters these, made for the job's first process.
+  const JobNamespaces* joins = nullptr;  // Namespaces to enter, made for the job's first process.
 };
 
 struct StartedJob {
   ProcessIdentity process;
-  JobNamespaces namespaces;  // Made by plan.mounts.
+  JobNamespaces namespaces;  // Created by plan.mounts.
   Time started = kNoTime;
-  std::string failure;   // Not empty: nothing runs, and the process is reaped.
+  std::string failure;   // Not empty: the start failed, and the process is reaped.
   int failure_code = 0;  // model/exit_codes.h
 };
 
-/// Returns when the program has been executed or could not be. The record is written before the first instruction of
-/// the program. Requires: one thread, all signals blocked.
+/// Returns when the program has been executed or has failed to. The record is written before the program's first
+/// instruction. Requires: one thread, all signals blocked.
 StartedJob StartJob(const StartPlan& plan);
 
 }  // namespace divvy

@@ -1,5 +1,5 @@
-// A supervisor's part in the lease of its machine: when it has ended the job is stopped, whether or not an agent lives,
-// because the controller may start it elsewhere from then on. Costs a job one read of a small file a second.
+// A supervisor's handling of its node's lease. When the lease has ended, the job is stopped, whether or not an agent
+// lives, because the controller may then start the job elsewhere. Costs a job one read of a small file per second.
 #include <signal.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace divvy {
 
-// It is in the folder of an agent that is not root, so it is read with that agent's rights.
+// The file is in the folder of an agent that is not root, so it is read with that agent's rights.
 Result<LeaseNote> Supervisor::ReadLease() const {
   const SupervisorSetup& setup = station_.setup;
   if (!setup.serves_another()) return ReadLeaseFile(record_.lease.file);
@@ -21,12 +21,12 @@ Result<LeaseNote> Supervisor::ReadLease() const {
   return note;
 }
 
-// What was known before holds where nothing can be learned now: the end that an agent once named does not go away
-// because a disk does.
+// If nothing can be read now, the last known end stays valid: an end that an agent set does not disappear because a
+// disk does.
 bool Supervisor::HasLeaseEnded(Duration now) {
   if (!record_.lease.is_set()) return false;
   if (const auto note = ReadLease()) {
-    // A machine's earlier boot ended its jobs by itself.
+    // A note from an earlier boot is void: that boot's jobs ended with it.
     watch_.lease_end = note->boot_id == record_.lease.boot_id ? note->jobs_end() : kNeverDue;
   } else if (note.error().code == ErrorCode::kNotFound) {
     watch_.lease_end = kNeverDue;
@@ -44,14 +44,14 @@ void Supervisor::LookAtLease() {
   }
 }
 
-// Also when it was begun: a machine that sleeps meanwhile wakes up when there is no time left.
+// Called again after the stop has begun, because no time is left after the machine was suspended meanwhile.
 void Supervisor::CutOff(Duration now) {
   if (!watch_.was_cut_off && !watch_.is_stopping) {
     watch_.lease_kill_at = now + FenceGraceLeft(watch_.lease_end, now, watch_.grace);
     BeginStop(watch_.stop_signal, watch_.lease_kill_at - now);
     watch_.was_cut_off = true;
   } else if (!watch_.was_cut_off) {
-    // It is being stopped for another reason, and was told; only that there may be less time for it.
+    // It is being stopped for another reason and got its signal; only the time left may become shorter.
     watch_.lease_kill_at = std::min(watch_.lease_kill_at, watch_.lease_end + kFenceGrace);
   }
   watch_.kill_at = std::min(watch_.kill_at, DueAfter(MonotonicNow(), watch_.lease_kill_at - now));

@@ -1,4 +1,4 @@
-// Jobs of a machine that holds a lease: they go on while it is renewed, and are stopped at its end without any agent.
+// Tests jobs on a node with a lease: they run while it is renewed, and are stopped at its end without an agent.
 #include <signal.h>
 
 #include <algorithm>
@@ -14,15 +14,15 @@ namespace supervisor_lease_test {
 using namespace std::chrono_literals;  // NOLINT
 
 constexpr const char* kSaysTerm = "trap 'echo asked' TERM; echo ready; while :; do sleep 0.01; done";
-// Nothing is started after a lease's end, and a busy machine takes its time.
+// Nothing is started after a lease's end, and a busy machine may be slow to start the job.
 constexpr Duration kWhileItStarts = 2s;
 constexpr const char* kCutOff = "its machine was cut off: stopped by its lease";
 
 class Leased : public LaunchTest {
  protected:
-  /// As its agent would, now: jobs are to be stopped `left` from now on.
+  /// Renews the lease like its agent would: jobs must stop `left` from now.
   void Renew(Duration left, bool stops_jobs = true) {
-    // Begun as late as can be: nothing was agreed before this machine started, perhaps a minute ago.
+    // Begins as late as possible: no lease can have begun before this machine booted, perhaps a minute ago.
     const Duration length = std::max<Duration>(left, 1ns);
     ASSERT_TRUE(file_.Keep(LeaseNoteText({boot_, BootNow() + left - length, {5s, length, stops_jobs}})));
   }
@@ -30,7 +30,7 @@ class Leased : public LaunchTest {
     request.lease = {.file = In("lease"), .boot_id = "boot-1"};
     return request;
   }
-  /// For longer than a supervisor takes to look, and than a lease that was not renewed would have lasted.
+  /// True if the job still runs after the supervisor's check interval and after `lease`.
   bool GoesOn(const RunRecord& record, Duration lease = Duration(0)) {
     const Duration until = MonotonicNow() + std::max(lease, kLeaseLook) + 200ms;
     bool is_running = true;
@@ -105,7 +105,7 @@ TEST_F(Leased, TermsMayBecomeStricterWhileItRuns) {
   EXPECT_EQ(AwaitExit(request.job).failure, kCutOff);
 }
 
-// As a machine finds it that slept until the controller had given its jobs away.
+// Simulates a machine that was suspended until the controller had started its jobs elsewhere.
 TEST_F(Leased, NoTimeIsLeftLongAfterTheEnd) {
   Renew(1h);
   LaunchRequest request = OnLease(Shell(kSaysTerm));

@@ -1,4 +1,4 @@
-// One job's life in the hands of its supervisor, or of the guard that took over from it. docs/supervisor.md tells it.
+// One job's life under its supervisor, or under the guard that took over. docs/supervisor.md describes it.
 #pragma once
 
 #include <sys/types.h>
@@ -28,7 +28,7 @@
 
 namespace divvy {
 
-// What a supervisor keeps from one job to the next.
+// The state that a supervisor keeps from one job to the next.
 struct Station {
   SupervisorSetup setup;
   int channel = -1;  // -1 in a guard.
@@ -36,7 +36,7 @@ struct Station {
   ProcessIdentity guard;  // pid 0: none.
   ProcessIdentity self;
   Descriptor control;
-  std::string address;  // Of `control`.
+  std::string address;  // The address of `control`.
   UserGroups groups;
   UserLimits limits;
 };
@@ -48,22 +48,22 @@ class Supervisor {
         station_(station),
         watch_(*station.watch),
         changes_user_(::geteuid() == 0 && request_.uid > 0) {
-    // Whatever becomes of the job: who waits for their end is not kept waiting.
+    // The streams are closed in any case, so that their readers see the end.
     for (std::size_t i = 0; i < streams_.size(); ++i) streams_[i].Reset(request_.streams[i]);
     for (std::size_t i = 0; i < read_ends_.size(); ++i) read_ends_[i].Reset(request_.held[i]);
   }
 
   /// Returns when the job is over and reported.
   void Run();
-  /// The same in a guard, for a job whose supervisor has been killed: its processes are our children now.
+  /// Does the same in a guard for a job whose supervisor was killed: the job's processes are our children now.
   void TakeOver(const ProcessIdentity& supervisor);
 
  private:
-  // Before the start. Those that return false have set exit_.failure.
+  // Before the start. Functions that return false have set exit_.failure.
   bool Fail(std::string text, int code = 126);
-  /// As whom files are made.
+  /// The user with whose rights files are created.
   FileOwner Owner() const;
-  /// Waits up to kDirectoryPatience for the directories of the job's files, and takes commands meanwhile.
+  /// Waits for the directories of the job's files, at most for request_.directory_patience. Handles commands meanwhile.
   bool AwaitDirectories();
   bool PrepareFiles(Descriptor& log);
   bool OpenTerminal(Descriptor log);
@@ -73,27 +73,27 @@ class Supervisor {
   bool Start();
   void PassStreams();
 
-  // Of a part of a gang (supervisor_seat.h).
+  // For a node allocation of a gang (supervisor_seat.h).
   bool is_part() const { return record_.is_part; }
   std::string StepsPath() const;
   Descriptor OfferKey();
   void HearSeat();
   void LookAtSeat();
   void Go();
-  /// Says to the seat that it may go, and counts from now.
+  /// Tells the first process that it may start, and starts the time limit.
   void LetGo();
 
-  // Of the machine's lease (supervisor_lease.cc). `now`: BootNow().
+  // For the node's lease (supervisor_lease.cc). `now`: BootNow().
   bool HasLeaseEnded(Duration now);
   Result<LeaseNote> ReadLease() const;
   void LookAtLease();
   void CutOff(Duration now);
 
-  // In a guard.
+  // Used in a guard.
   bool is_guard() const { return station_.channel < 0; }
   bool FindRecord(const ProcessIdentity& supervisor);
 
-  // While it runs.
+  // Used while the job runs.
   void Watch();
   bool Reap();
   Duration NextDue() const;
@@ -114,23 +114,23 @@ class Supervisor {
   void SayIdle();
 
   LaunchRequest request_;
-  std::array<ForeignDescriptor, 3> streams_;    // request_.streams, until the job has them.
-  std::array<ForeignDescriptor, 3> read_ends_;  // request_.held, until `held_` has them.
+  std::array<ForeignDescriptor, 3> streams_;    // request_.streams, until they are passed to the job.
+  std::array<ForeignDescriptor, 3> read_ends_;  // request_.held, until they are passed to `held_`.
   Station& station_;
   SupervisorWatch& watch_;
   bool changes_user_;
-  std::vector<gid_t> groups_;  // The user's, when the job changes user.
+  std::vector<gid_t> groups_;  // The user's groups, if the job changes user.
 
   Descriptor record_file_;
   RunRecord record_;
   std::optional<JobCgroup> cgroup_;
   std::optional<Pty> pty_;
-  Descriptor seat_;  // Closed by the seat at the other end when it has said what there is to say; open while we wait.
+  Descriptor seat_;  // The first process closes its end when its report is written; open while we wait.
   HeldOutputs held_;
-  JobNamespaces namespaces_;          // Those that the job's first process was started in.
-  std::vector<std::string> reports_;  // Not yet taken by the daemon's mailbox.
+  JobNamespaces namespaces_;          // The namespaces of the job's first process.
+  std::vector<std::string> reports_;  // Not yet accepted by the daemon's socket.
 
-  Exit exit_;  // What is not in `watch_`: a failure.
+  Exit exit_;  // Holds only what is not in `watch_`: a failure.
 };
 
 }  // namespace divvy

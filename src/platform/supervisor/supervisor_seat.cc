@@ -35,7 +35,7 @@ JobProgram SeatProgram(const LaunchSeat& seat, const std::string& steps, int sto
 }
 
 std::optional<SeatReport> ReadSeatReport(const std::string& steps) {
-  // The user's own file: never waited for, and no further than a report goes.
+  // The file belongs to the user, so reading it never blocks and stops at the maximum size of a report.
   const std::string path = steps + ".seat";
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   struct stat about = {};

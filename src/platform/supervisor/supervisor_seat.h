@@ -1,18 +1,23 @@
-// A job's part on one of its machines, from its preparation to its end. Its first process is a fork of the supervisor
-// (internal-seat), which is started like any job's program: as the user, in the job's session, cgroup and mounts, named
-// in the run record, and with nothing of the supervisor's open. It is not executed, because that and the libraries'
-// setting themselves up cost more than all else that a part needs; the launcher sees to it that nothing of another
-// user's is in its memory, and where it has changed user the kernel lets nobody of the job's look at that. It starts
-// the job's step process, says at which port that hears the other machines, and waits. When all machines are ready it
-// becomes the job's program on the first of them; on the others it stays with the step process and ends after it.
+// A gang's node allocation, from its preparation to its end.
 //
-// What passes between it and whoever supervises it lies beside the list of the job's steps, in the user's own folder:
+// Its first process is a fork of the supervisor (internal-seat) that is started like any job's program: as the user, in
+// the job's session, cgroup and mounts, named in the run record, and without the supervisor's descriptors. It is not
+// executed, because exec and the initialisation of libraries cost more than everything else that a node allocation
+// needs. The launcher ensures that no data of another user is in its memory. After it has changed user, the kernel does
+// not let the job's user read its memory.
 //
-//   STEPS.seat   by the seat: "port=N", or "failure=why".
-//   STEPS.going  by the node: who is who (model/steps/gang_file.h).
-//   STEPS.go     the same, renamed: the word to go. Once it is there the job's program may run.
+// It starts the job's step process, reports the port on which that listens for the other nodes, and waits. When all
+// nodes are ready, it becomes the job's program on the first node. On the other nodes it stays with the step process
+// and ends after it.
 //
-// Files, so that any of daemon, launcher, supervisor and guard may be killed in between, and a word said twice is one.
+// It communicates with the supervising process through files next to the list of the job's steps, in the user's own
+// folder:
+//
+//   STEPS.seat   written by the first process: "port=N", or "failure=why".
+//   STEPS.going  written by the daemon: all nodes of the job (model/steps/gang_file.h).
+//   STEPS.go     the same file, renamed: the signal to start. Once it exists, the job's program may run.
+//
+// Files allow daemon, launcher, supervisor and guard to be killed at any time, and make a repeated signal harmless.
 #pragma once
 
 #include <cstdint>
@@ -30,34 +35,35 @@
 
 namespace divvy {
 
-/// Where the first process of a part reads the job's key; the key and the end of the file are all there is. It closes
-/// it when it has written its report.
+/// The descriptor from which the first process of a node allocation reads the job's key, up to the end of file. It
+/// closes the descriptor when it has written its report.
 constexpr int kSeatKeyDescriptor = 3;
 
-/// What the supervisor starts: `program`, which has no argv where nothing of the user's is to be started here, wrapped.
+/// Returns the program that the supervisor starts. It wraps `program`, whose argv is empty if none of the user's
+/// programs is started on this node.
 JobProgram SeatProgram(const LaunchSeat& seat, const std::string& steps, int stop_signal, JobProgram program);
 
 struct SeatReport {
   std::uint16_t port = 0;
-  std::string failure;  // Not empty: its part is over, or will be at once.
+  std::string failure;  // Not empty: the node allocation has failed and ends.
 };
-/// Nothing: it has not said anything yet.
+/// Returns nullopt if there is no report yet.
 std::optional<SeatReport> ReadSeatReport(const std::string& steps);
 
-/// Lays the word to go ready: `gang`, as GangFileText() has it. `gid`, `uid`: whose it will be, where we may choose.
+/// Prepares the signal to start. `gang`: GangFileText(). `uid`, `gid`: the file's owner, if we may choose it.
 Status StageGo(const std::string& steps, std::string_view gang, std::int64_t uid, std::int64_t gid);
-/// Says it. Nothing to do where it was said; false: it was not laid ready.
+/// Sends the signal to start. Does nothing if it was sent already. Returns false if it was not prepared.
 bool SayGo(const std::string& steps);
-/// When it was said; nothing: it was not.
+/// Returns when the signal was sent, or nullopt if it was not.
 std::optional<Time> WentAt(const std::string& steps);
-/// Of an earlier attempt, or one that is over.
+/// Removes the files of an earlier attempt, or of one that is over.
 void RemoveSeatFiles(const std::string& steps);
 
-/// NAME=value that the job's processes find besides, now that all machines are known. Called as the user; may write
-/// files. Names that are there already stay as they are.
+/// Returns further NAME=value entries for the environment of the job's processes, now that all nodes are known. Called
+/// as the user; may write files. Existing variables are not changed.
 using SeatSurroundings = std::function<std::vector<std::string>(const GangFile& gang, const std::string& steps)>;
-/// The whole life of a part's first process. `words` as SeatProgram has them, from argv[0] on; `steps`
-/// is what becomes the job's step process.
+/// Runs the first process of a node allocation. `words`: the arguments made by SeatProgram, from argv[0] on. `steps`:
+/// the main function of the job's step process.
 int RunSeat(const std::vector<std::string>& words, const SeatSurroundings& surroundings, const GangStepsMain& steps);
 
 }  // namespace divvy

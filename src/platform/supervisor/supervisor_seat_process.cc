@@ -1,4 +1,4 @@
-// The first process of a job's part on one of its machines; see supervisor_seat.h.
+// The first process of a gang's node allocation; see supervisor_seat.h.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -29,18 +29,18 @@ extern char** environ;
 namespace divvy {
 namespace {
 
-constexpr std::size_t kFixedWords =
-    8;  // Of this executable, "internal-seat", steps, seat, stop signal, patience, shown name, "--".
+// The words before the program: executable, "internal-seat", steps, seat, stop signal, patience, shown name, "--".
+constexpr std::size_t kFixedWords = 8;
 constexpr Duration kStepsPatience = std::chrono::seconds(30);
 constexpr int kStopTakesMs = 100;
-constexpr int kLookEveryMs = 200;  // Where the kernel does not tell.
+constexpr int kLookEveryMs = 200;  // Poll interval if the kernel does not report events.
 constexpr const char* kWithoutSteps = "the job's step process on this machine has ended";
 constexpr const char* kAnyPort = "0.0.0.0:0";
 
 struct StepProcess {
   pid_t pid = -1;
   std::uint16_t port = 0;
-  Descriptor end;  // A pidfd.
+  Descriptor end;  // A pidfd of the step process.
 
   bool IsAlive() const { return ::kill(pid, 0) == 0; }
 };
@@ -66,7 +66,7 @@ class SeatProcess {
   }
 
  private:
-  /// False, for whoever has to leave.
+  /// Reports the failure and returns false.
   bool Fail(const std::string& why, int code = kCannotRun) {
     code_ = code;
     Say("failure", why);
@@ -88,7 +88,7 @@ class SeatProcess {
     }
   }
 
-  /// What cannot be started is said before others wait for it.
+  /// Reports a program that cannot be started before other nodes wait for it.
   bool IsRunnable() {
     if (program_.empty()) return true;
     const std::string& name = program_.front();
@@ -115,7 +115,7 @@ class SeatProcess {
     return Fail(what + ": " + std::strerror(error), error == ENOENT || error == ENOTDIR ? kCannotFind : kCannotRun);
   }
 
-  /// The key, and the step process that needs it.
+  /// Reads the key, and starts the step process that needs it.
   bool Prepare() {
     std::string key;
     std::array<char, 256> part;
@@ -128,7 +128,7 @@ class SeatProcess {
     steps_process_ = {started->pid, started->port,
                       Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, started->pid, 0)))};
     Say("port", std::to_string(steps_process_.port));
-    ::close(kSeatKeyDescriptor);  // By which the supervisor knows that there is something to read.
+    ::close(kSeatKeyDescriptor);  // Tells the supervisor that there is a report to read.
     return true;
   }
 
@@ -186,7 +186,8 @@ class SeatProcess {
     return code_;
   }
 
-  /// The step process gets the signals that go to the whole job as well, and leaves when its tasks have gone.
+  /// Waits for the step process. It also gets the signals that go to the whole job, and exits when its tasks have
+  /// ended.
   int Hold() {
     while (steps_process_.IsAlive()) {
       std::array<pollfd, 2> polled = {{{signals_.get(), POLLIN, 0}, {steps_process_.end.get(), POLLIN, 0}}};
@@ -200,11 +201,11 @@ class SeatProcess {
     return code_;
   }
 
-  /// A step process that leaves takes its socket away. One that was killed is not the stop's doing, which may come
-  /// right after it, because the job's tasks here have gone with it.
+  /// A step process that exits removes its socket; if the socket is still there, it was killed. A stop that arrives
+  /// right after that is a consequence and not the cause: the job is stopped because its tasks here are gone.
   bool WasKilled() const { return ::access((steps_ + ".sock").c_str(), F_OK) == 0; }
 
-  /// Who stops the job ends its step process as well, perhaps a moment before us.
+  /// A stop of the job also ends the step process, perhaps a moment before us.
   void AwaitStop() {
     pollfd one = {signals_.get(), POLLIN, 0};
     ::poll(&one, 1, kStopTakesMs);
@@ -216,7 +217,7 @@ class SeatProcess {
     return Fail(kWithoutSteps, 1);
   }
 
-  /// What is sent to the whole job is for the tasks of its steps, and must not end what stays with them.
+  /// Signals to the whole job are for the tasks of its steps. They must not end this process.
   void HearSignals() {
     sigset_t all;
     ::sigfillset(&all);
@@ -233,7 +234,7 @@ class SeatProcess {
     return stopped_by_ != 0;
   }
 
-  /// As whatever does not hear signals would end.
+  /// Ends like a process that does not handle the signal.
   [[noreturn]] void EndByStop() {
     ::signal(stopped_by_, SIG_DFL);
     ::raise(stopped_by_);
@@ -252,7 +253,7 @@ class SeatProcess {
   std::string shown_name_;
   std::vector<std::string> program_;
   StepProcess steps_process_;
-  Descriptor signals_;  // Where it has no program.
+  Descriptor signals_;  // Used if it has no program.
   int stopped_by_ = 0;
   int code_ = 1;
 };

@@ -1,4 +1,4 @@
-// The life of a supervisor: ending jobs, limits, terminals, and what each kill -9 leads to.
+// Tests a supervisor's life: ending jobs, limits, terminals, and the effect of each kill -9.
 #include "platform/supervisor/supervisor.h"
 
 #include <signal.h>
@@ -22,7 +22,7 @@ using namespace std::chrono_literals;  // NOLINT
 constexpr const char* kWaitForEver = "while :; do sleep 1000; done";
 
 TEST_F(Supervise, WhatTheFirstProcessLeavesBehindIsEnded) {
-  // The second one has a session of its own, no parent, and ignores the polite signal.
+  // The second one has its own session and no parent, and ignores SIGTERM.
   LaunchRequest request = Shell(
       "(setsid sh -c 'trap \"\" TERM; echo $$ > stubborn; while :; do sleep 1000; done' &); sleep 1000 & echo $! > "
       "polite; "
@@ -124,7 +124,7 @@ TEST_F(Supervise, ANewDaemonFindsAJobThatWaitsForADirectory) {
   EXPECT_EQ(AwaitExit(request.job).code, 0);
 }
 
-// As root: nothing of a user's is looked up with more rights than the user has.
+// Even as root, paths of a user are looked up only with the user's rights.
 TEST_F(Supervise, DirectoriesAreLookedUpWithTheRightsOfTheJobsUser) {
   if (!IsRoot()) GTEST_SKIP() << "needs root";
   std::filesystem::create_directory(In("closed"));
@@ -213,7 +213,7 @@ TEST_F(Supervise, TimeLimitCanBeChangedAndLifted) {
   ASSERT_TRUE(SendTimeLimit(record, 0s));
   ASSERT_TRUE(SendTimeLimit(record, 1ns));
   EXPECT_TRUE(AwaitExit(request.job).hit_time_limit);
-  // Until it was lifted in time, which its answer to a later word shows: a busy machine may take long for that.
+  // Repeats until the limit was lifted in time, which the answer to a later command shows: a busy machine may be slow.
   LaunchRequest other;
   RunRecord lifted;
   for (Duration limit = 1s; limit < 1h; limit *= 2) {
@@ -245,13 +245,13 @@ TEST_F(Supervise, PauseStopsEveryProcessAndContinueWakesThem) {
   EXPECT_TRUE(Eventually([&] { return state(record.process) == 'T' && state(child) == 'T'; }));
   ASSERT_TRUE(SendContinue(record));
   EXPECT_TRUE(Eventually([&] { return state(record.process) == 'S' && state(child) == 'S'; }));
-  // A paused job can be stopped: it is woken for it.
+  // A paused job can be stopped: it is continued for that.
   ASSERT_TRUE(SendPause(record));
   ASSERT_TRUE(SendStop(record, SIGTERM, 1h));
   EXPECT_EQ(AwaitExit(request.job).signal, SIGTERM);
 }
 
-// It would pass the signal on to a container that may have ended by then.
+// A woken engine would forward the signal to a container that may have ended by then.
 TEST_F(Supervise, AContainersEngineThatIsNotPausedIsNotWoken) {
   const RunRecord record = Start(Shell(
       "printf divvy-container > /proc/$$/comm; "
@@ -261,9 +261,9 @@ TEST_F(Supervise, AContainersEngineThatIsNotPausedIsNotWoken) {
   ASSERT_TRUE(SendStop(record, SIGTERM, 1h));
   ASSERT_TRUE(AwaitOutput("asked"));
   started_.clear();
-  ASSERT_TRUE(SendPing(record));  // Answered when all have had what they were sent.
+  ASSERT_TRUE(SendPing(record));  // Answered after all earlier commands were handled.
   ASSERT_TRUE(AwaitReports([&] { return started_.contains(record.job.value()); }));
-  ::kill(static_cast<pid_t>(engine.pid), SIGWINCH);  // A shell hears of the smaller number first.
+  ::kill(static_cast<pid_t>(engine.pid), SIGWINCH);  // The shell handles the smaller signal number first.
   ASSERT_TRUE(AwaitOutput("over"));
   EXPECT_EQ(Output().find("woken"), std::string::npos) << Output();
   ASSERT_TRUE(SendStop(record, SIGTERM, 0s));
@@ -328,7 +328,7 @@ TEST_F(Supervise, CommandsAndReportsOfStrangersAreIgnored) {
 
 TEST_F(Supervise, CommandToASupervisorThatIsGoneSaysSo) {
   RunRecord record = Start(Shell(kWaitForEver));
-  // The guard first: it would take the supervisor's place and answer.
+  // Kills the guard first; otherwise it would take over and answer.
   ::kill(static_cast<pid_t>(record.guard.pid), SIGKILL);
   ASSERT_TRUE(Eventually([&] { return !IsAlive(record.guard); }));
   ::kill(static_cast<pid_t>(record.supervisor.pid), SIGKILL);
@@ -365,7 +365,7 @@ TEST_F(Supervise, NextDaemonCommandsTheSupervisorsOfTheLast) {
 TEST_F(Supervise, KilledLauncherIsReplacedAndNothingRunsTwice) {
   LaunchRequest running = Shell("echo ran; while [ ! -e go ]; do sleep 0.01; done; exit 6");
   running.appends_output = true;
-  // Sent, begun, and not confirmed: it will be repeated.
+  // Sent and begun, but not confirmed: it will be repeated.
   ASSERT_TRUE(launcher_->Launch(running));
   ASSERT_TRUE(AwaitOutput("ran"));
   ::kill(static_cast<pid_t>(launcher_->launcher_pid()), SIGKILL);
@@ -460,7 +460,7 @@ TEST_F(Terminal, CtrlCTypedByAClientInterruptsTheJob) {
 }
 
 TEST_F(Terminal, AShellThatIgnoresTheStopSignalIsHungUp) {
-  // As a shell that talks with people does.
+  // Like an interactive shell.
   const RunRecord record = StartAt("trap '' TERM; echo ready; while :; do sleep 0.01; done");
   ASSERT_TRUE(AwaitOutput("ready"));
   ASSERT_TRUE(SendStop(record, SIGTERM, 1h));

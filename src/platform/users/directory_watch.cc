@@ -36,12 +36,13 @@ std::optional<std::string> DirectoryWatch::FirstMissing() {
   return missing;
 }
 
-// With the rights of the owner.
+// Runs with the rights of the owner.
 std::optional<std::string> DirectoryWatch::Look() {
   for (const std::string& directory : directories_) {
     if (!IsMissing(directory)) continue;
     if (!events_.is_open()) events_.Reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-    // A directory that is made between the look and the watch makes no event, so the look is repeated after the watch.
+    // A directory that is created between the check and the watch causes no event, so the check is repeated after the
+    // watch.
     std::string above, watched;
     while ((above = NearestExisting(directory)) != watched && above != directory) {
       ::inotify_add_watch(events_.get(), above.c_str(),

@@ -1,4 +1,4 @@
-// Waits for directories that a slow client makes a moment after it has submitted the job that writes into them.
+// Waits for directories that a slow client creates a moment after it submitted the job that writes into them.
 #pragma once
 
 #include <chrono>
@@ -14,21 +14,22 @@ namespace divvy {
 
 /// How long a start waits for the directory of one of its files.
 constexpr Duration kDirectoryPatience = std::chrono::seconds(10);
-/// How often the waiter looks by itself: inotify reports nothing that another machine does on a network file system,
-/// and nothing at all where the user may not list the directory above or has no inotify instance left.
+/// How often the waiter checks without an event. inotify does not report what another machine does on a network file
+/// system. It reports nothing at all if the user may not list the parent directory or has no inotify instance left.
 constexpr Duration kDirectoryLookPause = std::chrono::milliseconds(500);
 
-/// Looks up every path with the rights of `owner`, so a user can make no process of ours look where the user may not.
+/// Looks up every path with the rights of `owner`, so that a user cannot make our processes look where the user may
+/// not.
 class DirectoryWatch {
  public:
   DirectoryWatch(const FileOwner& owner, std::vector<std::string> directories)
       : owner_(owner), directories_(std::move(directories)) {}
 
-  /// The first directory that does not exist; nothing: all do, or opening a file there will tell what is wrong with
-  /// them. The nearest existing directory above it is watched from then on.
+  /// Returns the first directory that does not exist, and watches its nearest existing ancestor from then on. Returns
+  /// nullopt if all exist, or if opening a file there will report what is wrong with them.
   std::optional<std::string> FirstMissing();
-  /// Becomes readable when something was made in a watched directory, and FirstMissing() should be called again. -1:
-  /// nothing is watched.
+  /// Becomes readable when something was created in a watched directory; then call FirstMissing() again. -1: nothing is
+  /// watched.
   int fd() const { return events_.get(); }
 
  private:

@@ -31,10 +31,11 @@ struct Errand {
   bool is_done = false;
 };
 
-// The raw calls change this process alone; the library's would tell the other threads, whose memory this is.
+// The raw system calls change only this process. The library's wrappers would also signal the other threads, whose
+// memory we share.
 //
-// The real and the saved user stay ours. The kernel looks at neither when it opens a file, but a process with either of
-// them could be sent signals by the user: SIGSTOP would hold up the caller, who waits, for ever.
+// The real and the saved uid stay ours. The kernel ignores both when it opens a file. If either were the user's, the
+// user could send this process signals: SIGSTOP would block the waiting caller indefinitely.
 bool BecomeOwner(const FileOwner& owner) {
   __user_cap_header_struct self = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   const std::array<__user_cap_data_struct, 2> none = {};
@@ -63,11 +64,12 @@ bool RunAs(const FileOwner& owner, const std::function<void()>& work) {
   }
   Errand errand = {.owner = owner, .work = work};
   alignas(16) std::array<char, kStackSize> stack;
-  // A handler that ran in the child would work on our memory a second time.
+  // A signal handler in the child would run a second time on the shared memory.
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  // As vfork: this thread waits until the child has ended. No signal comes of its end, and only we wait for it.
+  // Works like vfork: this thread waits until the child has ended. The child's end sends no signal, and only this call
+  // reaps it.
   const int pid = ::clone(RunErrand, stack.data() + stack.size(), CLONE_VM | CLONE_VFORK | CLONE_FILES, &errand);
   const int error = errno;
   while (pid > 0 && ::waitpid(pid, nullptr, __WCLONE) < 0 && errno == EINTR) {

@@ -1,8 +1,8 @@
-// Files that a user names, opened with that user's rights by a process that may do more.
+// Opens files that a user names with that user's rights, in a process that may have more.
 //
-// The work is done by a child that has become the user: user, group and supplementary groups are the user's, and it
-// has no capabilities. Changing the file system ids alone (setfsuid) would leave CAP_SYS_PTRACE, with which
-// /proc/PID/root of any process is open.
+// A child process that has become the user does the work: it has the user's user, group and supplementary groups, and
+// no capabilities. Changing only the file system ids (setfsuid) would keep CAP_SYS_PTRACE, which gives access to
+// /proc/PID/root of any process.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@
 
 namespace divvy {
 
-/// Whose rights a file is opened with. `uid` -1: our own.
+/// The user with whose rights a file is opened. `uid` -1: this process's own.
 struct FileOwner {
   uid_t uid = static_cast<uid_t>(-1);
   gid_t gid = static_cast<gid_t>(-1);
@@ -24,20 +24,22 @@ struct FileOwner {
   bool is_set() const { return uid != static_cast<uid_t>(-1); }
 };
 
-/// Runs `work` in a child that has become `owner`, and returns when it is done; without an owner `work` runs here. The
-/// child has our memory and our descriptors, so what `work` changes and opens is there afterwards, errno included.
-/// False with errno EPERM: the child could not become the owner, and `work` did not run.
+/// Runs `work` in a child process that has become `owner`, and returns when it is done. Without an owner, runs `work`
+/// in this process. The child shares our memory and descriptors, so everything that `work` changes or opens is visible
+/// afterwards, errno included. Returns false with errno EPERM if the child could not become the owner; `work` did not
+/// run then.
 ///
-/// On any thread, which waits meanwhile. Cost: about 20 us, whatever the size of the process: no page table is
-/// copied.
+/// Callable on any thread; blocks it meanwhile. Cost: about 20 us, whatever the size of the process, because no page
+/// table is copied.
 bool RunAs(const FileOwner& owner, const std::function<void()>& work);
 
-/// As open(2), with mode 0666, but never waits for the other end of a pipe; closed with errno set where it fails. With
-/// an owner it opens nothing through a magic link (ELOOP), and no file of the kernel's (EACCES). See RunAs.
+/// Like open(2) with mode 0666, but never waits for the other end of a pipe. Returns a closed descriptor with errno set
+/// on failure. With an owner it follows no magic links (ELOOP) and opens no kernel files (EACCES). See RunAs and
+/// IsKernelFile.
 Descriptor OpenAs(const FileOwner& owner, const std::string& path, int flags);
 
-/// Whether the file is one of procfs, sysfs, or another file system in which reading and writing calls the kernel:
-/// the same bytes may do more when a privileged process writes them.
+/// True if the file is in procfs, sysfs or another file system in which reads and writes call the kernel. There the
+/// same bytes may have more effect when a privileged process writes them.
 bool IsKernelFile(int fd);
 
 }  // namespace divvy

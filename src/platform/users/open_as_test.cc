@@ -87,7 +87,7 @@ TEST_F(OpenAsOther, ChildHasNoCapabilitiesAndTakesNoSignalsOfTheOwner) {
   const std::string status(text.data());
   EXPECT_NE(status.find("\nCapPrm:\t0000000000000000\n"), std::string::npos) << status;
   EXPECT_NE(status.find("\nCapEff:\t0000000000000000\n"), std::string::npos) << status;
-  // Real, effective, saved, file system. The user may signal a process of which the first or the third is the user's.
+  // Order: real, effective, saved, file system. A user may signal a process whose real or saved uid is the user's.
   EXPECT_NE(status.find("\nUid:\t0\t65534\t0\t65534\n"), std::string::npos) << status;
   EXPECT_NE(status.find("\nGid:\t65534\t65534\t65534\t65534\n"), std::string::npos) << status;
 }

@@ -14,7 +14,7 @@
 namespace divvy {
 namespace {
 
-// null, zero, full, random, urandom: minors of the memory devices, which are major 1.
+// Accepts null, zero, full, random and urandom: minors of the memory devices, whose major is 1.
 bool IsHarmlessDevice(dev_t device) {
   const unsigned number = minor(device);
   return major(device) == 1 && (number == 3 || number == 5 || (number >= 7 && number <= 9));
@@ -26,7 +26,7 @@ int SocketOption(int fd, int option) {
   return ::getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
 }
 
-// What is wrong with it; "": nothing.
+// Returns what is wrong with the descriptor, or "" if it is acceptable.
 std::string FaultOf(int fd, StreamUse use, std::int64_t caller_uid) {
   const int flags = ::fcntl(fd, F_GETFL);
   struct stat about = {};

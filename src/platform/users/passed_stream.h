@@ -1,8 +1,8 @@
 // The file descriptors that callers pass to the daemon as streams of their jobs.
 //
-// A user could pass any: a socket that is connected to a service of root's, an event counter, a file of procfs. Where
-// a process of ours reads or writes it, the kernel takes that for root's doing. So only those are accepted with which
-// this changes nothing.
+// A user could pass any descriptor: a socket connected to a root service, an event counter, a file of procfs. If our
+// process reads or writes it, the kernel treats that as done by root. So we accept only descriptors for which this
+// makes no difference.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 namespace divvy {
 
 enum class StreamUse {
-  kHandedOn,  // The job's own process gets it, and nobody else uses it.
-  kRead,      // A process of ours reads it,
-  kWritten,   // or writes it: the streams of a terminal's clients, and the relays of streams to other machines.
+  kHandedOn,  // Only the job's own process uses it.
+  kRead,      // One of our processes reads it.
+  kWritten,   // One of our processes writes it: a stream of a terminal's client, or a relay to another machine.
 };
 
-/// Accepts terminals, pipes, regular files, stream sockets (Unix and TCP), /dev/null and its like. One that we use
-/// ourselves must be open for that, and a Unix socket's other end must belong to the caller, unless that is root: every
-/// message that we send bears our credentials.
+/// Accepts terminals, pipes, regular files, stream sockets (Unix and TCP), /dev/null and similar devices. A descriptor
+/// that we use ourselves must be open for that use. The other end of such a Unix socket must belong to the caller,
+/// unless the caller is root, because every message that we send carries our credentials.
 ///
-/// Errors: kInvalidArgument says what `fd` is and what is allowed; `name` is that of the stream, such as "standard
+/// Errors: kInvalidArgument says what `fd` is and what is allowed. `name` names the stream in it, such as "standard
 /// output". Cost: a few system calls.
 Status CheckPassedStream(int fd, StreamUse use, std::int64_t caller_uid, const char* name);
 

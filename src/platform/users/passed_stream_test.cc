@@ -42,7 +42,7 @@ TEST(PassedStream, AcceptsAPipeForItsDirection) {
   EXPECT_FALSE(IsAccepted(read, StreamUse::kWritten));
   EXPECT_TRUE(IsAccepted(written, StreamUse::kWritten));
   EXPECT_FALSE(IsAccepted(written, StreamUse::kRead));
-  // As nohup leaves standard input: the job's process sees for itself.
+  // nohup leaves standard input like this; the job's process finds out by itself.
   EXPECT_TRUE(IsAccepted(written, StreamUse::kHandedOn));
 }
 
@@ -63,7 +63,7 @@ TEST(PassedStream, RefusesToUseASocketWhoseOtherEndIsAnotherUsers) {
   EXPECT_FALSE(IsAccepted(ours, StreamUse::kRead, other));
   EXPECT_FALSE(IsAccepted(ours, StreamUse::kWritten, other));
   EXPECT_TRUE(IsAccepted(ours, StreamUse::kWritten, 0));
-  // One that is not connected yet may be connected to anybody later.
+  // An unconnected socket could be connected to any peer later.
   const Descriptor fresh(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   EXPECT_FALSE(IsAccepted(fresh, StreamUse::kWritten, other));
 }

@@ -12,10 +12,10 @@
 namespace divvy {
 namespace {
 
-/// Last lines are looked for in so much of the end of a file.
+/// The last lines are searched in at most this many bytes at the end of a file.
 constexpr off_t kFarthestBack = 256 << 20;
 
-/// Where the last `lines` lines of the file begin, at `kept` or behind it.
+/// Returns the offset at which the last `lines` lines of the file begin, `kept` or more.
 off_t TailOffset(int fd, std::int64_t lines, off_t kept) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return 0;
@@ -37,7 +37,7 @@ off_t TailOffset(int fd, std::int64_t lines, off_t kept) {
   return at;
 }
 
-/// Appends what is there from piece.next on.
+/// Appends the bytes from piece.next on.
 void Read(int fd, std::size_t most, LogPiece& piece) {
   char buffer[65536];
   ssize_t got = 0;
@@ -49,7 +49,7 @@ void Read(int fd, std::size_t most, LogPiece& piece) {
   if (got < 0) piece.error = errno;
 }
 
-/// What was dropped while the piece was read came as zeros. False: that was all of it.
+/// Removes the zeros that were read where the head was cut during the read. Returns false if nothing is left.
 bool WithoutDropped(int fd, LogPiece& piece) {
   const std::int64_t kept = KeptFrom(fd);
   const std::int64_t begin = piece.next - static_cast<std::int64_t>(piece.text.size());

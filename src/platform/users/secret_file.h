@@ -1,4 +1,4 @@
-// Small files that are their owner's alone: keys, and what only the machines of one job are to know of each other.
+// Small private files: keys, and secrets that only the nodes of one job share.
 #pragma once
 
 #include <string>
@@ -7,18 +7,19 @@
 
 namespace divvy {
 
-/// Who else may read a file of ours.
+/// The users who may read the file besides its owner.
 enum class Readers { kNobody, kAll };
-/// Whose files root takes: those of any user, or root's own alone. Others always take their own.
+/// Which files root accepts: those of any user, or only root's own. Other users always accept only their own.
 enum class RootTakes { kAll, kOwn };
 
-/// Fails with kNotFound where there is none, with kPermissionDenied where it cannot be opened, belongs to somebody else
-/// than us, or others may read it (where that is not for kAll), and with kCorruptData on what is no plain file or has
-/// more than `most` bytes. For kAll it may be root's as well, and nobody else may write it.
+/// Errors: kNotFound if there is no file. kPermissionDenied if it cannot be opened, belongs to another user, or is
+/// readable by others. kCorruptData if it is not a regular file or has more than `most` bytes. With kAll others may
+/// read it and it may belong to root, but only its owner may be able to write it.
 Result<std::string> ReadSecret(const std::string& path, std::size_t most, Readers readers = Readers::kNobody,
                                RootTakes root_takes = RootTakes::kAll);
 
-/// As a whole or not at all, with mode 0600 or, for kAll, 0644. `is_durable`: it is on the disk when this returns.
+/// Writes the file atomically with mode 0600, or 0644 for kAll. `is_durable`: syncs it to disk before it is renamed
+/// into place.
 Status WriteSecret(const std::string& path, const std::string& text, bool is_durable,
                    Readers readers = Readers::kNobody);
 

@@ -12,10 +12,10 @@
 namespace divvy {
 namespace {
 
-// Long enough that a burst of jobs asks once, short enough that a new group membership is soon seen.
+// Long enough that a burst of jobs queries once, short enough that a new group membership soon takes effect.
 constexpr std::chrono::seconds kKeep{60};
 
-// How much room the entry of a large group may take: some have tens of thousands of members.
+// The largest buffer for a group's entry: some groups have tens of thousands of members.
 constexpr std::size_t kGroupEntryMost = 16u << 20;
 
 std::vector<gid_t> ReadGroups(uid_t uid, gid_t gid) {

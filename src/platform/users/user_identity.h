@@ -1,4 +1,4 @@
-// What the system's name service knows of a user: the account's name, and its groups.
+// Looks up a user in the system's name service: the account's name and its groups.
 #pragma once
 
 #include <sys/types.h>
@@ -13,21 +13,21 @@
 
 namespace divvy {
 
-/// The name and first group of the account with this number; nothing: there is none.
+/// Returns the name and the primary group of the account with this uid, or nullopt if there is none.
 struct AccountName {
   std::string name;
   std::int64_t gid = -1;
 };
 std::optional<AccountName> AccountNameOf(std::int64_t uid);
 
-/// True if `group` is the name of a group that `uid` is in: as the user's own group or as a further one. A uid without
-/// a name is in `gid` alone. Asks anew each time, which may take as long as a network answers.
+/// True if `group` is the name of the primary or a supplementary group of `uid`. A uid without an account is only in
+/// `gid`. Queries the name service at each call, which may take as long as a network lookup.
 bool IsInGroup(uid_t uid, gid_t gid, const std::string& group);
 
-/// Asked once per user and kept for a minute.
+/// Queries the groups of a user once and caches them for a minute.
 class UserGroups {
  public:
-  /// The supplementary groups of `uid`, `gid` included. A uid without a name has `gid` alone.
+  /// Returns the supplementary groups of `uid`, including `gid`. A uid without an account has only `gid`.
   const std::vector<gid_t>& Of(uid_t uid, gid_t gid);
 
  private:

@@ -8,7 +8,7 @@
 namespace divvy {
 namespace user_identity_test {
 
-// A uid that no system gives to a user: the one below "nobody at all".
+// A uid that no system assigns to a user.
 constexpr uid_t kNameless = 4'000'000'001;
 
 std::string NameOfGroup(gid_t gid) {
@@ -21,7 +21,7 @@ TEST(UserIdentity, OnesOwnGroupAndFurtherOnesCount) {
   if (self == nullptr) GTEST_SKIP() << "whoever runs this has no entry";
   const std::string user = self->pw_name;
   const gid_t own = self->pw_gid;
-  // The group that the process has now says nothing about a user with an entry.
+  // The process's current group does not matter for a user who has an account.
   EXPECT_TRUE(IsInGroup(::getuid(), own + 12345, NameOfGroup(own)));
   EXPECT_FALSE(IsInGroup(::getuid(), own, "no-such-group"));
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr Duration kKept = std::chrono::seconds(30);
 
-/// Items that setrlimit knows, and what one of their units in the file is.
+/// The items that setrlimit knows, and the size of one of their units in the file.
 constexpr std::array<std::pair<std::string_view, std::int64_t>, 9> kItems = {{{"nofile", 1},
                                                                               {"nproc", 1},
                                                                               {"memlock", 1024},
@@ -55,7 +55,7 @@ std::optional<std::int64_t> ValueOf(std::string_view text, std::int64_t unit) {
   return *number * unit;
 }
 
-/// "1000:2000", "1000:", ":2000", ":1000" (that one alone), of a number.
+/// Matches a number with "1000:2000", "1000:", ":2000" or ":1000" (a lone bound).
 bool IsInRange(std::string_view range, std::int64_t number) {
   const auto colon = range.find(':');
   if (colon == std::string_view::npos) return false;
@@ -80,7 +80,7 @@ Closeness HowClose(const std::string& domain, const User& user,
   return is_in_group(group) ? Closeness::kGroup : Closeness::kNone;
 }
 
-// The limits of process 1 are read as text, because the call for another process's limits takes root's rights.
+// The limits of process 1 are read as text, because reading another process's limits with prlimit requires root.
 void AddLimitsOfLogins(LimitTable& table) {
   std::ifstream limits("/proc/1/limits");
   for (std::string line; std::getline(limits, line);) {
@@ -120,7 +120,7 @@ std::vector<LimitRule> ParseLimitRules(std::string_view text) {
 LimitTable LimitsOf(const std::vector<LimitRule>& rules, const User& user,
                     const std::function<bool(const std::string& group)>& is_in_group) {
   LimitTable table;
-  std::map<std::string, std::pair<Closeness, Closeness>> closest;  // Of the soft and the hard limit so far.
+  std::map<std::string, std::pair<Closeness, Closeness>> closest;  // Precedence of the soft and the hard limit.
   std::map<std::string, Closeness> known;
   for (const LimitRule& rule : rules) {
     auto at = known.find(rule.domain);
@@ -135,7 +135,7 @@ LimitTable LimitsOf(const std::vector<LimitRule>& rules, const User& user,
 }
 
 std::map<std::string, std::int64_t> UnderRules(std::map<std::string, std::int64_t> limits, const LimitTable& rules) {
-  // Hard limits are set with root's rights, so they are never the submitter's to say.
+  // Hard limits are set with root's rights, so the submitter may not choose them.
   std::erase_if(limits, [](const auto& limit) { return limit.first.ends_with(".hard"); });
   for (const auto& [item, pair] : rules) {
     if (pair.soft) limits.try_emplace(item, *pair.soft);
@@ -165,7 +165,7 @@ void SetSystemLimits(std::span<const SystemLimit> limits) {
     const auto resource = static_cast<__rlimit_resource>(limit.resource);
     rlimit value = {};
     ::getrlimit(resource, &value);
-    // More than the system has, or than we may raise, is refused whole.
+    // setrlimit refuses the whole call if a value exceeds the system's maximum or what we may raise.
     const rlimit ruled = {std::min(limit.soft, limit.hard.value_or(0)), limit.hard.value_or(0)};
     if (limit.hard && ::setrlimit(resource, &ruled) == 0) continue;
     value.rlim_cur = std::min(limit.soft, value.rlim_max);
@@ -180,7 +180,7 @@ const LimitTable& UserLimits::Of(std::int64_t uid, std::int64_t gid, Time now) {
   const User user{uid, gid, account ? account->name : ""};
   std::vector<std::string> paths;
   std::error_code none;
-  // A folder that cannot be read to its end says what it could; a range-for would throw.
+  // If reading the folder fails midway, the entries so far are used; a range-for would throw.
   for (std::filesystem::directory_iterator at(folder_, none), end; !none && at != end; at.increment(none)) {
     if (at->path().extension() == ".conf") paths.push_back(at->path().string());
   }

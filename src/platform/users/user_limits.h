@@ -1,5 +1,5 @@
-// What /etc/security/limits.conf and limits.d/*.conf say about a user's resource limits on this machine, as a login
-// through PAM would give them (limits.conf(5)); divvy opens no PAM session.
+// The resource limits that /etc/security/limits.conf and limits.d/*.conf give a user on this machine, as a login
+// through PAM would apply them (limits.conf(5)). divvy opens no PAM session.
 #pragma once
 
 #include <sys/resource.h>
@@ -18,16 +18,16 @@
 
 namespace divvy {
 
-/// In setrlimit's units; -1: unlimited. Nothing: no rule says.
+/// In setrlimit's units; -1 is unlimited. Unset if no rule applies.
 struct LimitPair {
   std::optional<std::int64_t> soft;
   std::optional<std::int64_t> hard;
   bool operator==(const LimitPair&) const = default;
 };
-/// By item: "nofile", "memlock".
+/// Limits by item, such as "nofile" or "memlock".
 using LimitTable = std::map<std::string, LimitPair>;
 
-/// One line that can be understood; others are passed over, as PAM does.
+/// One valid line. Invalid lines are skipped, as PAM does.
 struct LimitRule {
   std::string domain;  // "ada", "@group", "*", "1000:2000", "@100:".
   std::string type;    // "soft", "hard", "-".
@@ -36,31 +36,31 @@ struct LimitRule {
 };
 std::vector<LimitRule> ParseLimitRules(std::string_view text);
 
-/// A rule that names the user or a range of uids goes before one that names a group of theirs or a range of gids, and
-/// that before "*"; among equals the last one counts. Root is bound by rules that name root alone.
+/// Returns the limits that the rules give `user`. A rule for the user or a range of uids beats one for a group or a
+/// range of gids, which beats "*". Among equal rules the last one wins. Only rules that name root apply to root.
 LimitTable LimitsOf(const std::vector<LimitRule>& rules, const User& user,
                     const std::function<bool(const std::string& group)>& is_in_group);
 
-/// The submitter's soft limits under the rules here: "NAME" is the soft one, "NAME.hard" the hard one where a rule
-/// says; what the submitter brought under such a name is dropped. A soft limit of a rule counts where they brought
-/// none.
+/// Applies the rules to the soft limits that the submitter brought. In the result "NAME" is the soft limit, and
+/// "NAME.hard" the hard limit if a rule sets one. "NAME.hard" entries of the submitter are dropped. A rule's soft limit
+/// applies only if the submitter brought none.
 std::map<std::string, std::int64_t> UnderRules(std::map<std::string, std::int64_t> limits, const LimitTable& rules);
 
-/// One limit as setrlimit(2) takes it.
+/// One limit in the form that setrlimit(2) takes.
 struct SystemLimit {
   int resource = 0;
   rlim_t soft = 0;
-  std::optional<rlim_t> hard;  // Absent: the hard limit stays as it is.
+  std::optional<rlim_t> hard;  // Optional. If unset, the hard limit is not changed.
 };
-/// Those of UnderRules() that the system knows.
+/// Converts the limits of UnderRules() that setrlimit knows; leaves out the others.
 std::vector<SystemLimit> SystemLimitsOf(const std::map<std::string, std::int64_t>& limits);
-/// Sets them for this process; one that it may not set leaves the hard limit as it is. Allocates nothing.
+/// Sets the limits for this process. If it may not set a hard limit, that one stays unchanged. Allocates nothing.
 void SetSystemLimits(std::span<const SystemLimit> limits);
 
-/// Reads the files, and keeps what they say about a user for half a minute. An account without a name has the rules of
-/// its number and groups. The hard limits of locked memory and open files that no rule names are those of process 1, as
-/// a login has them: a daemon's own are raised by its unit, and are not for jobs. Cost: the first time, two files and a
-/// question to the name service, which may take as long as a network answers.
+/// Reads the files and caches a user's limits for half a minute. An account without a name gets the rules for its uid
+/// and groups. If no rule sets the hard limit of locked memory or open files, process 1's limit applies, as at a login:
+/// the daemon's own limits are raised by its unit and are not meant for jobs. Cost at the first call: reads the files
+/// and queries the name service, which may take as long as a network lookup.
 class UserLimits {
  public:
   UserLimits() = default;

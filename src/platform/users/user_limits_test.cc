@@ -91,7 +91,7 @@ TEST(UserLimits, FilesOfTheFolderComeAfterTheFileAndAreReadAgain) {
   EXPECT_EQ(limits.Of(kAda.uid, kAda.gid, now + std::chrono::seconds(29)).at("nofile").hard, 3);
   EXPECT_EQ(limits.Of(kAda.uid, kAda.gid, now + std::chrono::seconds(30)).at("nofile").hard, 5);
   std::filesystem::remove_all(folder);
-  // Without a rule it is as process 1 has it, as a login's.
+  // Without a rule the limit of process 1 applies, as at a login.
   rlimit first = {};
   ASSERT_EQ(::prlimit(1, RLIMIT_NOFILE, nullptr, &first), 0);
   EXPECT_EQ(limits.Of(kAda.uid, kAda.gid, now + std::chrono::hours(1)).at("nofile").hard,

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kPublicKeyBytes = 32;
 
-/// What is signed: the purpose, so that no signature of another purpose is one, and the numbers.
+/// The signed bytes: the purpose, so that a signature made for another purpose is not accepted, and the uid and gid.
 struct Signed {
   std::array<char, 16> purpose = {'d', 'i', 'v', 'v', 'y', ' ', 'r', 'i', 'g', 'h', 't', ' ', '1'};
   std::int64_t uid = -1;
@@ -54,7 +54,7 @@ std::string HexText(const Binary& bytes) {
   return text;
 }
 
-/// False where the text is not the digits of exactly as many bytes.
+/// Returns false unless the text is hexadecimal and has exactly the size of `bytes`.
 template <typename Binary>
 bool ReadHex(const std::string& text, Binary& bytes) {
   std::size_t size = 0;
@@ -157,8 +157,8 @@ UserRight ReadRight(const std::string& text) {
   return right;
 }
 
-// A listening socket has a name, always: so an end whose peer has one is the connecting end, and the kernel names the
-// listener's user there. An end of a pair has no name of its own, until somebody binds it to one.
+// A listening socket always has a name. So an end whose peer has a name is the connecting end, where the kernel reports
+// the listener's user. An end of a socket pair has no name of its own until a process binds it.
 Result<std::pair<std::int64_t, std::int64_t>> CallerOf(int socket) {
   const auto refused = [](const std::string& why) { return PermissionDenied("that is no user's connection: " + why); };
   int type = 0;

@@ -149,7 +149,7 @@ TEST_F(Rights, TheCallerIsWhoConnectedToAListener) {
   EXPECT_EQ(static_cast<std::int64_t>(::geteuid()), caller->first);
   EXPECT_EQ(static_cast<std::int64_t>(::getegid()), caller->second);
 
-  // The kernel names the listener's user at the other end.
+  // At this end the kernel reports the listener's user.
   EXPECT_FALSE(CallerOf(client.get()));
   const Descriptor named = Bound("named");
   Connect(named, "listener");

@@ -14,7 +14,7 @@ namespace {
 volatile std::sig_atomic_t is_running = 0;
 char note[128];
 
-// A broken assertion aborts; this says which world it was.
+// A failing assertion aborts; this prints which world it was.
 void SayWorld(int) {
   if (is_running != 0) static_cast<void>(!::write(STDERR_FILENO, note, std::strlen(note)));
 }

@@ -1,7 +1,7 @@
-// Faults from a seed: the real controller on a store in memory and a modelled node, in one process and in virtual time.
-// Daemon, supervisors, guards and the machine die at any moment; messages come late, twice or not at all; the disk
-// fills; the wall clock jumps; GPUs fail. After every step the promises of the design are checked. docs/chaos.md tells
-// what is real in it, what is modelled, and which message may be lost.
+// Random fault injection from a seed: the real controller on a store in memory and a modelled node, in one process and
+// in virtual time. Daemon, supervisors, guards and the machine die at any moment. Messages arrive late, twice or not at
+// all. The disk fills up, the wall clock jumps, and GPUs fail. After every step the guarantees of the design are
+// checked. docs/chaos.md explains what is real, what is modelled, and which messages may be lost.
 #pragma once
 
 #include <cstdint>
@@ -12,48 +12,48 @@
 
 namespace divvy::simulate {
 
-/// Wrong protocols, each with one rule left out, to show that the checks see it.
+/// Wrong protocols, each without one rule, to show that the checks detect it.
 enum class ChaosMutation {
   kNone,
   kAnswersBeforeCommit,   // A command is answered before it is durable.
   kLaunchesBeforeCommit,  // A job is started before its start is durable.
   kForgetsExits,          // The end of a job is not written to the store.
   kTearsCommits,          // A crash during a commit keeps a part of it.
-  kFreesGpusEarly,        // A job that was asked to end counts as ended.
-  kRepeatsOnSuspicion,    // A launch is repeated though it may have happened.
+  kFreesGpusEarly,        // A job that was asked to stop counts as ended.
+  kRepeatsOnSuspicion,    // A launch is repeated although it may have happened.
   kForgetsBeforeCommit,   // A run record is removed before its end is durable.
   kRemovesAnyRecord,      // A late report removes the run record of a later attempt.
-  kForgetsToConfirm,      // An end that no report told of does not confirm its launch.
-  kForgetsToResume,       // After a restart a job that was resumed is not told again.
-  kForgetsLimits,         // After a restart a job whose time limit was changed is not told again.
-  kForgetsVoidClaims,     // A claim of an earlier launcher that came to nothing is not noticed.
+  kForgetsToConfirm,      // An end that was found without a report does not confirm its launch.
+  kForgetsToResume,       // After a restart, a resumed job is not resumed again.
+  kForgetsLimits,         // After a restart, a changed time limit is not sent again.
+  kForgetsVoidClaims,     // A failed claim of an earlier launcher is not noticed.
 };
 
 struct ChaosOptions {
-  std::uint64_t seed = 1;           // World i runs from seed + i.
-  std::uint64_t steps = 1'000'000;  // Worlds are begun until so many steps were made.
-  std::uint64_t worlds = 0;         // At most so many worlds; 0: as many as `steps` take.
-  std::uint64_t check_every = 1;    // The expensive checks at every so many steps, and at every restart and end.
-  std::size_t events_kept = 60;     // Of a world, for the report of a failure.
-  bool traces = false;              // Gives the events of the last world even if nothing broke.
+  std::uint64_t seed = 1;           // World i uses seed + i.
+  std::uint64_t steps = 1'000'000;  // New worlds are started until this many steps were made.
+  std::uint64_t worlds = 0;         // Maximal number of worlds. 0: unlimited.
+  std::uint64_t check_every = 1;    // Expensive checks run after this many steps, and at every restart and end.
+  std::size_t events_kept = 60;     // Per world, for the report of a failure.
+  bool traces = false;              // Returns the events of the last world even without a failure.
   ChaosMutation mutation = ChaosMutation::kNone;
   /// Called after each world with the steps made so far. May be empty.
   std::function<void(std::uint64_t steps)> on_world_done;
 };
 
-/// What happened, so that a quiet run can be told from a thorough one.
+/// Counts of events, which show how thorough a run was.
 struct ChaosFigures {
   std::uint64_t steps = 0;
   std::uint64_t worlds = 0;
-  std::uint64_t jobs = 0;      // Acknowledged, elements of arrays counted one by one.
-  std::uint64_t launches = 0;  // First processes that began.
-  std::uint64_t ends = 0;      // Durable ends.
+  std::uint64_t jobs = 0;      // Acknowledged jobs; array elements count one by one.
+  std::uint64_t launches = 0;  // First processes that were started.
+  std::uint64_t ends = 0;      // Ends that became durable.
   std::uint64_t commits = 0;
-  std::uint64_t checks = 0;  // Expensive ones.
+  std::uint64_t checks = 0;  // Expensive checks.
   // Faults.
-  std::uint64_t crashes = 0;            // Of the daemon,
-  std::uint64_t crashes_midway = 0;     // of which between a commit and its last effect,
-  std::uint64_t crashes_in_commit = 0;  // and while one was being written.
+  std::uint64_t crashes = 0;            // Kills of the daemon.
+  std::uint64_t crashes_midway = 0;     // Kills of the daemon between a commit and its last effect.
+  std::uint64_t crashes_in_commit = 0;  // Kills of the daemon while a commit was being written.
   std::uint64_t reboots = 0;
   std::uint64_t supervisor_kills = 0;
   std::uint64_t guard_kills = 0;
@@ -61,7 +61,7 @@ struct ChaosFigures {
   std::uint64_t launcher_kills = 0;
   std::uint64_t lost_messages = 0;
   std::uint64_t doubled_messages = 0;
-  std::uint64_t late_messages = 0;  // Overtaken by a later one.
+  std::uint64_t late_messages = 0;  // Messages that arrived after a later one.
   std::uint64_t full_disks = 0;
   std::uint64_t clock_jumps = 0;
   std::uint64_t gpu_faults = 0;
@@ -71,23 +71,23 @@ struct ChaosFigures {
 };
 
 struct ChaosFailure {
-  std::uint64_t seed = 0;  // Of the world: runs alone with ChaosOptions{.seed = seed, .worlds = 1}.
+  std::uint64_t seed = 0;  // Seed of the world. ChaosOptions{.seed = seed, .worlds = 1} runs it alone.
   std::uint64_t step = 0;
-  std::string broken;  // What should hold and did not.
-  std::string events;  // The last ones, oldest first, one a line.
+  std::string broken;  // The guarantee that was broken.
+  std::string events;  // The last events, oldest first, one per line.
 };
 
 struct ChaosResult {
   ChaosFigures figures;
-  std::optional<ChaosFailure> failure;  // The first one ends the run.
-  std::string events;                   // With ChaosOptions::traces.
+  std::optional<ChaosFailure> failure;  // The first failure. It ends the run.
+  std::string events;                   // Set with ChaosOptions::traces.
 };
 
-/// Deterministic: the same options give the same result. A broken assertion ends the process as it does in the daemon,
-/// with the world's seed on standard error.
+/// Deterministic: the same options give the same result. A failing assertion ends the process as in the daemon, and the
+/// world's seed is written to standard error.
 ChaosResult RunChaos(const ChaosOptions& options);
 
-/// "10000000 steps in 812 worlds: ...", one line.
+/// One line: "10000000 steps in 812 worlds: ...".
 std::string ToText(const ChaosFigures& figures);
 
 }  // namespace divvy::simulate

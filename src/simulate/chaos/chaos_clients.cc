@@ -144,7 +144,7 @@ std::vector<Fact> ChaosClients::FactsOfAll(const Controller& controller, FactKin
 }
 
 void ChaosClients::Cancel(ChaosDaemon& daemon, JobId id, const Caller& caller) {
-  // An array's elements are asked about before, for some of them are gone after.
+  // Collects the array's elements before the cancellation, because some of them are gone afterwards.
   std::vector<Fact> facts =
       FactsOfAll(daemon.controller(), FactKind::kCancelled, id, [](const JobRecord&) { return std::int64_t{0}; });
   if (facts.empty()) facts.push_back({FactKind::kCancelled, id, 0, 0});
@@ -153,9 +153,9 @@ void ChaosClients::Cancel(ChaosDaemon& daemon, JobId id, const Caller& caller) {
   const Duration grace = Happens(30) ? Seconds(0) : Duration(-1);
   if (!daemon.controller().Cancel(id, 0, grace, "", caller, daemon.Now())) return;
   parts_.trace.Note("cancelled: job", id);
-  // What an array was held for is over with its cancellation.
   std::erase_if(facts, [&](const Fact& fact) { return fact.job != id && daemon.controller().Find(id) == nullptr; });
   parts_.ledger.Applied(facts);
+  // Cancelling an array also releases its hold.
   if (const JobRecord* array = daemon.controller().Find(id); array != nullptr && array->array_count > 0) {
     const Fact released{FactKind::kHeld, id, before->is_held ? 1 : 0, 0};
     parts_.ledger.Applied({released});
@@ -265,7 +265,7 @@ void ChaosClients::Steer(ChaosDaemon& daemon, JobId id) {
       is_done = controller.Signal(id, Happens(50) ? SIGUSR1 : SIGTERM, SignalReach::kTree, caller).has_value();
       break;
     default:
-      is_done = true;  // A question.
+      is_done = true;  // A query.
   }
   if (is_done) daemon.AfterCommit({}, false);
 }

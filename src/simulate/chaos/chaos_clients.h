@@ -1,4 +1,4 @@
-// The people of a chaos run: they submit, cancel, hold, change and limit at random, and believe what they are told.
+// The users of a chaos run. They submit, cancel, hold, change and limit at random, and record the answers they get.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace divvy::simulate {
 
 class ChaosClients {
  public:
-  /// They keep the queue at about `jobs` live records.
+  /// Keeps the queue at about `jobs` live records.
   ChaosClients(const ChaosParts& parts, std::size_t jobs) : parts_(parts), jobs_(jobs) {}
 
-  /// One command.
+  /// Sends one random command.
   void Act(ChaosDaemon& daemon);
-  /// What keeps jobs from ending is taken away: holds, pauses, limits, restrictions, waits without hope.
+  /// Removes everything that keeps jobs from ending: holds, pauses, limits, restrictions, impossible dependencies.
   void LetEverythingEnd(ChaosDaemon& daemon);
 
  private:
@@ -36,9 +36,9 @@ class ChaosClients {
   bool Happens(std::uint64_t percent) { return parts_.random.Below(100) < percent; }
   int Draw(std::uint64_t below) { return static_cast<int>(parts_.random.Below(below)); }
   static Caller Admin();
-  /// The job, or the element of an array that has no record of its own yet.
+  /// The record of the job. For an array element without its own record: that of the element.
   static std::optional<JobRecord> Find(const Controller& controller, JobId id);
-  /// One fact for the job itself, and one for each element that is a record of its own.
+  /// One fact for the job itself, and one for each element that has its own record.
   template <typename Value>
   static std::vector<Fact> FactsOfAll(const Controller& controller, FactKind kind, JobId id, Value value);
 
@@ -48,7 +48,7 @@ class ChaosClients {
     JobId id;
     std::uint32_t elements = 0;
   };
-  std::vector<Known> known_;  // The last ones; some have ended, and some have never been.
+  std::vector<Known> known_;  // The most recent jobs. Some have ended, and some were never created.
   std::int64_t last_command_ = 0;
 };
 

@@ -16,7 +16,7 @@ constexpr Duration kRetryCommitAfter = std::chrono::seconds(1);
 constexpr std::string_view kBootKey = "node.boot_id";
 constexpr int kCpus = 64;
 
-/// Keeps that elements have left their arrays and loses the elements.
+/// Keeps the removal of elements from their arrays, but drops the elements' records.
 void TearElements(std::vector<Batch>& batches) {
   std::set<JobId> lost;
   for (Batch& batch : batches) {
@@ -28,7 +28,7 @@ void TearElements(std::vector<Batch>& batches) {
   }
 }
 
-/// "GPU 3 is held by job 5 and by job 9"; "" when the records give every GPU one owner. Load asserts it.
+/// "GPU 3 is held by job 5 and by job 9"; "" if every GPU has one owner. Load asserts it.
 std::string HeldTwice(const std::vector<JobRecord>& live) {
   std::map<int, JobId> owners;
   for (const JobRecord& record : live) {
@@ -71,7 +71,7 @@ ChaosDaemon::ChaosDaemon(const ChaosParts& parts, const Policy& policy, const Li
 
 void ChaosDaemon::Recover() {
   auto loaded = parts_.store.Load();
-  DIVVY_ASSERT(loaded);  // It is memory.
+  DIVVY_ASSERT(loaded);  // The store is in memory, so this cannot fail.
   std::string boot_before;
   for (const auto& [key, value] : loaded->settings) {
     if (key == kBootKey) boot_before = value;
@@ -181,7 +181,7 @@ void ChaosDaemon::DieWriting(bool commit_lands) {
   if (parts_.store.Commit(batches)) parts_.ledger.OnCommitted(batches);
 }
 
-// New work is taken back as if it had never come; everything else waits until there is room.
+// New submissions are withdrawn as if they had never come. Everything else waits for free disk space.
 void ChaosDaemon::OnDiskFull() {
   has_trouble_ = true;
   Gather();
@@ -237,7 +237,7 @@ void ChaosDaemon::Withdraw(std::deque<Turn>& turns) {
     ids.push_back(id);
   }
   controller_.Withdraw(ids, Now());
-  if (!ids.empty()) Touch();  // Jobs that depend on them may start or end now.
+  if (!ids.empty()) Touch();  // Jobs that depend on them may now start or end.
   for (const auto& pending : refused) parts_.ledger.Refused(pending.facts, parts_.store);
 }
 

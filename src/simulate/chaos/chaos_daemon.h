@@ -1,6 +1,6 @@
-// One life of the daemon in a chaos run, from the reading of the store to a kill -9: what daemon/core.{h,cc} does with
-// what the controller wants (apply, then persist, then send and answer), rule for rule, with each turn of the loop a
-// step of its own so that anything may come in between. A rule that changes there changes here; its comments are there.
+// One life of the daemon in a chaos run, from reading the store to a kill -9. It follows the rules of
+// daemon/core.{h,cc} for the controller's effects: apply, then persist, then send and answer. Each turn of the loop is
+// a separate step, so that anything may happen in between. Keep it in sync with that code, which has the explanations.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace divvy::simulate {
 
-/// What all parts of one world share.
+/// The state that all parts of one world share.
 struct ChaosParts {
   ChaosClock& clock;
   Random& random;
@@ -40,7 +40,7 @@ class ChaosDaemon {
 
   Controller& controller() { return controller_; }
   ChaosNode& node() { return node_; }
-  /// The wall as it was read at the start, and monotonic time since.
+  /// The wall clock as read at the start, advanced monotonically since then.
   Time Now() const { return parts_.clock.true_time + skew_; }
 
   // --- Commands ---------------------------------------------------------------------------------------------------
@@ -53,20 +53,20 @@ class ChaosDaemon {
   void Touch() { is_turn_due_ = true; }
   bool is_turn_due() const { return is_turn_due_; }
   void EndTurn();
-  /// A commit is being written.
+  /// Whether a commit is being written.
   bool is_writing() const { return is_committing_ && !retry_at_; }
   void FinishCommit(bool is_disk_full);
-  /// True time at which a full disk is tried again; kNever: it is not full.
+  /// True time of the next try after a full disk. kNever: the disk is not full.
   Time retry_at() const { return retry_at_.value_or(kNever); }
   void Retry();
-  /// True time of the next plan that time alone asks for.
+  /// True time of the next plan that is due without an event.
   Time next_wakeup() const;
 
   // --- Its end ----------------------------------------------------------------------------------------------------
-  /// It is killed when it has carried out so many effects of commits from now on.
+  /// Kills the daemon after this many more effects of commits.
   void DieAfterEffects(int count) { effects_left_ = count; }
   bool is_dead() const { return is_dead_; }
-  /// kill -9 while a commit is being written, which may yet be durable.
+  /// kill -9 while a commit is being written. `commit_lands`: the commit becomes durable nevertheless.
   void DieWriting(bool commit_lands);
 
  private:
@@ -100,7 +100,7 @@ class ChaosDaemon {
   ChaosNode node_;
   std::deque<Turn> gathered_;
   std::vector<Turn> committing_;
-  std::vector<Turn::Pending> answers_;  // Of this turn.
+  std::vector<Turn::Pending> answers_;  // Answers of the current turn.
   bool is_turn_due_ = false;
   bool is_committing_ = false;
   std::optional<Time> retry_at_;

@@ -46,7 +46,7 @@ void ChaosLedger::Applied(const std::vector<Fact>& facts) {
 void ChaosLedger::Answered(const std::vector<Fact>& facts) {
   for (const Fact& fact : facts) {
     const auto at = kept_.find({fact.kind, fact.job});
-    if (at == kept_.end()) continue;  // It has ended meanwhile.
+    if (at == kept_.end()) continue;  // It has ended in the meantime.
     Kept& kept = at->second;
     kept.acknowledged = fact.value;
     const auto it = std::ranges::find(kept.maybe, fact.value);
@@ -80,7 +80,7 @@ std::optional<std::int64_t> ChaosLedger::ValueIn(const Controller& controller, c
   if (record == nullptr) return std::nullopt;
   if (kind == FactKind::kPriority) return record->priority;
   if (kind == FactKind::kTimeLimit) return record->time_limit.count();
-  // An array whose elements have all left it has nothing to hold: it was cancelled, or its dependency is impossible.
+  // An array without waiting elements cannot be held: it was cancelled, or its dependency is impossible.
   if (kind == FactKind::kHeld && record->array_count > 0 && record->array_waiting.empty()) return std::nullopt;
   if (kind == FactKind::kHeld) return record->is_held ? 1 : 0;
   return std::nullopt;
@@ -115,7 +115,7 @@ void ChaosLedger::CheckAfterRestart(const Controller& controller, Store& store) 
                          (record->exit ? record->exit->code : 0) == final.code && controller.Find(job) == nullptr;
     if (!is_same) trace_.Break("job " + ToString(job) + " had ended durably and its end is lost or another one");
   }
-  // What was on its way is settled by what the store kept.
+  // The stored values decide the commands that were under way.
   for (auto at = kept_.begin(); at != kept_.end();) {
     const auto& [kind, job] = at->first;
     Kept& kept = at->second;
@@ -128,7 +128,7 @@ void ChaosLedger::CheckAfterRestart(const Controller& controller, Store& store) 
       continue;
     }
     if (kind == FactKind::kSubmitted && !kept.maybe.empty()) {
-      // Never answered, and there: it counts from now on.
+      // Never answered, but stored: it counts as acknowledged from now on.
       kept.acknowledged = kept.maybe.back();
       kept.maybe.clear();
       if (!finals_.contains(job)) unfinished_.insert(job);
@@ -156,8 +156,8 @@ void ChaosLedger::OnStartDecided(const JobRecord& record, const Controller& cont
     if (!(record.gpus - GpuSet::FromBits(static_cast<std::uint64_t>(*allowed))).empty())
       Break(record, "starts on GPUs that are restricted");
   }
-  // What had come when it was queued stays so, whatever the clock says since; and a job that may start after another
-  // one's start is given a later time when that one starts again.
+  // A begin time that had passed when the job was queued stays valid, even if the clock jumps back. And a job that
+  // waits for some time after another job's start gets a later begin time when that job starts again.
   const JobRecord* array = record.array.is_set() ? controller.Find(record.array) : nullptr;
   const bool waits_after_start = std::ranges::any_of(array != nullptr ? array->dependencies : record.dependencies,
                                                      [](const Dependency& d) { return d.delay > Duration(0); });
@@ -192,7 +192,7 @@ void ChaosLedger::OnCommitted(const std::vector<Batch>& batches) {
   }
 }
 
-// An attempt holds its GPUs from its start to its end and never again.
+// An attempt holds its GPUs from its start to its end, and never again.
 void ChaosLedger::CheckReleases(const JobRecord& record) {
   if (record.array_count > 0) return;
   Released& known = releases_[record.id];

@@ -1,6 +1,6 @@
-// What the clients of a chaos run were told, and what is durable: the book against which every restart, start and end
-// is checked. A command counts as "maybe" from when it is applied until it is answered; what was answered must hold for
-// ever, through every crash.
+// Records what the clients of a chaos run were told and what is durable. Every restart, start and end is checked
+// against it. A command is a "maybe" from when it is applied until it is answered. An answered command must stay valid
+// through every crash.
 #pragma once
 
 #include <compare>
@@ -22,16 +22,16 @@ namespace divvy::simulate {
 
 enum class FactKind { kSubmitted, kCancelled, kPriority, kTimeLimit, kHeld, kCommand, kGroupLimit, kRestriction };
 
-/// One thing that an answer promises. `job` is a group's number for kGroupLimit and not set for kRestriction.
+/// One guarantee of an answer. `job` is a group's number for kGroupLimit, and not set for kRestriction.
 struct Fact {
   FactKind kind = FactKind::kSubmitted;
   JobId job;
   std::int64_t before = 0;
-  std::int64_t value = 0;  // kSubmitted: how many ids the job takes after its own.
+  std::int64_t value = 0;  // For kSubmitted: how many ids the job takes after its own.
 };
 
 std::string ChaosGroup(std::uint64_t number);
-/// What a specification runs, as a number: its command is one word.
+/// The command of a specification as a number: the command is one word.
 std::int64_t CommandNumber(const JobSpec& spec);
 
 class ChaosLedger {
@@ -42,23 +42,23 @@ class ChaosLedger {
   // --- Commands ---------------------------------------------------------------------------------------------------
   void Applied(const std::vector<Fact>& facts);
   void Answered(const std::vector<Fact>& facts);
-  /// Nothing of a refused submission may be durable.
+  /// Checks that nothing of a refused submission is durable.
   void Refused(const std::vector<Fact>& facts, Store& store);
 
   // --- Facts ------------------------------------------------------------------------------------------------------
-  /// The controller has decided to start it.
+  /// The controller has decided to start the job.
   void OnStartDecided(const JobRecord& record, const Controller& controller, Time now);
-  /// It is about to be launched with this specification.
+  /// The job is about to be launched with this specification.
   void OnLaunch(const JobRecord& record, const JobSpec& spec);
   void OnCommitted(const std::vector<Batch>& batches);
   void OnPruned(Time ended_before);
 
   // --- Checks -----------------------------------------------------------------------------------------------------
-  /// A new daemon has read the store: nothing that was answered may be missing, and what was not is settled now.
+  /// A new daemon has read the store: checks that every answered command is there, and settles the unanswered ones.
   void CheckAfterRestart(const Controller& controller, Store& store);
-  /// What is promised of live jobs, groups and GPUs is so.
+  /// Checks the guaranteed values of live jobs, groups and GPUs.
   void CheckValues(const Controller& controller);
-  /// Everything has ended that was ever acknowledged.
+  /// Checks that every acknowledged job has ended.
   void CheckAllEnded(Store& store);
 
   std::uint64_t unfinished() const { return unfinished_.size(); }
@@ -83,7 +83,7 @@ class ChaosLedger {
   };
 
   const Kept* Find(FactKind kind, JobId job) const;
-  /// Acknowledged, and nothing under way that says otherwise.
+  /// The acknowledged value, unless a command under way may change it.
   std::optional<std::int64_t> Certain(FactKind kind, JobId job) const;
   bool WasAsked(FactKind kind, JobId job) const { return Find(kind, job) != nullptr; }
   static std::optional<std::int64_t> ValueIn(const Controller& controller, const Key& key);
@@ -97,7 +97,7 @@ class ChaosLedger {
   ChaosTrace& trace_;
   ChaosFigures& figures_;
   std::map<Key, Kept> kept_;
-  std::set<JobId> unfinished_;  // Acknowledged and not durably ended.
+  std::set<JobId> unfinished_;  // Acknowledged, but not durably ended.
   std::map<JobId, Released> releases_;
   std::map<JobId, Final> finals_;
   std::deque<JobId> last_finals_;

@@ -67,7 +67,7 @@ void ChaosMachine::Remove(JobId job) {
   Bury(trees_.at(key));
 }
 
-// What nobody can ever see again goes.
+// Removes a tree that can never be observed again.
 void ChaosMachine::Bury(const Tree& tree) {
   const auto file = files_.find(tree.job);
   const bool has_name = file != files_.end() && file->second == tree.attempt;
@@ -147,7 +147,7 @@ void ChaosMachine::Advance(Tree& tree) {
   if (tree.file.exit) {
     trace_.Note("the end is reported of job", tree.job, tree.attempt);
     Report(tree, true);
-    // Killed before it has let go of the job, its guard says it once more.
+    // It may be killed before it releases the job. Then its guard sends the report again.
     if (tree.has_guard && !is_calm_ && random_.Below(30) == 0) {
       Report(tree, true);
       ++figures_.doubled_messages;
@@ -255,7 +255,7 @@ void ChaosMachine::Report(const Tree& tree, bool is_exit) {
   else ++figures_.lost_messages;
 }
 
-// As in Supervisor::BeginStop: a second stop can shorten the grace, not lengthen it.
+// As in Supervisor::BeginStop: a second stop can shorten the grace period, but not extend it.
 void ChaosMachine::BeginStop(Tree& tree, int signal, Duration grace) {
   tree.is_stopping = true;
   tree.limit_at = kNever;
@@ -269,7 +269,7 @@ void ChaosMachine::BeginStop(Tree& tree, int signal, Duration grace) {
 void ChaosMachine::React(Tree& tree, int signal) {
   if (!tree.has_process || signal == SIGUSR1) return;
   const std::uint64_t draw = random_.Below(4);
-  if (draw == 3) return;  // Ignores it.
+  if (draw == 3) return;  // The process ignores the signal.
   tree.end = EndedBy(signal);
   if (draw == 2) {
     tree.end = Exit();
@@ -279,7 +279,7 @@ void ChaosMachine::React(Tree& tree, int signal) {
 }
 
 void ChaosMachine::DeliverCommand(std::size_t index) {
-  // Each watcher reads what was sent to it in that order.
+  // Each watcher reads its commands in the order in which they were sent.
   for (std::size_t i = 0; i < index; ++i) {
     if (commands_[i].watcher == commands_[index].watcher) index = i;
   }
@@ -310,7 +310,7 @@ void ChaosMachine::DeliverCommand(std::size_t index) {
       if (tree->is_stopping) return;
       tree->limit = command.duration;
       tree->limit_at = kNever;
-      // Supervisors count wall time from the start.
+      // Supervisors count wall clock time from the start.
       if (command.duration > Duration(0))
         tree->limit_at = clock_.true_time + (AddSaturating(tree->file.started, command.duration) - clock_.Wall());
       return;
@@ -322,7 +322,7 @@ void ChaosMachine::DeliverCommand(std::size_t index) {
 
 void ChaosMachine::TakeOver(Tree& tree) {
   tree.is_taking_over = false;
-  if (tree.file.exit) {  // The supervisor may not have come to say it.
+  if (tree.file.exit) {  // The supervisor may have died before it reported the end.
     trace_.Note("a guard reports the end of job", tree.job, tree.attempt);
     Report(tree, true);
     return Bury(tree);

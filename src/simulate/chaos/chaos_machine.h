@@ -1,9 +1,9 @@
-// One modelled server: launcher, supervisors, guards, the jobs' processes, run records, GPUs and the messages between
-// them and the daemon. It outlives the daemon, and it is the ground truth: it knows what really ran, and how it ended.
+// One modelled node: launcher, supervisors, guards, the jobs' processes, run records, GPUs and the messages between
+// them and the daemon. It outlives the daemon. It is the ground truth of what really ran, and how it ended.
 //
-// It follows docs/supervisor.md and docs/run-record.md. A job's life in it is a Tree; each thing that may happen to one
-// is a step of its own, so that a kill can come between any two. Breaks the world when a process begins on a GPU that
-// another one has, or a launch begins twice.
+// It follows docs/supervisor.md and docs/run-record.md. A run of a job is a Tree. Each event of a tree is a separate
+// step, so that a kill can come between any two. It reports a broken invariant if a process starts on a GPU that
+// another one has, or if a launch starts twice.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@
 
 namespace divvy::simulate {
 
-/// A run record's text.
+/// The content of a run record.
 struct RunFile {
   JobId job;
-  std::uint32_t attempt = 0;  // 0: its supervisor was killed before its first word.
-  std::uint64_t watcher = 0;  // Who takes commands, a number for ever; 0: nobody has said.
+  std::uint32_t attempt = 0;  // 0: the supervisor was killed before it wrote anything.
+  std::uint64_t watcher = 0;  // The process that takes commands, as a permanently unique number. 0: not written yet.
   bool names_process = false;
-  Time started = kNoTime;  // Of the wall clock then.
+  Time started = kNoTime;  // By the wall clock at that time.
   std::optional<Exit> exit;
   Time ended = kNoTime;
 };
@@ -58,39 +58,39 @@ struct CommandMessage {
   std::uint32_t attempt = 0;
   std::uint64_t watcher = 0;
   int signal = 0;
-  Duration duration{0};  // Grace, or the limit.
+  Duration duration{0};  // The grace period, or the limit.
 };
 
 struct Tree {
   JobId job;
   std::uint32_t attempt = 0;
   LaunchMessage launch;
-  std::uint64_t launcher = 0;  // Which one passed it on.
-  RunFile file;                // Its text, whether or not the file still has a name.
-  // Who watches. The supervisor first; after it the guard, which then is the watcher and has no guard.
+  std::uint64_t launcher = 0;  // The launcher that passed it on.
+  RunFile file;                // The record's content, whether or not the file still has its name.
+  // The watchers: first the supervisor. After its end the guard is the watcher, and then there is no guard.
   bool is_watched = true;
   bool has_guard = true;
   bool is_taking_over = false;
-  // What runs.
+  // The processes.
   bool has_process = false;
   int leftovers = 0;
-  bool is_doomed = false;  // The leftovers have got SIGKILL.
+  bool is_doomed = false;  // The leftovers were sent SIGKILL.
   bool is_paused = false;
-  Time ends_at = kNever;  // True time, by itself.
-  Exit end;               // How it will end then.
-  // What the watchers share.
+  Time ends_at = kNever;  // True time of its natural end.
+  Exit end;               // The result of that natural end.
+  // State that the watchers share.
   std::optional<Exit> reaped;
   bool is_stopping = false;
   bool hit_limit = false;
-  Duration limit{0};       // As it was last told; 0: none.
+  Duration limit{0};       // The last limit that was sent. 0: none.
   Time limit_at = kNever;  // True time.
   Time kill_at = kNever;
-  bool exit_is_visible = false;  // To who waits for a process that is not its child.
+  bool exit_is_visible = false;  // Visible to a process that is not the parent.
 
   bool is_alive() const { return has_process || leftovers > 0; }
 };
 
-/// As a shell has it.
+/// As a shell reports it.
 inline Exit EndedBy(int signal) {
   Exit exit;
   exit.code = 128 + signal;
@@ -98,16 +98,16 @@ inline Exit EndedBy(int signal) {
   return exit;
 }
 
-/// What really became of a job.
+/// The true history of a job.
 struct Fate {
   std::uint32_t starts = 0;
-  std::uint32_t attempt = 0;  // The last that began.
-  std::optional<Exit> end;    // Of that one's first process.
+  std::uint32_t attempt = 0;  // The last attempt that started.
+  std::optional<Exit> end;    // The end of that attempt's first process.
   bool hit_limit = false;
-  bool may_be_unseen = false;    // Nobody watched at its end.
-  bool failed_to_start = false;  // Of the last launch that was tried.
+  bool may_be_unseen = false;    // There was no watcher at its end.
+  bool failed_to_start = false;  // Refers to the last launch that was tried.
   bool is_paused = false;
-  std::uint64_t boot = 0;  // In which it began.
+  std::uint64_t boot = 0;  // The boot in which it started.
   Time began = kNoTime;    // True time.
 };
 
@@ -115,42 +115,42 @@ class ChaosMachine {
  public:
   ChaosMachine(int gpus, ChaosClock& clock, Random& random, ChaosTrace& trace, ChaosFigures& figures);
 
-  // --- What the daemon does to it ---------------------------------------------------------------------------------
+  // --- Actions of the daemon --------------------------------------------------------------------------------------
   void Launch(const LaunchMessage& launch);
-  /// A new launcher, after the daemon has seen the end of the one before.
+  /// Starts a new launcher, after the daemon has seen the end of the previous one.
   void StartLauncher() { has_launcher_ = true; }
-  /// False when nobody listens there any more.
+  /// Returns false if the watcher no longer exists.
   bool Send(CommandMessage command);
-  /// Every run record that has a name, ascending by job, and its state.
+  /// All run records that have a name, ascending by job, and their states.
   std::vector<std::pair<RunFile, RunState>> Scan() const;
   /// The record of one job, if it has a name.
   std::optional<std::pair<RunFile, RunState>> Read(JobId job) const;
   bool IsLocked(JobId job) const;
   void Remove(JobId job);
-  /// To every process of an attempt, as one who is not its parent. Returns how many there were.
+  /// Signals every process of an attempt, from a process that is not the parent. Returns the number of processes.
   int SignalTree(JobId job, std::uint32_t attempt, int signal);
   bool HasProcess(JobId job, std::uint32_t attempt) const;
   Exit ExitSeenFromOutside(JobId job, std::uint32_t attempt) const;
   std::vector<GpuObservation> Observe(GpuSet which, const std::set<JobId>& known) const;
 
-  // --- What is on its way -----------------------------------------------------------------------------------------
+  // --- Messages under way -----------------------------------------------------------------------------------------
   std::deque<ReportMessage>& reports() { return reports_; }
   std::size_t launches() const { return launches_.size(); }
   std::size_t commands() const { return commands_.size(); }
-  /// Launches whose holder was killed, as the launcher tells the daemon.
+  /// Launches whose supervisor was killed, as the launcher reports to the daemon.
   std::size_t stranded() const { return stranded_.size(); }
   std::vector<std::pair<JobId, std::uint32_t>> TakeStranded() { return std::exchange(stranded_, {}); }
 
-  // --- What happens by itself -------------------------------------------------------------------------------------
-  /// A supervisor takes the launch at `index` on.
+  // --- Spontaneous events -----------------------------------------------------------------------------------------
+  /// A supervisor takes the launch at `index`.
   void Claim(std::size_t index);
   void DeliverCommand(std::size_t index);
-  /// Trees that are in the middle of something.
+  /// Number of trees that have a next step to do.
   std::size_t CountReady() const;
   void AdvanceReady(std::size_t nth);
-  /// When the next timer or natural end is due; kNever: none.
+  /// Time of the next timer or natural end. kNever: none.
   Time NextDue() const;
-  /// The first of those that are due.
+  /// Fires the first event that is due. Returns false if there is none.
   bool FireOneDue();
 
   // --- Faults -----------------------------------------------------------------------------------------------------
@@ -162,18 +162,18 @@ class ChaosMachine {
   void DoubleReport();
   void DoubleCommand();
   void Reboot();
-  /// The daemon's end: nobody receives what is on its way to it, and its launcher goes.
+  /// The daemon has ended: messages to it are lost, and its launcher ends too.
   void DaemonDied();
   void DaemonStarted() { has_daemon_ = has_launcher_ = true; }
   void SetFault(GpuIndex gpu, bool is_faulty);
   void SetForeign(GpuIndex gpu, bool is_there);
-  void CalmDown();  // No more faults of GPUs, no failing launches, and every process ends within the hour.
+  void CalmDown();  // Stops GPU faults and failing launches. Every process ends within one hour.
 
   std::uint64_t boot() const { return boot_; }
   int gpus() const { return static_cast<int>(gpus_.size()); }
   const Fate* FateOf(JobId job) const;
   bool IsAlive(JobId job, std::uint32_t attempt) const;
-  /// Every launch that has come as far as a claim and can still be seen.
+  /// All launches that reached a claim and are still visible.
   const std::map<std::pair<JobId, std::uint32_t>, Tree>& trees() const { return trees_; }
   bool is_empty() const { return trees_.empty() && launches_.empty() && reports_.empty() && commands_.empty(); }
   std::string DescribeTrees() const;
@@ -210,7 +210,7 @@ class ChaosMachine {
   ChaosFigures& figures_;
   std::vector<Gpu> gpus_;
   std::map<Key, Tree> trees_;
-  std::map<JobId, std::uint32_t> files_;  // Which attempt's record has the job's name.
+  std::map<JobId, std::uint32_t> files_;  // By job: the attempt whose record has the job's file name.
   std::map<JobId, Fate> fates_;
   std::deque<LaunchMessage> launches_;
   std::deque<ReportMessage> reports_;

@@ -1,4 +1,4 @@
-// What goes wrong on the modelled server, and how its GPUs look.
+// The faults of the modelled node, and the observations of its GPUs.
 #include <csignal>
 
 #include "simulate/chaos/chaos_machine.h"
@@ -25,7 +25,7 @@ void ChaosMachine::LosesSupervisor(Tree& tree) {
   tree.is_watched = false;
   const bool has_begun = tree.file.names_process || tree.file.exit;
   if (!has_begun) {
-    // The guard finds nothing to guard, and the launcher sees an end that it did not expect.
+    // The guard has nothing to guard, and the launcher sees an unexpected end.
     if (has_daemon_ && tree.launcher == launcher_) stranded_.emplace_back(tree.job, tree.attempt);
   } else if (tree.has_guard) {
     tree.is_taking_over = true;

@@ -157,7 +157,7 @@ void ChaosNode::RemoveRecordOf(const RunFile& file) {
 }
 
 void ChaosNode::OnEnded(const RunFile& file) {
-  // However it was found out: a launch that nobody has confirmed would be repeated once its record is gone.
+  // However the end was noticed: an unconfirmed launch would be repeated once its record is gone.
   if (mutation_ != ChaosMutation::kForgetsToConfirm) unconfirmed_.erase({file.job, file.attempt});
   const JobRecord* live = controller_.Find(file.job);
   if (is_looking_ && live != nullptr && !live->gpus.empty()) {
@@ -181,7 +181,7 @@ void ChaosNode::Exited(const RunFile& file) {
   if (mutation_ == ChaosMutation::kForgetsBeforeCommit) machine_.Remove(file.job);
 }
 
-// --- Whose daemon, supervisor or guard was killed -------------------------------------------------------------------
+// --- After the daemon, a supervisor or a guard was killed -----------------------------------------------------------
 
 void ChaosNode::Remind(Run& run) {
   const JobRecord* live = controller_.Find(run.file.job);
@@ -304,7 +304,7 @@ void ChaosNode::CheckSupervisors() {
         if (EndLeftovers(record->first)) OnVanished(record->first, attempt);
         break;
       case RunState::kNeverStarted:
-        if (is_waited_for || mutation_ == ChaosMutation::kForgetsVoidClaims) break;  // The launcher repeats it.
+        if (is_waited_for || mutation_ == ChaosMutation::kForgetsVoidClaims) break;  // The launcher repeats the launch.
         machine_.Remove(job);
         runs_.erase(job);
         controller_.OnVanished(job, attempt, Controller::Vanished::kNeverStarted, ports_.now());
@@ -357,7 +357,7 @@ void ChaosNode::AdoptRuns(bool was_rebooted) {
         AdoptOrphan(file);
         break;
       case RunState::kVanished:
-        if (!was_rebooted && !EndLeftovers(file)) break;  // CheckSupervisors goes on until nothing is left.
+        if (!was_rebooted && !EndLeftovers(file)) break;  // CheckSupervisors repeats this until nothing is left.
         run.file.exit = UnknownExit();
         controller_.OnVanished(file.job, attempt,
                                was_rebooted ? Controller::Vanished::kRebooted : Controller::Vanished::kUnseen,

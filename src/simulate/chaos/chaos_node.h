@@ -1,6 +1,6 @@
-// The daemon's half of a node in the chaos run: what daemon/node.{h,cc} and node_adoption.cc do with orders, reports
-// and run records, rule for rule, on the modelled server in place of sockets and /proc. A rule that changes there
-// changes here; its comments are there. Lives as long as one daemon.
+// The daemon's side of a node in a chaos run. It follows the rules of daemon/node.{h,cc} and node_adoption.cc for
+// orders, reports and run records, but on the modelled node instead of sockets and /proc. Keep it in sync with that
+// code, which has the explanations. It lives as long as one daemon.
 #pragma once
 
 #include <cstdint>
@@ -31,21 +31,21 @@ class ChaosNode {
   void Execute(const Order& order, const std::shared_ptr<const JobSpec>& spec);
   void OnReport(const ReportMessage& report);
   void CheckSupervisors();
-  /// From here on the GPUs of an ended job are looked at before they are given away, which takes a moment.
+  /// From now on, the GPUs of an ended job are observed before they are reused, which takes some time.
   void BeginLooking() { is_looking_ = true; }
 
-  // What the loop has to do for it.
+  // Work for the loop.
   std::size_t looks() const { return looks_.size(); }
   void FinishLook(std::size_t index);
-  /// Ends of adopted processes that have not been noticed.
+  /// Adopted processes that have ended unnoticed.
   std::vector<JobId> EndedAdopted() const;
   void OnAdoptedEnded(JobId job);
   void OnLauncherDied();
   void OnStranded(JobId job, std::uint32_t attempt);
-  /// When an adopted job's limit or kill is due, of the daemon's clock; kNever: none.
+  /// When an adopted job's limit or kill is due, by the daemon's clock. kNever: never.
   Time NextDue() const;
 
-  /// Jobs whose watchers are known: their processes on a GPU are the daemon's own.
+  /// Jobs whose watchers are known: their processes on a GPU belong to the daemon.
   std::set<JobId> known() const;
   bool Knows(JobId job) const { return runs_.contains(job); }
 

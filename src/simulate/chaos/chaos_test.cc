@@ -1,4 +1,4 @@
-// Short histories of faults, and protocols with one rule left out, each of which must be seen.
+// Short runs of fault injection, and protocols without one rule, each of which must be detected.
 #include "simulate/chaos/chaos.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ TEST(Chaos, KeepsEveryPromiseThroughEveryFault) {
   EXPECT_FALSE(result.failure) << Describe(*result.failure);
   const ChaosFigures& figures = result.figures;
   EXPECT_GE(figures.steps, options.steps);
-  // A run in which little happens shows little.
+  // A run with few events proves little.
   EXPECT_GT(figures.launches, options.steps / 100) << ToText(figures);
   for (const std::uint64_t faults :
        {figures.crashes, figures.crashes_midway, figures.crashes_in_commit, figures.reboots, figures.supervisor_kills,
@@ -35,7 +35,7 @@ TEST(Chaos, KeepsEveryPromiseThroughEveryFault) {
     EXPECT_GT(faults, 50) << ToText(figures);
 }
 
-// A seed that is new every day: the fixed ones above find nothing that they have not found before.
+// A new seed every day, because the fixed ones above only repeat the same worlds.
 TEST(Chaos, KeepsEveryPromiseOnTodaysSeed) {
   const auto today = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now());
   ChaosOptions options;
@@ -84,7 +84,7 @@ TEST(Chaos, ChecksWithoutChangingHistory) {
   EXPECT_GT(often.figures.checks, 100 * rarely.figures.checks / 2);
 }
 
-// What each of these breaks is named in ChaosMutation. They end as soon as it is seen.
+// ChaosMutation explains what each of these breaks. The runs end as soon as it is detected.
 class LeavesARuleOut : public testing::TestWithParam<ChaosMutation> {};
 
 TEST_P(LeavesARuleOut, AndIsCaught) {

@@ -1,6 +1,5 @@
-// What a chaotic world remembers of its own history: the last events, the first broken invariant, its two clocks and
-// the faults that it has seen. An event is three words and no text, because millions of them are made and few are ever
-// read.
+// The trace of a chaos world: its last events, the first broken invariant, its two clocks and its fault counts. An
+// event is three words without text, because millions of them are created and few are ever read.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +14,7 @@
 
 namespace divvy::simulate {
 
-/// `true_time` only goes forwards; what a wall clock shows can be set to anything.
+/// `true_time` only moves forward. The wall clock may be set to anything.
 struct ChaosClock {
   Time true_time = Time(std::chrono::hours(500'000));
   Duration skew{0};
@@ -30,11 +29,11 @@ class ChaosTrace {
 
   std::uint64_t step = 0;
 
-  /// `what` is a literal; it is not copied.
+  /// `what` must be a literal, because it is not copied.
   void Note(std::string_view what, JobId job = JobId(), std::int64_t detail = 0) {
     events_[next_++ % events_.size()] = {step, what, job, detail};
   }
-  /// An invariant does not hold. The first one counts.
+  /// Reports a broken invariant. Only the first one is kept.
   void Break(std::string why) {
     if (!broken_.empty()) return;
     broken_ = std::move(why);
@@ -42,7 +41,7 @@ class ChaosTrace {
   }
   const std::string& broken() const { return broken_; }
 
-  /// The events that are kept, oldest first, one a line.
+  /// The kept events, oldest first, one per line.
   std::string Text() const {
     std::string text;
     for (std::size_t i = next_ > events_.size() ? next_ - events_.size() : 0; i < next_; ++i) {

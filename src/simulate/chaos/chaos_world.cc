@@ -8,11 +8,11 @@ namespace divvy::simulate {
 namespace {
 
 constexpr std::uint64_t kSettleEvery = 400;
-// More than can be on its way in one world.
+// More than the messages that one world can have under way.
 constexpr int kMostSettled = 2'000;
 constexpr Duration kMostDrain = std::chrono::hours(24 * 60);
 constexpr std::uint64_t kMostDrainSteps = 300'000;
-// Without a timer and without a message, so many looks find whatever can be found.
+// Without timers and messages, this many polls find everything.
 constexpr int kIdleLooks = 5;
 
 }  // namespace
@@ -86,7 +86,7 @@ void ChaosWorld::Settle() {
     AfterStep(false);
     --left;
   }
-  // What waits for room on the disk is not carried out.
+  // Effects that wait for disk space are not carried out.
   if (left > 0 && daemon_->retry_at() == kNever && !daemon_->is_turn_due()) CheckAgreement();
 }
 
@@ -137,7 +137,7 @@ void ChaosWorld::AfterStep(bool is_thorough) {
 
 std::size_t ChaosWorld::Index(std::size_t count) { return random_.Below(4) == 0 ? random_.Below(count) : 0; }
 
-// One of the things that are on their way arrives, or one of those that are due happens. False: there is none.
+// Delivers one message under way, or lets one due event happen. Returns false if there is none.
 bool ChaosWorld::Deliver() {
   enum class What {
     kLaunch,
@@ -227,7 +227,7 @@ bool ChaosWorld::Deliver() {
 void ChaosWorld::DeliverReport() {
   auto& reports = machine_.reports();
   std::size_t index = Index(reports.size());
-  // Those of one attempt come in their order.
+  // Reports of one attempt arrive in order.
   for (std::size_t i = 0; i < index; ++i) {
     const bool is_same = reports[i].file.job == reports[index].file.job;
     if (is_same && reports[i].file.attempt == reports[index].file.attempt) index = i;
@@ -328,7 +328,7 @@ void ChaosWorld::NodeFault(std::uint64_t draw) {
   } else if (draw < 38) {
     machine_.KillGuard();
   } else if (draw < 42) {
-    // Everything of divvy at once.
+    // Kills all of divvy's processes at once.
     for (int i = 0; i < 4; ++i) {
       machine_.KillSupervisor();
       if (random_.Below(2) == 0) machine_.KillGuard();
@@ -352,7 +352,7 @@ void ChaosWorld::NodeFault(std::uint64_t draw) {
   }
 }
 
-// Housekeeping forgets old jobs, whether or not other jobs depend on them.
+// Housekeeping removes old jobs, even if other jobs depend on them.
 void ChaosWorld::Prune() {
   if (!daemon_) return;
   const Time before = daemon_->Now() - std::chrono::seconds(random_.Below(600));
@@ -360,7 +360,7 @@ void ChaosWorld::Prune() {
   trace_.Note("old jobs are forgotten");
 }
 
-// No more faults: everything that was acknowledged must come to its end.
+// Without further faults, every acknowledged job must end.
 bool ChaosWorld::Drain() {
   trace_.Note("the faults stop");
   is_calm_ = true;

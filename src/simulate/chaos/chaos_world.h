@@ -1,6 +1,6 @@
-// One world of a chaos run: a server, its daemon (or none at the moment) and its people, moved by one random step at a
-// time; every step is followed by the checks. After its steps the faults stop, and within a bounded time every job that
-// can run must have ended.
+// One world of a chaos run: a node, its daemon (which may be down) and its users. It makes one random step at a time,
+// and checks the guarantees after each step. Then the faults stop, and every job that can run must end within a bounded
+// time.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,19 @@ class ChaosWorld {
  public:
   ChaosWorld(std::uint64_t seed, const ChaosOptions& options, ChaosFigures& figures);
 
-  /// All of its steps, and its end. False: trace().broken() says what does not hold.
+  /// Makes all steps and the final checks. Returns false if a guarantee was broken; see trace().broken().
   bool Run();
-  /// One step of the chaotic part.
+  /// Makes one step of the chaotic part.
   void Step();
   const ChaosTrace& trace() const { return trace_; }
 
  private:
-  /// How often what goes wrong, in one world: drawn once, so that some worlds are nearly calm and others hardly run.
+  /// The rates of faults in one world. Drawn once, so that some worlds are nearly calm and others hardly work.
   struct Temper {
     std::uint64_t steps = 0;
-    std::uint64_t faults = 0;    // Of 1000 steps.
-    std::uint64_t commands = 0;  // Of 1000 steps.
-    std::uint64_t crashes = 0;   // Of 100 faults.
+    std::uint64_t faults = 0;    // Per 1000 steps.
+    std::uint64_t commands = 0;  // Per 1000 steps.
+    std::uint64_t crashes = 0;   // Percent of the faults.
     bool has_reboots = false;
     bool has_clock_jumps = false;
     bool has_full_disks = false;
@@ -51,7 +51,7 @@ class ChaosWorld {
   void BuryDaemon();
   void StartDaemon();
   void Prune();
-  /// Lets all that is on its way arrive, without time passing; then daemon and server must say the same.
+  /// Delivers all messages under way without advancing time. Then daemon and node must agree.
   void Settle();
   void CheckAgreement();
   bool Drain();
@@ -74,7 +74,7 @@ class ChaosWorld {
   std::unique_ptr<ChaosDaemon> daemon_;
   bool launcher_died_ = false;
   bool is_calm_ = false;
-  int full_commits_ = 0;  // So many more are refused by the disk.
+  int full_commits_ = 0;  // The disk refuses this many more commits.
 };
 
 }  // namespace divvy::simulate

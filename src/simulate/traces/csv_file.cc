@@ -16,7 +16,7 @@
 namespace divvy::simulate {
 namespace {
 
-// Longer lines are no tables of jobs; the bound keeps a wrong file from filling the memory.
+// Tables of jobs have no longer lines. The limit keeps a wrong file from filling the memory.
 constexpr std::size_t kLongestLine = 1 << 20;
 
 constexpr std::size_t kMostComments = 1000;
@@ -25,8 +25,8 @@ struct CloseFile {
   void operator()(gzFile file) const { gzclose(file); }
 };
 
-/// The fields of `line`; in a CSV file a field in double quotes may hold commas, and "" is a quote there. False: an
-/// open quote.
+/// Splits `line` into fields. In a CSV file, a field in double quotes may contain commas, and "" is a quote there.
+/// Returns false on an open quote.
 bool SplitFields(const std::string& line, char separator, std::vector<std::string>& fields) {
   fields.clear();
   if (separator != ',') {
@@ -64,7 +64,7 @@ struct CsvFile::Source {
   std::vector<std::string> titles;
   std::vector<std::string> fields;
 
-  /// False: the file is at its end.
+  /// Returns false at the end of the file.
   Result<bool> Line(std::string& line) {
     line.clear();
     for (;;) {
@@ -72,7 +72,7 @@ struct CsvFile::Source {
         const int count = gzread(file.get(), buffer.data(), static_cast<unsigned>(buffer.size()));
         int code = Z_OK;
         const char* const text = gzerror(file.get(), &code);
-        // A gzip file that was cut short reads well up to there; only the code tells.
+        // A truncated gzip file can be read up to its end; only the error code shows it.
         if (count < 0 || code == Z_BUF_ERROR)
           return CorruptData(path + ": cannot be read past line " + std::to_string(line_number) + ": " +
                              (code == Z_BUF_ERROR ? "the gzip file is cut short"
@@ -100,7 +100,7 @@ struct CsvFile::Source {
     }
   }
 
-  /// The next line that is neither empty nor a comment. False: there is none.
+  /// Reads the next line that is neither empty nor a comment. Returns false if there is none.
   Result<bool> LineOfTable(std::string& line) {
     for (;;) {
       DIVVY_TRY(const bool is_there, Line(line));

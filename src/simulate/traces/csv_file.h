@@ -1,5 +1,5 @@
-// Tables that people publish: comma-separated text with a line of titles, plain or gzip-packed, read line by line.
-// Every error names the file and the line.
+// Reads published tables: comma-separated text with a title line, plain or gzip-compressed, line by line. Every error
+// names the file and the line.
 #pragma once
 
 #include <cstdint>
@@ -12,37 +12,37 @@
 
 namespace divvy::simulate {
 
-/// How a table is written, where it is no CSV file with a line of titles.
+/// The format of a table that is not a CSV file with a title line.
 struct TableStyle {
-  char separator = ',';  // Only ',' knows quotes. ' ': any run of spaces and tabs.
-  char comment = 0;      // Lines that begin with it are kept apart; 0: there are none.
-  /// Not empty: the file has no line of titles, and these are its columns.
+  char separator = ',';  // Only ',' supports quotes. ' ': any run of spaces and tabs.
+  char comment = 0;      // Lines that start with it are collected separately. 0: there are none.
+  /// If set, the file has no title line, and these are its columns.
   std::vector<std::string> titles;
 };
 
 class CsvFile {
  public:
-  /// Fails when the file cannot be read or lacks one of the `required` columns.
+  /// Fails if the file cannot be read or lacks one of the `required` columns.
   static Result<CsvFile> Open(const std::string& path, const std::vector<std::string_view>& required,
                               TableStyle style = {});
   CsvFile(CsvFile&&) noexcept;
   CsvFile& operator=(CsvFile&&) noexcept;
   ~CsvFile();
 
-  /// Goes to the next line that is not empty; false: there is none. Fails on a torn or damaged file, on an open quote
-  /// and on a line whose count of fields is not the titles'.
+  /// Moves to the next non-empty line. Returns false at the end. Fails on a truncated or damaged file, on an open
+  /// quote, and on a line with a different number of fields than the titles.
   Result<bool> Next();
-  /// "" where there is no such column. Valid until Next.
+  /// Returns "" if there is no such column. Valid until Next.
   std::string_view Field(std::string_view column) const;
-  /// A whole number from 0 to `most`; an empty field is refused too.
+  /// An integer from 0 to `most`. An empty field is an error.
   Result<std::int64_t> Count(std::string_view column, std::int64_t most) const;
   /// A decimal number from `least` to `most`.
   Result<double> Number(std::string_view column, double least, double most) const;
   bool Has(std::string_view column) const;
-  /// The lines of comment so far, without their first character; at most the first thousand.
+  /// The comment lines so far, without their first character. At most the first thousand.
   const std::vector<std::string>& comments() const;
 
-  /// "FILE:17: `what`".
+  /// An error with the text "FILE:17: `what`".
   Error Wrong(const std::string& what) const;
 
  private:

@@ -1,5 +1,5 @@
-// How full a cluster was over time, of any length, in a bounded number of points: time-weighted means over bins of
-// equal width, which doubles whenever the bins run out.
+// The load of a cluster over time, of any length, in a bounded number of points. Points are time-weighted means over
+// bins of equal width. The width doubles whenever the bins run out.
 #pragma once
 
 #include <cstddef>
@@ -9,37 +9,37 @@
 
 namespace divvy::simulate {
 
-/// Holds from one change to the next.
+/// The load, which is constant between two changes.
 struct LoadLevel {
   double allocated_gpus = 0;
   double waiting_jobs = 0;
   double waiting_gpus = 0;
   double running_jobs = 0;
-  double fragmented_gpus = 0;  // Idle and of no use to what is usually asked for; 0 where nobody tells.
+  double fragmented_gpus = 0;  // Idle GPUs that cannot serve typical requests. 0 if the decider does not report them.
 };
 
 class LoadSeries {
  public:
-  /// At most `most_bins` points are kept (even, at least 2), of a second each to begin with.
+  /// Keeps at most `most_bins` points (even, at least 2). They are one second wide at first.
   explicit LoadSeries(std::size_t most_bins = 256) : most_bins_(most_bins) {}
 
-  /// The level is `level` from `now` on. Requires: `now` is never before that of the call before.
+  /// The level is `level` from `now` on. Requires: `now` is not earlier than in the previous call.
   void Set(Time now, const LoadLevel& level);
-  /// No level after this. Requires: as Set.
+  /// Ends the series at `end`. Requires: the same as Set.
   void Finish(Time end) { Set(end, {}); }
 
   struct Point {
     Time begin{};
-    Duration width{0};  // The last one may be cut by the end.
+    Duration width{0};  // The end may cut the last one.
     LoadLevel mean;
   };
   std::vector<Point> Points() const;
 
   Time begin() const { return begin_; }
   Time end() const { return last_; }
-  /// Level times seconds, summed from begin() to end().
+  /// Integral of the level over the seconds from begin() to end().
   const LoadLevel& integral() const { return integral_; }
-  /// The same of allocated GPUs alone while at least one job waited, and for how long one did.
+  /// The integral of allocated GPUs while at least one job waited, and the seconds in which one did.
   double allocated_while_waiting() const { return allocated_while_waiting_; }
   double seconds_waiting() const { return seconds_waiting_; }
 
@@ -48,7 +48,7 @@ class LoadSeries {
 
   std::size_t most_bins_;
   Duration width_ = std::chrono::seconds(1);
-  std::vector<LoadLevel> bins_;  // Level times seconds, from begin_ on.
+  std::vector<LoadLevel> bins_;  // Integrals of the level, from begin_ on.
   bool has_begun_ = false;
   Time begin_{};
   Time last_{};

@@ -13,7 +13,7 @@ using placement::kAnyModel;
 using placement::kGpuParts;
 using placement::kMaxModels;
 
-// What a whole GPU is in the published lists.
+// The value of a whole GPU in the published files.
 constexpr std::int64_t kTraceGpu = 1000;
 constexpr std::int64_t kMostMilli = std::numeric_limits<std::int32_t>::max();
 

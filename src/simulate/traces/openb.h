@@ -1,10 +1,9 @@
 // The openb traces (Alibaba cluster-trace-gpu-v2023): a list of nodes and lists of pods, as CSV files.
 //
 //   nodes: sn, cpu_milli, memory_mib, gpu [count], model
-//   pods:  name, cpu_milli, memory_mib, num_gpu, gpu_milli [of each GPU], and, where there, gpu_spec [models joined by
-//   |]
+//   pods:  name, cpu_milli, memory_mib, num_gpu, gpu_milli [of each GPU], gpu_spec [optional; models joined by '|']
 //
-// Other columns are not read: the filling experiment drops the times.
+// Other columns are not read: the filling experiment does not use times.
 #pragma once
 
 #include <string>
@@ -16,11 +15,11 @@
 namespace divvy::simulate {
 
 struct OpenbNodes {
-  std::vector<placement::NodeState> nodes;  // Idle, in the file's order.
-  std::vector<std::string> models;          // By NodeState::model.
+  std::vector<placement::NodeState> nodes;  // Idle, in the order of the file.
+  std::vector<std::string> models;          // Indexed by NodeState::model.
 
   std::int64_t capacity_parts() const;
-  /// All GPUs of each model, in parts.
+  /// The GPUs of each model, in parts.
   std::vector<std::int64_t> capacity_by_model() const;
 };
 
@@ -30,7 +29,7 @@ struct OpenbJob {
 };
 
 Result<OpenbNodes> ReadOpenbNodes(const std::string& path);
-/// In the order of their names. A model that no node has is no error: such a job fits nowhere.
+/// Sorted by name. A model that no node has is not an error: such a job fits nowhere.
 Result<std::vector<OpenbJob>> ReadOpenbJobs(const std::string& path, const OpenbNodes& nodes);
 
 }  // namespace divvy::simulate

@@ -1,4 +1,4 @@
-// Alibaba's traces with times: a sample of PAI 2020 (Weng et al., NSDI'22), and openb, the fleet of GPU v2023.
+// Alibaba's traces with times: a sample of PAI 2020 (Weng et al., NSDI'22), and openb, the cluster of GPU v2023.
 #include <cmath>
 
 #include "base/text.h"

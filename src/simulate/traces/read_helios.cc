@@ -1,4 +1,4 @@
-// SenseTime's Helios (Hu et al., SC'21), cluster Venus, in the two forms in which it can be had.
+// SenseTime's Helios (Hu et al., SC'21), cluster Venus, in both available forms.
 #include "base/text.h"
 #include "simulate/traces/trace_readers.h"
 #include "simulate/traces/trace_time.h"
@@ -6,8 +6,8 @@
 namespace divvy::simulate {
 namespace {
 
-/// The whole cluster: as published (duration), or the copy of Venus whose run times are cut at 48 hours, for all jobs
-/// alike: there the full ones and the virtual clusters are known for a few only. Jobs without GPUs are left out.
+/// The whole cluster: as published (duration), or the copy of Venus with run times cut at 48 hours. The copy has full
+/// run times and virtual clusters for a few jobs only, so these are ignored. Jobs without GPUs are left out.
 Status ReadWhole(CsvFile& file, Workload& workload) {
   const bool is_capped = file.Has("duration_capped_s");
   if (is_capped) workload.notes.push_back("run times are cut at 48 hours, as the file has them");
@@ -55,7 +55,7 @@ void ReadPools(std::string_view comment, Workload& workload) {
   }
 }
 
-/// "... September window 2020-09-01..2020-09-26 inclusive; ...": where its times begin.
+/// "... September window 2020-09-01..2020-09-26 inclusive; ...": the start of the file's times.
 Time WindowStart(std::string_view comment) {
   const std::size_t window = comment.find("window 2");
   if (window == std::string_view::npos) return Time();
@@ -80,7 +80,7 @@ Status ReadSlice(CsvFile& file, Workload& workload) {
     DIVVY_TRY(job.gpus, GpuField(file, "num_chips"));
     DIVVY_TRY(job.nodes, GpuField(file, "num_nodes"));
     DIVVY_TRY(job.runtime, SecondsField(file, "duration_s"));
-    // walltime_limit_s repeats the run time, so it is not what anybody asked for.
+    // walltime_limit_s repeats the run time, so it is not a requested limit.
     workload.jobs.push_back(std::move(job));
     return {};
   });

@@ -1,4 +1,4 @@
-// Microsoft's Philly (Jeon et al., ATC 2019) as the artifact of Pollux has it: no ids, not in the order of time.
+// Microsoft's Philly (Jeon et al., ATC 2019) from the artifact of Pollux: without ids, and not sorted by time.
 #include "simulate/traces/trace_readers.h"
 #include "simulate/traces/trace_time.h"
 

@@ -1,4 +1,4 @@
-// Slurm's accounting as sacct prints it with -P (--parsable2) or -p (--parsable), titles included:
+// Slurm's accounting in the output format of sacct -P (--parsable2) or -p (--parsable), with titles:
 //   sacct -a -X -P -S 2024-01-01 -o
 //   JobID,User,Account,Partition,Submit,Start,End,ElapsedRaw,TimelimitRaw,Priority,State,AllocTRES,ReqTRES
 // Steps ("17.batch") are left out, as are jobs that never ran; the notes count them.
@@ -26,7 +26,7 @@ std::optional<Bytes> ParseTresMemory(std::string_view text) {
   return bytes < 9e18 ? std::optional(Bytes(std::llround(bytes))) : std::nullopt;
 }
 
-/// "billing=8,cpu=8,gres/gpu:a100=2,gres/gpu=2,mem=64G,node=1" into `job`. False: it is not written like that.
+/// Parses "billing=8,cpu=8,gres/gpu:a100=2,gres/gpu=2,mem=64G,node=1" into `job`. Returns false on a syntax error.
 bool ReadTres(std::string_view text, TraceJob& job) {
   std::int64_t typed = 0, total = -1;
   for (const std::string_view part : Split(text, ',')) {

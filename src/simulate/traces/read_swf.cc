@@ -1,5 +1,5 @@
-// Standard Workload Format 2.2 (Feitelson et al., Parallel Workloads Archive): 18 numbers a line, -1 where not known,
-// and a header of lines that begin with ';'.
+// Standard Workload Format 2.2 (Feitelson et al., Parallel Workloads Archive): 18 numbers per line, -1 if unknown, and
+// a header of lines that start with ';'.
 #include <cmath>
 
 #include "base/text.h"
@@ -8,7 +8,7 @@
 namespace divvy::simulate {
 namespace {
 
-/// "; MaxNodes: 128" as 128; nothing: another line, or not known.
+/// Parses "; MaxNodes: 128" as 128. Returns nothing for other lines, or if the value is unknown.
 std::optional<std::int64_t> HeaderValue(std::string_view comment, std::string_view name) {
   const std::string_view text = Trim(comment);
   if (text.size() <= name.size() || !EqualsIgnoringCase(text.substr(0, name.size()), name) || text[name.size()] != ':')
@@ -29,7 +29,7 @@ void ReadHeader(const CsvFile& file, Workload& workload, Time& origin) {
   }
   if (nodes == 0) nodes = processors;
   if (processors == 0) processors = nodes;
-  // A header whose nodes do not divide its processors tells of uneven nodes, and no more than their sum is known.
+  // If the nodes do not divide the processors, the nodes are uneven and only the totals are known.
   if (nodes == 0 || nodes > 1'000'000 || processors % nodes != 0 || processors / nodes > 1'000'000) return;
   NodeGroup group;
   group.count = static_cast<int>(nodes);

@@ -1,5 +1,5 @@
-// Workloads of training jobs that experiments are run on: Pollux and Sia, Gavel, Shockwave, Muri, Tiresias,
-// ElasticFlow. Where they tell steps instead of run times, those follow from the experiment's table of throughputs.
+// Training workloads of scheduling experiments: Pollux and Sia, Gavel, Shockwave, Muri, Tiresias, ElasticFlow. If they
+// have steps instead of run times, the run times follow from the experiment's table of throughputs.
 #include <cmath>
 #include <filesystem>
 
@@ -15,7 +15,7 @@ void TakesStepsOnly(Workload& workload, std::string_view from) {
   workload.knows_runtimes = false;
 }
 
-/// Of TSV files without titles: job_type, scale_factor, total_steps, arrival_s.
+/// A job of a TSV file without titles: job_type, scale_factor, total_steps, arrival_s.
 Result<TraceJob> ReadTsvJob(const CsvFile& file, std::int64_t number) {
   TraceJob job;
   job.id = std::to_string(number);
@@ -33,7 +33,7 @@ std::string NameOfFile(const std::string& path) {
   return name.substr(0, name.find('.'));
 }
 
-/// The count of fields in the first line; -1: there is no line.
+/// The number of fields in the first line. -1: the file is empty.
 Result<int> FieldsOfFirstLine(const std::string& path) {
   DIVVY_TRY(CsvFile file, CsvFile::Open(path, {}, {.separator = '\n', .titles = {"line"}}));
   DIVVY_TRY(const bool is_there, file.Next());

@@ -1,4 +1,4 @@
-// For tests: a folder of its own for files of a few lines, gone with the test.
+// For tests: a temporary folder for small files, removed after the test.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -29,14 +29,14 @@ constexpr std::array kFormats = {
     Format{"swf", ReadSwf},
 };
 
-constexpr std::int64_t kMostOfOne = 1'000'000;  // Nodes of a group, GPUs or CPUs of a node.
+constexpr std::int64_t kMostOfOne = 1'000'000;  // Limit for the nodes of a group, and the GPUs or CPUs of a node.
 
 Result<int> CountOf(const CsvFile& file, std::string_view column) {
   DIVVY_TRY(const auto value, file.Count(column, kMostOfOne));
   return static_cast<int>(value);
 }
 
-/// Equal neighbours become one group.
+/// Merges equal neighbours into one group.
 void AddNode(TraceCluster& cluster, NodeGroup node) {
   if (node.gpus == 0 || node.count == 0) return;
   if (!cluster.groups.empty()) {
@@ -65,7 +65,7 @@ Result<NodeGroup> OpenbNode(const CsvFile& file) {
 Result<NodeGroup> PhillyNodes(const CsvFile& file) {
   NodeGroup nodes;
   DIVVY_TRY(nodes.count, CountOf(file, "node num"));
-  nodes.gpus = 8;  // The file counts nodes; all of them are counted as ones of 8 (HeliosArtifact does so too).
+  nodes.gpus = 8;  // The file only has node counts. All nodes count as 8-GPU nodes (as in HeliosArtifact).
   nodes.team = file.Field("vc");
   return nodes;
 }
@@ -121,7 +121,7 @@ Result<Workload> ReadWorkload(std::string_view format, const std::vector<std::st
   if (paths.empty()) return InvalidArgument("no file of jobs is named");
   Workload workload;
   for (const std::string& path : paths) DIVVY_CHECK(known->read(path, workload));
-  // Several files of one format say the same of themselves.
+  // Several files of one format have the same notes.
   std::vector<std::string> notes;
   for (std::string& note : workload.notes) {
     if (std::ranges::find(notes, note) == notes.end()) notes.push_back(std::move(note));

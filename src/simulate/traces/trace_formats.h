@@ -1,6 +1,6 @@
-// The formats in which traces are published, read as they are (.gz too). One small file each; all of them behind
-// ReadWorkload. A line that is not as the format says is an error with file and line; gaps that a format documents (a
-// job that never started, an unknown user) are read, or left out and counted in the notes.
+// Reads published traces in their original formats (.gz too). Each format has one small file; all are used through
+// ReadWorkload. A line that violates the format is an error with file and line. Documented gaps (a job that never
+// started, an unknown user) are accepted, or left out and counted in the notes.
 //
 //   helios     SC'21: job_id, submit_time, gpu_num, duration (or duration_capped_s), ...; and the slice of two virtual
 //              clusters: job_id, user, tenant, submit_time [us], num_chips, duration_s, ... with its nodes in comments
@@ -25,15 +25,15 @@
 
 namespace divvy::simulate {
 
-/// The names above, in that order.
+/// The names above, in the same order.
 const std::vector<std::string_view>& TraceFormats();
 
 /// Reads `paths` as one trace. Fails on an unknown format, naming the nearest, and on a trace without jobs.
 Result<Workload> ReadWorkload(std::string_view format, const std::vector<std::string>& paths);
 
-/// A file of nodes, known by its titles: openb (sn, cpu_milli, memory_mib, gpu, model), Philly's virtual clusters (vc,
-/// node num: nodes of 8 GPUs), PAI (machine, gpu_type, cap_cpu, cap_mem, cap_gpu), Tiresias (num_switch,
-/// num_node_p_switch, num_gpu_p_node, ...). Nodes without GPUs are left out.
+/// Reads a file of nodes, whose format is detected from its titles: openb (sn, cpu_milli, memory_mib, gpu, model),
+/// Philly's virtual clusters (vc, node num: nodes of 8 GPUs), PAI (machine, gpu_type, cap_cpu, cap_mem, cap_gpu),
+/// Tiresias (num_switch, num_node_p_switch, num_gpu_p_node, ...). Nodes without GPUs are left out.
 Result<TraceCluster> ReadCluster(const std::string& path);
 
 }  // namespace divvy::simulate

@@ -1,4 +1,4 @@
-// A few lines of each published format, and lines that are wrong in the ways in which they go wrong.
+// A few lines of each published format, and typical invalid lines.
 #include "simulate/traces/trace_formats.h"
 
 #include "simulate/traces/test_files.h"
@@ -14,7 +14,7 @@ class Traces : public TestFiles {
     EXPECT_TRUE(workload) << workload.error().message;
     return workload ? *workload : Workload();
   }
-  /// The message without the folder.
+  /// The error message without the folder.
   std::string Refused(std::string_view format, const std::string& text) {
     const auto workload = ReadWorkload(format, {File("trace", text)});
     if (workload) return "was read";

@@ -1,5 +1,5 @@
-// One reader per format (trace_formats.h), for ReadWorkload and their tests. Each adds the jobs of one file to
-// `workload`, in the file's order.
+// One reader per format (trace_formats.h), for ReadWorkload and tests. Each one appends the jobs of one file to
+// `workload`, in the order of the file.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ Status ReadOpenbTimes(const std::string& path, Workload& workload);
 Status ReadSacct(const std::string& path, Workload& workload);
 Status ReadSwf(const std::string& path, Workload& workload);
 
-/// More GPUs than one job of any trace has; more would be a column misread.
+/// More GPUs than any job in a trace has. A larger number means a misread column.
 inline constexpr std::int64_t kMostGpusOfJob = 10'000'000;
 /// About 280 years.
 inline constexpr double kMostTraceSeconds = 9e9;
@@ -36,7 +36,7 @@ Status ForEachLine(CsvFile& file, Read read) {
   }
 }
 
-/// Seconds in `column` as a point of time or a duration.
+/// The seconds in `column`, as a duration, also for points in time.
 inline Result<Duration> SecondsField(const CsvFile& file, std::string_view column, double unit_seconds = 1) {
   DIVVY_TRY(const double value, file.Number(column, 0, kMostTraceSeconds / unit_seconds));
   return TimeFromSeconds(value * unit_seconds).time_since_epoch();

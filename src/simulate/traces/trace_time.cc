@@ -8,7 +8,7 @@
 namespace divvy::simulate {
 namespace {
 
-/// Digits only, at most `most`.
+/// Parses digits only; the value is at most `most`.
 std::optional<int> Digits(std::string_view text, int most) {
   const auto value = ParseInteger(text);
   if (!value || text.front() < '0' || text.front() > '9' || *value > most) return std::nullopt;
@@ -52,7 +52,7 @@ std::optional<Duration> ParseSlurmDuration(std::string_view text) {
   }
   const auto parts = Split(text, ':');
   if (parts.size() > 3) return std::nullopt;
-  // Without days the last part is seconds (a lone one: minutes); with them the first is hours.
+  // Without days, the last part is seconds (a single part: minutes). With days, the first part is hours.
   std::array<Duration, 3> units = {std::chrono::hours(1), std::chrono::minutes(1), std::chrono::seconds(1)};
   if (dash == std::string_view::npos && parts.size() < 3) units = {std::chrono::minutes(1), std::chrono::seconds(1)};
   for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -1,4 +1,4 @@
-// Times and durations as traces and Slurm write them.
+// Times and durations in the formats of traces and Slurm.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace divvy::simulate {
 
-/// "2020-09-01", "2020-09-01 01:37:15" or with a T between; no zone: read as UTC, so that the hour of the day stays
-/// what the trace says.
+/// "2020-09-01", "2020-09-01 01:37:15", or with a T in between. It has no time zone and is read as UTC, so that the
+/// hour of the day stays the same as in the trace.
 std::optional<Time> ParseDateTime(std::string_view text);
 
 /// Slurm's "[DAYS-]HOURS:MINUTES:SECONDS[.FRACTION]", "MINUTES:SECONDS", "DAYS-HOURS[:MINUTES]".

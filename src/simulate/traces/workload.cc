@@ -16,7 +16,7 @@ std::string LessPadding(std::string_view digits) {
   return std::string(first == std::string_view::npos ? "" : digits.substr(first));
 }
 
-/// Ids that are whole numbers come before others and as numbers, however long they are.
+/// Numeric ids sort before others, by value, however long they are.
 bool IsBefore(const std::string& a, const std::string& b) {
   const auto is_number = [](const std::string& id) {
     return !id.empty() && std::ranges::all_of(id, [](char c) { return c >= '0' && c <= '9'; });

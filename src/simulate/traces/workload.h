@@ -1,5 +1,5 @@
-// What a replay needs of a trace: who asked for what, when, and how long it ran; and, where the trace tells, of which
-// cluster. Plain values, the same whatever format they were read from (readers: trace_formats.h).
+// The data of a trace that a replay needs: each job's user, request, submission and run time, and, if known, the
+// cluster. Plain values, the same for every source format (readers: trace_formats.h).
 #pragma once
 
 #include <cstdint>
@@ -14,28 +14,28 @@
 
 namespace divvy::simulate {
 
-/// Into Workload::jobs.
+/// Index into Workload::jobs.
 using JobIndex = std::uint32_t;
 
 struct TraceJob {
-  std::string id;       // As the trace has it; its line number where it names none.
-  std::string user;     // Empty: not told; so are the next three.
+  std::string id;       // The id in the trace, or the line number if there is none.
+  std::string user;     // Empty: not known; the same for the next three.
   std::string team;     // Virtual cluster, account or project.
-  std::string name;     // Or what it trained.
-  std::string kind;     // Of its end, or of its training mode, in the trace's own words.
-  Time submit{};        // Since 1970, or since the trace's own beginning.
-  Duration runtime{0};  // While it holds all of its GPUs at full speed. 0 where Workload::knows_runtimes is false.
-  Duration limit{0};    // 0: none.
+  std::string name;     // Job name, or the trained model.
+  std::string kind;     // How it ended, or its training mode, in the trace's own words.
+  Time submit{};        // Since 1970, or since the start of the trace.
+  Duration runtime{0};  // With all of its GPUs at full speed. 0 if Workload::knows_runtimes is false.
+  Duration limit{0};    // 0: no limit.
   int gpus = 0;
-  GpuShare share{GpuShare::kWhole};  // Of each of the GPUs.
-  int nodes = 0;                     // That it was spread over; 0: not told.
-  int cpus = 0;                      // 0: not told.
+  GpuShare share{GpuShare::kWhole};  // The fraction that it uses of each GPU.
+  int nodes = 0;                     // Number of nodes in the original run. 0: not known.
+  int cpus = 0;                      // 0: not known.
   Bytes memory;
   std::string gpu_type;  // Alternatives joined by '|'; empty: any.
   int priority = 0;      // Higher goes first.
-  double weight = 1;     // Of its share, in traces about fairness.
-  double steps = 0;      // Of training; 0: not told.
-  // As it went on the cluster that the trace comes from.
+  double weight = 1;     // Weight of its share, in traces about fairness.
+  double steps = 0;      // Number of training steps. 0: not known.
+  // The original run on the cluster of the trace.
   std::optional<Time> published_start;
   std::optional<Time> published_end;
 
@@ -44,12 +44,12 @@ struct TraceJob {
 
 struct NodeGroup {
   int count = 0;
-  int gpus = 0;  // Of each node; so are the next three.
+  int gpus = 0;  // Per node; the same for the next three.
   std::string model;
-  int cpus = 0;  // 0: not told.
+  int cpus = 0;  // 0: not known.
   Bytes memory;
   std::string rack;
-  std::string team;  // Only this team's jobs run there; empty: everyone's.
+  std::string team;  // Only this team's jobs run there. Empty: all jobs.
 
   friend bool operator==(const NodeGroup&, const NodeGroup&) = default;
 };
@@ -63,23 +63,24 @@ struct TraceCluster {
   friend bool operator==(const TraceCluster&, const TraceCluster&) = default;
 };
 
-/// Invariant (Arrange): jobs are in the order of their submission; at one moment by id, ids that are numbers as
-/// numbers; equal ones as the trace has them. So the lower JobIndex is the earlier job wherever a tie has to be broken.
+/// Invariant (Arrange): jobs are sorted by submission, then by id (numeric ids as numbers), then by their order in the
+/// trace. So ties can always be broken in favour of the lower JobIndex.
 struct Workload {
   std::vector<TraceJob> jobs;
-  std::optional<TraceCluster> cluster;  // Where the trace tells.
-  bool knows_runtimes = true;           // False: they follow from `steps` and a table of throughputs.
-  std::vector<std::string> notes;       // What was left out and how values were read; for people.
+  std::optional<TraceCluster> cluster;  // Set if the trace has it.
+  bool knows_runtimes = true;           // False: run times follow from `steps` and a table of throughputs.
+  std::vector<std::string> notes;       // For people: what was left out, and how values were interpreted.
 };
 
 void Arrange(Workload& workload);
 
-/// "96x8", "36x4:v100,2x8:a100": nodes x GPUs of each : model.
+/// "96x8", "36x4:v100,2x8:a100": nodes x GPUs per node : model.
 Result<TraceCluster> ParseCluster(std::string_view text);
 
 /// Keeps the jobs with from <= submit < to.
 void CutTo(Workload& workload, Time from, Time to);
-/// Submissions follow each other `factor` times as fast from the first one on; nothing else changes. Requires: > 0.
+/// Divides the times between submissions by `factor`, from the first submission on. Changes nothing else. Requires:
+/// `factor` > 0.
 void ScaleLoad(Workload& workload, double factor);
 
 }  // namespace divvy::simulate

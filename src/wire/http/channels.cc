@@ -9,7 +9,7 @@
 namespace divvy {
 namespace {
 
-/// Credit is told in lumps, so that it costs a small part of what it pays for.
+/// Credit is confirmed in large steps, so that its messages cost little compared to the data.
 constexpr std::size_t kCreditFrom = Channels::kWindow / 4;
 
 }  // namespace
@@ -96,7 +96,7 @@ Status Channels::OnMessage(std::string_view message) {
   if (what == 'o') return OnOpened(*number, message);
   const auto found = channels_.find(*number);
   if (found == channels_.end()) {
-    // Of one that we reset just now; but no number from the future.
+    // The channel may have been reset by us just now. A number that was never used is an error.
     if (IsOurs(*number) ? *number < next_ : *number <= last_theirs_) return {};
     return InvalidArgument("a piece of a stream came that was never opened");
   }

@@ -11,10 +11,10 @@
 namespace divvy {
 namespace channels_test {
 
-/// Both ends, whose messages a test carries over when it likes.
+/// Both ends; a test carries their messages whenever it likes.
 struct Pair {
   std::deque<std::string> to_agent, to_controller;
-  std::vector<std::string> said;  // "NUMBER: what" by the agent's end.
+  std::vector<std::string> said;  // Events at the agent's end: "NUMBER: what".
   Channels controller{Channels::Side::kController, [this](std::string m) { to_agent.push_back(std::move(m)); },
                       [](std::uint64_t, std::string_view) {}};
   Channels agent{Channels::Side::kAgent, [this](std::string m) { to_controller.push_back(std::move(m)); },
@@ -114,7 +114,7 @@ TEST(Channels, AreCountedAtBothEnds) {
   for (std::size_t i = 0; i < Channels::kMost; ++i) ASSERT_TRUE(pair.controller.Open("x", {}));
   EXPECT_FALSE(pair.controller.Open("x", {}));
   ASSERT_TRUE(pair.Carry());
-  // One who does not count is told, and takes nobody else's place.
+  // A peer that ignores the limit gets a reset, and takes no place of other channels.
   std::string message = std::string{Channels::kMark, 'o'};
   AppendNumber(message, 4 * Channels::kMost);
   ASSERT_TRUE(pair.agent.OnMessage(message + "x"));

@@ -9,7 +9,7 @@
 namespace divvy::wire {
 namespace {
 
-// Shortest that reads back the same; "NaN", "+Inf" and "-Inf" as both formats have them.
+// The shortest text that reads back the same. Both formats use "NaN", "+Inf" and "-Inf".
 std::string NumberText(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
@@ -17,7 +17,7 @@ std::string NumberText(double value) {
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
-// `quotes`: of a label's value; in help they stand for themselves (in Prometheus' format).
+// `quotes`: escapes double quotes, for label values. Help text does not need that (in Prometheus' format).
 std::string Escaped(std::string_view text, bool quotes) {
   std::string out;
   for (const char c : text) {
@@ -45,8 +45,8 @@ std::string_view KindText(Exposition::Kind kind, bool is_open) {
 
 }  // namespace
 
-// RFC 9110, 12.5.1: by weight; of equal weights the richer form. A wildcard asks for neither in particular, and gets
-// what is the default.
+// RFC 9110, 12.5.1: the form with the higher weight; for equal weights OpenMetrics. A wildcard requests neither
+// explicitly, so it gets the default.
 Exposed ExposedBy(std::string_view accept) {
   double open = 0;
   std::optional<double> plain;
@@ -82,7 +82,7 @@ void Exposition::Begin(std::string_view name, Kind kind, std::string_view unit, 
 void Exposition::WriteHead() {
   if (std::exchange(has_head_, true)) return;
   const bool is_open = form_ == Exposed::kOpenMetrics;
-  // Prometheus' format knows a counter by the name of its samples.
+  // In Prometheus' format a counter family has the name of its samples.
   const std::string name = name_ + (kind_ == Kind::kCounter && !is_open ? "_total" : "");
   text_ += "# TYPE " + name + " ";
   text_ += KindText(kind_, is_open);

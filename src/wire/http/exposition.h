@@ -1,4 +1,4 @@
-// Metrics as text for scrapers: Prometheus' own format (0.0.4) or OpenMetrics 1.0, as they ask.
+// Metrics as text for scrapers: Prometheus' own format (0.0.4) or OpenMetrics 1.0, as the scraper requests.
 // Source: prometheus.io/docs/instrumenting/exposition_formats and the OpenMetrics specification 1.0.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace divvy::wire {
 
 enum class Exposed { kPrometheus, kOpenMetrics };
 
-/// What a scraper's Accept header asks for; Prometheus' format where it says neither.
+/// The format that a scraper's Accept header requests. Prometheus' format if it names neither.
 Exposed ExposedBy(std::string_view accept);
 /// The Content-Type of the answer.
 std::string_view ContentTypeOf(Exposed form);
@@ -21,20 +21,21 @@ std::string_view ContentTypeOf(Exposed form);
 class Exposition {
  public:
   using Labels = std::vector<std::pair<std::string_view, std::string>>;
-  /// kForeignCounter: its name is somebody else's, without "_total"; of unknown kind in OpenMetrics, which has none
-  /// such.
+  /// kForeignCounter: a counter whose name another system defined, without "_total". OpenMetrics does not allow that,
+  /// so there it has the type "unknown".
   enum class Kind { kGauge, kCounter, kForeignCounter, kHistogram };
 
   explicit Exposition(Exposed form) : form_(form) {}
 
-  /// Begins a family; samples of it follow. `name`: of a counter without "_total". `unit`: "seconds", with which the
-  /// name then ends; empty: none. A family without samples is not written.
+  /// Begins a metric family; its samples follow. `name`: for a counter without "_total". `unit`: "seconds", which the
+  /// name must end with; empty: none. A family without samples is not written.
   void Begin(std::string_view name, Kind kind, std::string_view unit, std::string_view help);
   void Add(const Labels& labels, double value);
-  /// Of kHistogram. `counts`: how many were in each bucket, one more than there are bounds: the last is above all.
+  /// For kHistogram. `counts`: the number of values in each bucket. There is one more than `bounds`: the last bucket is
+  /// unbounded.
   void AddHistogram(const Labels& labels, std::span<const double> bounds, std::span<const std::uint64_t> counts,
                     double sum);
-  /// Ends the text.
+  /// Ends the text and returns it.
   std::string Take();
 
  private:

@@ -11,12 +11,12 @@ namespace {
 constexpr std::size_t kSizeBytes = 4;
 constexpr std::size_t kHeadBytes = 2;  // Kind and flags.
 constexpr std::uint8_t kCompressed = 1;
-/// In front of compressed bytes: how many they unpack to.
+/// Size of the prefix of compressed bytes: their uncompressed size.
 constexpr std::size_t kUnpackedBytes = 8;
-/// Bytes that were given out are dropped from this many on.
+/// Returned bytes are dropped from the buffer once there are this many.
 constexpr std::size_t kDropFrom = std::size_t{64} << 10;
 
-/// Empty where that is no gain.
+/// Returns an empty string if compression saves nothing.
 std::string Compress(std::string_view payload) {
   uLongf size = ::compressBound(payload.size());
   std::string packed(size, '\0');

@@ -1,10 +1,10 @@
-// Frames: how messages between controller and agent lie on a byte stream. No sockets here.
+// Frames: the format of messages between controller and agent on a byte stream. No sockets here.
 //
 //   size (4 bytes, big endian; of what follows) | kind (1 byte) | flags (1 byte) | payload
 //
-// A payload of kCompressFrom bytes or more is compressed (zlib) where that makes it shorter; each frame by itself, so
-// that a thousand connections keep no dictionaries. What a frame may be, and may unpack to, is bounded: whoever sends
-// more has the connection closed.
+// A payload of kCompressFrom bytes or more is compressed (zlib) if that makes it shorter. Each frame is compressed
+// separately, so a thousand connections keep no dictionaries. The size of a frame is limited, compressed and
+// uncompressed. A peer that exceeds the limit is disconnected.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +18,25 @@
 namespace divvy {
 
 inline constexpr std::size_t kCompressFrom = 256;
-/// A submission is 32 MiB at most (wire/http/http.h), and as an order it takes its record along.
+/// A submission has at most 32 MiB (wire/http/http.h). As an order it also includes the job record.
 inline constexpr std::size_t kFrameBytes = std::size_t{40} << 20;
 
-/// A number per kind, for ever: both ends may be of different versions.
+/// The numbers never change, because both ends may have different versions.
 enum class FrameKind : std::uint8_t {
-  kHello = 1,      // The agent's first.
-  kWelcome = 2,    // The controller's answer, or
-  kRefused = 3,    // why not; then the connection ends.
-  kMessage = 4,    // Numbered; comes exactly once and in order, also across connections (wire/http/link.h).
-  kAck = 5,        // All messages up to this number have come.
-  kHeartbeat = 6,  // Number of the beat; answered with the same number.
+  kHello = 1,      // The agent's first frame.
+  kWelcome = 2,    // The controller's answer if it accepts the agent.
+  kRefused = 3,    // Why the controller refuses the agent. The connection then ends.
+  kMessage = 4,    // A numbered message, delivered exactly once and in order, also across connections
+                   // (wire/http/link.h).
+  kAck = 5,        // All messages up to this number were received.
+  kHeartbeat = 6,  // Has a number; the answer has the same number.
   kBeatAnswer = 7,
-  kGlance = 8,    // Worth something only while it is new: the GPUs now. Not sent again.
-  kAsk = 9,       // The controller asks for something that changes nothing. Lost with the connection, like its
-  kAnswer = 10,   // answer, which has the same number.
-  kSamples = 11,  // What the agent's machine used in the last seconds (samples/block.h); lost with the connection.
-  kWatch = 12,    // "1": somebody looks, so samples are to come each second; "0": nobody does any more.
+  kGlance = 8,    // Current state, such as the GPUs' now. Useless when old, so it is never sent again.
+  kAsk = 9,       // A question of the controller that changes nothing. It is lost with the connection, and so is its
+                  // answer.
+  kAnswer = 10,   // The answer to kAsk, with the same number.
+  kSamples = 11,  // Resource usage of the agent's node in the last seconds (samples/block.h). Lost with the connection.
+  kWatch = 12,    // "1": send samples every second, because a user is watching. "0": stop that.
 };
 
 struct Frame {
@@ -44,16 +46,16 @@ struct Frame {
 
 void AppendFrame(std::string& out, FrameKind kind, std::string_view payload);
 
-/// Takes frames out of bytes that come in pieces of any size.
+/// Extracts frames from bytes that arrive in pieces of any size.
 class FrameReader {
  public:
   explicit FrameReader(std::size_t most_bytes = kFrameBytes) : most_bytes_(most_bytes) {}
 
   void Feed(std::string_view bytes);
-  /// Until somebody is known, they may not make us keep much.
+  /// Lowers the memory limit until the peer is authenticated.
   void SetLimit(std::size_t most_bytes) { most_bytes_ = most_bytes; }
-  /// The next frame, or nothing when more bytes are needed. Fails for ever with kInvalidArgument on what is no frame
-  /// and kLimitExceeded on one that is too large, with a line that names the size.
+  /// Returns the next frame, or nothing if more bytes are needed. Fails with kInvalidArgument on an invalid frame, and
+  /// with kLimitExceeded, naming the size, on a frame that is too large. After an error every call fails.
   Result<std::optional<Frame>> Next();
 
  private:
@@ -63,9 +65,9 @@ class FrameReader {
   std::optional<Error> error_;
 };
 
-/// Numbers inside payloads: 8 bytes, big endian.
+/// Numbers inside payloads are 8 bytes, big endian.
 void AppendNumber(std::string& out, std::uint64_t number);
-/// Takes it off the front; nothing when there are too few bytes.
+/// Removes a number from the front of `from`. Returns nothing if there are too few bytes.
 std::optional<std::uint64_t> TakeNumber(std::string_view& from);
 
 }  // namespace divvy

@@ -19,7 +19,7 @@ TEST(Frames, ComeBackWholeWhateverPiecesTheyArriveIn) {
   const std::vector<std::string> payloads = {"", "x", std::string(100'000, 'a'), Noise(50'000), "last"};
   std::string bytes;
   for (const auto& payload : payloads) AppendFrame(bytes, FrameKind::kMessage, payload);
-  EXPECT_LT(bytes.size(), 60'000u);  // What repeats itself is packed, noise is not made longer.
+  EXPECT_LT(bytes.size(), 60'000u);  // Repetitive payloads are compressed, and noise does not grow.
   for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, std::size_t{4096}, bytes.size()}) {
     FrameReader reader;
     std::vector<std::string> got;

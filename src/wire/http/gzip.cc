@@ -7,7 +7,7 @@
 namespace divvy {
 
 std::string Gzip(std::string_view bytes) {
-  // 16 more than the window's bits asks zlib for gzip's header in place of its own.
+  // Adding 16 to the window bits makes zlib write a gzip header instead of its own.
   constexpr int kGzipWindow = 15 + 16;
   constexpr int kMemoryLevel = 8;
   z_stream stream{};
@@ -15,7 +15,7 @@ std::string Gzip(std::string_view bytes) {
   if (::deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzipWindow, kMemoryLevel, Z_DEFAULT_STRATEGY) != Z_OK)
     return "";
   std::string packed(::deflateBound(&stream, bytes.size()), '\0');
-  // zlib reads there only, whatever its type says.
+  // zlib only reads from it, although its type is not const.
   stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());
   stream.next_out = reinterpret_cast<Bytef*>(packed.data());

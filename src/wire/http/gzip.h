@@ -1,4 +1,4 @@
-// Bytes as a web browser takes them packed: Content-Encoding: gzip.
+// Compression for web browsers: Content-Encoding: gzip.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace divvy {
 
-/// RFC 1952, at zlib's best level; empty where there is no memory for it.
+/// RFC 1952, at zlib's best level. Empty if memory runs out.
 std::string Gzip(std::string_view bytes);
 
 }  // namespace divvy

@@ -1,5 +1,5 @@
-// Boost.Beast's basic_parser reads the syntax (it is fed by put(), none of Beast's stream algorithms are used); our own
-// sinks build the messages without a container of Beast's in between.
+// Boost.Beast's basic_parser parses the syntax. It is fed by put(), and none of Beast's stream algorithms are used. Our
+// own sinks build the messages without a Beast container in between.
 #include "wire/http/http.h"
 
 #include <unistd.h>
@@ -19,10 +19,10 @@ namespace http = boost::beast::http;
 using ErrorCodeOf = boost::beast::error_code;
 using Text = boost::beast::string_view;
 
-/// Room kept by an idle connection; a larger buffer is given back.
+/// Buffer capacity that an idle connection keeps; a larger buffer is freed.
 constexpr std::size_t kIdleBuffer = 16u << 10;
-/// A last chunk has no fewer bytes, and any other has more behind it. Beast 1.81 asserts that it is not asked again
-/// about an unfinished one with less than this.
+/// The last chunk has at least this many bytes, and any other chunk is followed by more. Beast 1.81 asserts if it is
+/// called again for an unfinished chunk with fewer bytes.
 constexpr std::size_t kLeastOfChunk = 5;
 
 template <typename Target>
@@ -95,7 +95,7 @@ class HttpMessageReader<Message>::Parser final : public http::basic_parser<std::
   }
 
   Message message;
-  HttpError refusal{0, ""};  // Ours, where the syntax is right but we refuse.
+  HttpError refusal{0, ""};  // Set if the syntax is valid but we refuse the message.
   bool expects_continue = false;
 
  private:
@@ -200,7 +200,7 @@ bool HttpMessageReader<Message>::Advance() {
     waits_for_more_ =
         ec == http::error::need_more && used_ < buffer_.size() && parser_->is_header_done() && parser_->chunked();
     if (ec == http::error::need_more) {
-      // Bodies are consumed as they come, so what waits is a header, a chunk's header or a trailer.
+      // Body bytes are consumed as they arrive. So the unused bytes are a header, a chunk header or a trailer.
       if (buffer_.size() - used_ > limits_.header_bytes) error_ = Explain(http::error::header_limit, limits_);
       break;
     }

@@ -1,7 +1,7 @@
 // HTTP/1.1 messages to and from bytes. No sockets here: the daemon's server (daemon/http/http_server.h) and the command
-// line's client (cli/client/http_client.h) bring the bytes. Readers take bytes in pieces of any size, pipelined
-// messages and chunked bodies included, within bounds; what they cannot accept becomes one status with one clear
-// message, after which the connection is of no more use.
+// line's client (cli/client/http_client.h) transfer the bytes. Readers accept bytes in pieces of any size, pipelined
+// messages and chunked bodies, within limits. A message that they cannot accept becomes one status with one message,
+// and the connection is then unusable.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct HttpLimits {
   std::size_t body_bytes = 32u << 20;
 };
 
-/// File descriptors that came with a request, in the order in which they were sent; closed unless taken.
+/// File descriptors that came with a request, in the order in which they were sent. They are closed unless taken.
 class PassedFds {
  public:
   using Close = void (*)(int fd);
@@ -42,7 +42,7 @@ class PassedFds {
   std::size_t size() const { return fds_.size(); }
   bool empty() const { return fds_.empty(); }
   const std::vector<int>& peek() const { return fds_; }
-  /// The caller closes them from here on.
+  /// The caller now owns the descriptors and must close them.
   std::vector<int> Take() { return std::exchange(fds_, {}); }
 
  private:
@@ -57,11 +57,11 @@ std::string_view FindHeader(const HttpHeaders& headers, std::string_view name);
 struct HttpRequest {
   std::string method;                                     // As sent: "GET".
   std::string path;                                       // Percent-decoded, from the first '/' to the '?'.
-  std::map<std::string, std::string, std::less<>> query;  // Percent-decoded; the last of a name counts.
+  std::map<std::string, std::string, std::less<>> query;  // Percent-decoded. The last value of a name wins.
   HttpHeaders headers;                                    // Names in lower case.
   std::string body;
   bool keeps_alive = true;
-  bool is_http_1_0 = false;  // Understands no chunked answer.
+  bool is_http_1_0 = false;  // The client does not understand chunked answers.
   PassedFds fds;
 
   std::string_view header(std::string_view name) const { return FindHeader(headers, name); }
@@ -71,7 +71,7 @@ struct HttpResponse {
   int status = 200;
   std::string content_type = "application/json";
   std::string body;
-  HttpHeaders headers;  // Besides Content-Type, Content-Length and Connection.
+  HttpHeaders headers;  // In addition to Content-Type, Content-Length and Connection.
   bool ends_connection = false;
 
   std::string_view header(std::string_view name) const { return FindHeader(headers, name); }
@@ -94,23 +94,23 @@ class HttpMessageReader {
 
   /// Keeps the bytes for Next.
   void Feed(std::string_view bytes);
-  /// The next complete message, nothing when more bytes are needed or after an error. Bytes behind it stay for the call
-  /// after, so a caller that is busy simply does not call.
+  /// Returns the next complete message. Returns nothing if more bytes are needed, or after an error. Bytes after the
+  /// message stay buffered, so a caller that is busy can just call later.
   std::optional<Message> Next();
-  /// No more bytes will come. Completes an answer whose body ends with the connection.
+  /// No more bytes will arrive. Completes an answer whose body ends with the connection.
   void FinishInput();
 
   const std::optional<HttpError>& error() const { return error_; }
-  /// Bytes fed, and of those the ones that belong to messages which Next gave out.
+  /// Total bytes fed, and the bytes that belong to messages which Next has returned.
   std::uint64_t fed() const { return fed_; }
   std::uint64_t consumed() const { return consumed_; }
-  /// Between messages: nothing of the next one has come.
+  /// Between messages: no byte of the next one was received.
   bool is_idle() const;
-  /// The header is complete and asks for a "100 Continue" before the body; true once per message.
+  /// Whether the header is complete and asks for a "100 Continue" before the body. True once per message.
   bool TakeExpectsContinue();
 
-  /// The message that is coming, once its header is complete, else null. For bodies that never end, whose pieces
-  /// TakePartialBody gives out as they come.
+  /// The incomplete message, once its header is complete, else null. For endless bodies, whose pieces TakePartialBody
+  /// returns as they arrive.
   const Message* Partial() const;
   std::string TakePartialBody();
 
@@ -120,10 +120,10 @@ class HttpMessageReader {
   bool Advance();
 
   HttpLimits limits_;
-  std::unique_ptr<Parser> parser_;  // Of the message that is coming; none between messages.
+  std::unique_ptr<Parser> parser_;  // For the current message; null between messages.
   std::string buffer_;
-  std::size_t used_ = 0;         // Of buffer_.
-  bool waits_for_more_ = false;  // What is unused in buffer_ is the beginning of a chunk.
+  std::size_t used_ = 0;         // Used bytes of buffer_.
+  bool waits_for_more_ = false;  // The unused rest of buffer_ is the beginning of a chunk.
   bool is_finished_ = false;
   std::uint64_t fed_ = 0;
   std::uint64_t consumed_ = 0;
@@ -135,7 +135,7 @@ using HttpResponseReader = HttpMessageReader<HttpResponse>;
 
 struct SerialiseOptions {
   bool keeps_alive = true;
-  bool is_head = false;     // Answers HEAD: everything but the body.
+  bool is_head = false;     // An answer to HEAD: everything except the body.
   bool is_chunked = false;  // The body follows in chunks; `body` is the first, if any.
 };
 void Serialise(const HttpResponse& response, const SerialiseOptions& options, std::string& out);
@@ -143,14 +143,14 @@ std::string Serialise(const HttpResponse& response);
 /// One chunk of a chunked body; the empty one ends it.
 void SerialiseChunk(std::string_view chunk, std::string& out);
 
-/// A request as a client sends it: `target` is path and query, encoded already. A body has the type application/json.
+/// A client's request. `target`: path and query, already encoded. A body has the type application/json.
 /// `authorization`: the value of that header; empty: none.
 void SerialiseRequest(std::string_view method, std::string_view target, std::string_view body, std::string& out,
                       std::string_view authorization = {});
 
-/// Everything but letters, digits and -._~ as %XX, for one path segment or query value.
+/// Encodes everything except letters, digits and -._~ as %XX, for one path segment or query value.
 std::string PercentEncode(std::string_view text);
-/// Nothing when a '%' is not followed by two hex digits. `plus_is_space`: as in queries.
+/// Returns nothing if a '%' is not followed by two hex digits. `plus_is_space`: as in queries.
 std::optional<std::string> PercentDecode(std::string_view text, bool plus_is_space);
 
 /// "Not Found".

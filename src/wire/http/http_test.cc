@@ -10,7 +10,7 @@
 namespace divvy {
 namespace http_test {
 
-/// "METHOD path body;" of each message, and the error if any.
+/// "METHOD path body;" for each message, and the error if there is one.
 std::string ReadAll(HttpReader& reader) {
   std::string seen;
   while (auto request = reader.Next()) seen += request->method + ' ' + request->path + ' ' + request->body + ';';
@@ -57,7 +57,7 @@ TEST(Http, PiecesOfAnySizeAreTheSame) {
 }
 
 TEST(Http, AShortLastPieceIsEnough) {
-  // Whatever was read of a message before, its end is not held back for what may come behind it.
+  // Wherever a message is split, its end is not held back until later bytes arrive.
   for (std::string_view text : {"GET / HTTP/1.1\r\nA: b\r\n\r\n", "POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nabcde",
                                 "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"}) {
     for (std::size_t split = 0; split <= text.size(); ++split) {

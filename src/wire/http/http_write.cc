@@ -11,7 +11,7 @@ void AppendDigits(std::string& out, std::uint64_t value, int base = 10) {
   out.append(text, static_cast<std::size_t>(end - text));
 }
 
-/// A header as one line, whatever is in it: a line break would begin a header of someone else's making.
+/// Writes a header as one line, whatever its value: a line break could inject another header.
 void AppendHeader(std::string& out, std::string_view name, std::string_view value) {
   out.append(name).append(": ");
   for (char c : value) out.push_back(c == '\r' || c == '\n' || c == '\0' ? ' ' : c);

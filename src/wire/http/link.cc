@@ -78,7 +78,7 @@ Result<std::optional<std::string>> Link::OnFrame(Frame frame) {
     return InvalidArgument("a message is cut short, or is none");
   DIVVY_CHECK(Acknowledge(*acknowledged));
   if (*number <= received_) {
-    // It came before; that the other end sends it again shows that it does not know.
+    // A duplicate. The other end sent it again, so it does not know that we have it.
     told_ = std::min(told_, *number - 1);
     return std::optional<std::string>();
   }

@@ -1,12 +1,12 @@
-// Messages that come exactly once and in order over connections that do not last. A state machine without I/O or clock;
-// one at each end, alive for one session: as long as both processes are.
+// Delivers messages exactly once and in order over connections that may break. A state machine without I/O or clock.
+// Each end has one. It lives for one session, which is as long as both processes run.
 //
-// Each direction numbers its messages from 1. What the other end has not acknowledged is kept, and sent again over the
-// next connection, whose ends first tell each other the last number that they received. A number that came before is
-// dropped; one that skips is no connection of this session and ends it. So a message is lost only with one of the two
-// processes, and then a new session begins (new Link, from 1).
+// Each direction numbers its messages from 1. Messages that the other end has not acknowledged are kept, and sent again
+// over the next connection. A new connection starts with both ends exchanging the last number that they received. A
+// number that was received before is dropped. A gap means that the connection is not part of this session, and ends it.
+// So a message is lost only when one of the two processes ends; then a new session begins (new Link, from 1).
 //
-// Bounded: what is not acknowledged is kLimitExceeded beyond the limits, and Output takes no more than it is asked for.
+// Memory is bounded: Send fails with kLimitExceeded beyond the limits, and Output stops at its byte limit.
 #pragma once
 
 #include <cstddef>
@@ -22,41 +22,42 @@
 namespace divvy {
 
 struct LinkLimits {
-  std::size_t messages = 65'536;                 // Unacknowledged.
-  std::size_t bytes = std::size_t{64} << 20;     // Of those together.
-  std::size_t message_bytes = kFrameBytes - 64;  // Of one.
+  std::size_t messages = 65'536;                 // Unacknowledged messages.
+  std::size_t bytes = std::size_t{64} << 20;     // Total size of the unacknowledged messages.
+  std::size_t message_bytes = kFrameBytes - 64;  // Size of one message.
 };
 
 class Link {
  public:
   explicit Link(LinkLimits limits = {}) : limits_(limits) {}
 
-  /// Keeps it until it is acknowledged. kLimitExceeded: too much is kept already (or the message is too long), and this
-  /// one is not.
+  /// Keeps the message until it is acknowledged. kLimitExceeded: too much is unacknowledged already, or the message is
+  /// too long; it is not kept.
   Status Send(std::string message);
   bool has_room() const { return kept_.size() < limits_.messages && kept_bytes_ < limits_.bytes; }
-  /// The same with half of what is kept left over: for what can wait, so that it leaves room for what cannot.
+  /// Whether less than half of the limits is used. Messages that can wait use this, so that they leave room for the
+  /// others.
   bool has_room_to_spare() const { return kept_.size() < limits_.messages / 2 && kept_bytes_ < limits_.bytes / 2; }
-  /// Sent or not, what the other end has not said to have.
+  /// Number of messages that the other end has not acknowledged, whether they were sent or not.
   std::size_t unacknowledged() const { return kept_.size(); }
   std::uint64_t last_sent() const { return first_kept_ + kept_.size() - 1; }
   std::uint64_t acknowledged() const { return first_kept_ - 1; }
 
-  /// The number of the last message that came: what a new connection begins with.
+  /// The number of the last received message, with which a new connection begins.
   std::uint64_t received() const { return received_; }
-  /// A connection is there, whose other end has received so many. kFailedPrecondition: not of this session, since it
-  /// misses what is no longer kept or has what was never sent.
+  /// A connection was established, and the other end has received `peer_received` messages. kFailedPrecondition: the
+  /// peer is not of this session. It needs messages that are gone, or has some that were never sent.
   Status Attach(std::uint64_t peer_received);
   void Detach() { is_attached_ = false; }
   bool is_attached() const { return is_attached_; }
 
-  /// Appends frames that are to be sent, as long as `out` is shorter than `most_bytes`. To be called again when `out`
-  /// has left. Nothing while detached.
+  /// Appends frames to send, while `out` is shorter than `most_bytes`. Call it again when `out` was sent. Does nothing
+  /// while detached.
   void Output(std::string& out, std::size_t most_bytes);
   bool has_output() const { return is_attached_ && (next_to_send_ < last_sent() + 1 || told_ != received_); }
 
-  /// A frame of kMessage or kAck that came. The message that it brings, if it is new. Fails with kInvalidArgument on
-  /// what cannot come in this session; then the connection is to be closed.
+  /// Handles a received frame of kMessage or kAck. Returns the message if it is new. Fails with kInvalidArgument if the
+  /// frame is invalid in this session; the caller must then close the connection.
   Result<std::optional<std::string>> OnFrame(Frame frame);
 
  private:
@@ -65,10 +66,10 @@ class Link {
   LinkLimits limits_;
   std::deque<std::string> kept_;
   std::size_t kept_bytes_ = 0;
-  std::uint64_t first_kept_ = 1;    // The number of kept_.front(), or of the next message.
-  std::uint64_t next_to_send_ = 1;  // On this connection.
+  std::uint64_t first_kept_ = 1;    // The number of kept_.front(), or of the next message if none is kept.
+  std::uint64_t next_to_send_ = 1;  // On the current connection.
   std::uint64_t received_ = 0;
-  std::uint64_t told_ = 0;  // Of received_, what the other end was told on this connection.
+  std::uint64_t told_ = 0;  // The part of received_ that was acknowledged on this connection.
   bool is_attached_ = false;
 };
 

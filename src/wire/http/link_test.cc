@@ -10,10 +10,10 @@
 namespace divvy {
 namespace link_test {
 
-/// Two ends and the connection between them, which a test cuts where it likes.
+/// Two ends and the connection between them, which a test can cut at any point.
 struct Pair {
   Link ends[2];
-  std::string wire[2];  // From end i.
+  std::string wire[2];  // Sent by end i.
   std::vector<std::string> got[2];
 
   void Connect() {
@@ -29,7 +29,7 @@ struct Pair {
     }
   }
   void Write(int end, std::size_t most) { ends[end].Output(wire[end], most); }
-  /// So many bytes of what `end` wrote arrive.
+  /// Delivers this many bytes of what `end` wrote.
   void Carry(int end, std::size_t bytes) {
     const std::string piece = wire[end].substr(0, bytes);
     wire[end].erase(0, piece.size());
@@ -113,7 +113,7 @@ TEST(Link, AnOldConnectionsFramesAreDroppedWhereTheyCameAlready) {
   pair.Settle();
   pair.Cut();
   pair.Connect();
-  pair.wire[0] = late;  // What an old connection still had on its way.
+  pair.wire[0] = late;  // Bytes of an old connection that arrive late.
   pair.Settle();
   EXPECT_EQ(pair.got[1], (std::vector<std::string>{"one", "two"}));
 }

@@ -29,8 +29,8 @@ struct Token {
   bool is_missing = false;
 };
 
-// What stands there outside a string. No number for JSON are the words that Python and others write for what is none,
-// and a number that no double holds.
+// Reads a token outside of a string. Two kinds are not valid JSON numbers: the words that Python and others write for
+// NaN and infinities, and numbers that no double can hold.
 Token TokenAt(std::string_view text) {
   for (const std::string_view word : {"NaN", "Infinity", "-Infinity"}) {
     if (text.starts_with(word)) return {word.size(), true};
@@ -41,7 +41,7 @@ Token TokenAt(std::string_view text) {
   return {static_cast<std::size_t>(end - text.data()), error == std::errc::result_out_of_range};
 }
 
-// What is no number becomes null; what stands in a string stays.
+// Replaces invalid numbers with null. Strings stay unchanged.
 std::string WithNulls(std::string_view line) {
   std::string text;
   bool is_in_string = false;
@@ -59,7 +59,7 @@ std::string WithNulls(std::string_view line) {
 }  // namespace
 
 OwnNumbers NumbersOfLine(std::string_view line) {
-  constexpr JsonLimits kLimits = {2 * kMostOwnLine, 8, 1024};  // A null may be longer than what it stands for.
+  constexpr JsonLimits kLimits = {2 * kMostOwnLine, 8, 1024};  // A null may be longer than the text that it replaces.
   OwnNumbers numbers;
   line = Trim(line);
   if (!line.starts_with('{') || !line.ends_with('}') || line.size() > kMostOwnLine) return numbers;

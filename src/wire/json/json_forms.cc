@@ -3,7 +3,7 @@
 namespace divvy {
 namespace {
 
-/// Past the year 2262 nanoseconds no longer fit into 64 bits.
+/// From the year 2262 on, nanoseconds do not fit into 64 bits.
 constexpr double kLastSecond = 9223372036.0;
 
 }  // namespace
@@ -21,7 +21,7 @@ Result<Time> JsonForm<Time>::Decode(std::optional<double> json) {
   if (!json) return kNoTime;
   if (*json >= kLastSecond) return kNever;
   if (!(*json >= 0)) return InvalidArgument("a time is seconds since 1970 and never negative");
-  // Rounded, so that what was written as microseconds is the same microsecond again.
+  // Rounded, so that a time written in microseconds reads back exactly.
   return Time(Duration(std::llround(*json * 1e6) * 1000));
 }
 

@@ -1,5 +1,5 @@
-// How the small value types of base and model look in JSON. Other types of that sort specialise JsonForm beside their
-// own description.
+// The JSON forms of the small value types of base and model. Other such types specialise JsonForm next to their own
+// description.
 #pragma once
 
 #include <cmath>
@@ -34,7 +34,7 @@ struct JsonForm<Bytes> {
   static Result<Bytes> Decode(Json json) { return Bytes(json); }
 };
 
-/// GPUs: 0.5 is half of one.
+/// Number of GPUs: 0.5 is half a GPU.
 template <>
 struct JsonForm<GpuShare> {
   using Json = double;
@@ -43,7 +43,8 @@ struct JsonForm<GpuShare> {
   static Result<GpuShare> Decode(Json json);
 };
 
-/// Seconds since 1970, to the microsecond; null is kNoTime. kNever and everything past 2262 is kNever.
+/// Seconds since 1970, to the microsecond. null is kNoTime. kNever is written as a time past 2262, and all such times
+/// read as kNever.
 template <>
 struct JsonForm<Time> {
   using Json = std::optional<double>;
@@ -52,7 +53,7 @@ struct JsonForm<Time> {
   static Result<Time> Decode(Json json);
 };
 
-/// Seconds; what does not fit into 292 years is the longest duration there is.
+/// Seconds. Values beyond 292 years become the longest duration.
 template <>
 struct JsonForm<Duration> {
   using Json = double;

@@ -1,4 +1,4 @@
-// How a parsed text lies in memory: all values in one array, each before what is inside it. Private to json_*.cc.
+// The memory layout of a parsed text: all values in one array, each followed by its content. Private to json_*.cc.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ struct JsonNode {
     const char* text;
     bool boolean;
     std::int64_t integer;
-    std::uint64_t natural;  // Only for what does not fit into `integer`.
+    std::uint64_t natural;  // Only for numbers that do not fit into `integer`.
     double number;
   };
   std::uint32_t key_size = 0;
   std::uint32_t size = 0;   // Bytes of a string, elements of an array, fields of an object.
-  std::uint32_t nodes = 1;  // With everything inside: the next value of the same level is so far away.
+  std::uint32_t nodes = 1;  // Number of nodes including the content: the offset of the next value on the same level.
   JsonNodeKind kind = JsonNodeKind::kNull;
 
   JsonNode() : integer(0) {}

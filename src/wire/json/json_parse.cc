@@ -1,6 +1,6 @@
-// Boost.JSON reads the text (syntax, escapes, UTF-8, depth); this keeps what it finds as an array of 32-byte nodes
-// whose strings point into the text wherever they have no escapes. Doubles are read again by std::from_chars, because
-// the parser's own are up to an ulp off.
+// Boost.JSON parses the text (syntax, escapes, UTF-8, depth). This file stores the result as an array of 32-byte nodes,
+// whose strings point into the text unless they contain escapes. Doubles are parsed again by std::from_chars, because
+// the parser's own results are up to one ulp off.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -18,7 +18,7 @@ namespace {
 
 namespace json = boost::json;
 
-/// Strings with escapes, decoded. Blocks never move, so views into them stay valid.
+/// Stores decoded strings that had escapes. Blocks never move, so views into them stay valid.
 class TextArena {
  public:
   const char* Keep(std::string_view text) {
@@ -36,7 +36,7 @@ class TextArena {
   std::deque<std::string> blocks_;
 };
 
-/// The sink of boost::json::basic_parser: its member names and signatures are that library's.
+/// The sink of boost::json::basic_parser. That library requires these member names and signatures.
 struct Collector {
   static constexpr std::size_t max_object_size = UINT32_MAX;
   static constexpr std::size_t max_array_size = UINT32_MAX;
@@ -48,8 +48,8 @@ struct Collector {
   std::vector<JsonNode> nodes;
   TextArena arena;
 
-  std::vector<std::uint32_t> open;  // Containers that are being read, outermost first.
-  std::string part;                 // What came so far of a string, key or number in parts.
+  std::vector<std::uint32_t> open;  // Containers that are being parsed, outermost first.
+  std::string part;                 // The received beginning of a string, key or number.
   const char* key = nullptr;
   std::uint32_t key_size = 0;
   bool has_too_many = false;
@@ -70,7 +70,7 @@ struct Collector {
     return &node;
   }
 
-  /// The whole of a string whose last piece is `last`, at an address that stays.
+  /// Returns the whole string that ends with `last`, at a stable address.
   std::string_view Whole(json::string_view last) {
     std::string_view piece(last.data(), last.size());
     if (part.empty()) {
@@ -148,7 +148,7 @@ struct Collector {
     part.append(s.data(), s.size());
     double value = 0;
     auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-    // Out of range is either too large to say or too close to zero to tell from it.
+    // Out of range means either too large, or too close to zero to be distinguished from it.
     if (error == std::errc::result_out_of_range) {
       has_huge_number = std::fabs(std::strtod(part.c_str(), nullptr)) > 1;
       value = 0;

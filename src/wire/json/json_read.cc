@@ -8,7 +8,7 @@
 
 namespace divvy {
 
-/// One reading: where it is, and what was wrong so far.
+/// One read operation: its current path, and the errors so far.
 class JsonReading {
  public:
   explicit JsonReading(Unknown unknown) : unknown_(unknown) {}
@@ -19,10 +19,10 @@ class JsonReading {
 
  private:
   struct Step {
-    std::string_view name;  // A field, or
-    std::size_t index = 0;  // an element, when the name's data is null.
+    std::string_view name;  // The name of a field, or
+    std::size_t index = 0;  // the index of an element, if the name's data is null.
   };
-  /// Enough to repair a text by, and no more than a screen.
+  /// Enough errors to repair a text, and not more than fit on a screen.
   static constexpr std::size_t kErrorsTold = 20;
 
   bool Expected(std::string_view what, JsonValue got);
@@ -49,7 +49,7 @@ std::string NumberText(double value) {
   return text;
 }
 
-/// A name or word from the text as it is shown in a message: quoted, and not longer than a line.
+/// A name or word from the text for an error message: quoted, and limited to one line.
 std::string Shown(std::string_view text) {
   constexpr std::size_t kLongest = 60;
   std::string shown;
@@ -84,7 +84,7 @@ void Store(std::uint8_t size, std::uint64_t bits, void* value) {
 }
 
 const JsonField* FindField(const JsonType& type, std::string_view name, std::size_t& hint) {
-  // Our own writers keep the struct's order, so the field after the last one found is nearly always it.
+  // Our own writers keep the struct's order, so the next field nearly always follows the last one found.
   std::size_t count = type.fields.size();
   for (std::size_t i = 0; i < count; ++i) {
     std::size_t at = hint + i < count ? hint + i : hint + i - count;
@@ -191,7 +191,7 @@ bool JsonReading::ReadEnum(const JsonType& type, JsonValue json, void* value) {
 bool JsonReading::ReadArray(const JsonType& type, JsonValue json, void* value) {
   if (!json.is_array()) return Expected("an array", json);
   JsonItems items = type.resize(value, json.size());
-  auto* bytes = const_cast<std::byte*>(items.first);  // `resize` was given the vector to write to.
+  auto* bytes = const_cast<std::byte*>(items.first);  // `resize` was given the vector for writing.
   bool is_good = true;
   path_.push_back({});
   std::size_t i = 0;

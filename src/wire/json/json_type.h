@@ -1,10 +1,10 @@
-// What JSON, the OpenAPI document and every other walk need to know of a C++ type, as constant tables: the fields of a
-// struct, the words of an enum, how to look into a vector. The tables come from Boost.Describe at compile time and hold
-// plain function pointers, so that the walks themselves are ordinary code compiled once (json_write.cc, json_read.cc,
-// openapi.cc) and a file that describes fifty messages compiles in about a second.
+// Descriptions of C++ types as constant tables, for JSON, the OpenAPI document and other walks: the fields of a struct,
+// the words of an enum, how to access a vector. Boost.Describe creates the tables at compile time. They hold plain
+// function pointers, so the walks are ordinary code that is compiled once (json_write.cc, json_read.cc, openapi.cc). A
+// file that describes fifty messages compiles in about a second.
 //
-// Understood: bool, integers, double, std::string, std::optional, std::vector, std::map<std::string, T>, structs and
-// enums described with BOOST_DESCRIBE_STRUCT / BOOST_DESCRIBE_ENUM, and any type with a JsonForm.
+// Supported types: bool, integers, double, std::string, std::optional, std::vector, std::map<std::string, T>, structs
+// and enums described with BOOST_DESCRIBE_STRUCT / BOOST_DESCRIBE_ENUM, and any type with a JsonForm.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ class JsonWriter;
 class JsonReading;
 class JsonValue;
 
-/// How a type that is not described itself looks in JSON. A specialisation has
+/// The JSON form of a type that is not described itself. A specialisation has
 ///   using Json = ...;                        // A type that is understood already.
 ///   static Json Encode(const T& value);
 ///   static Result<T> Decode(Json json);      // The error's message completes "PATH: ...".
@@ -70,29 +70,30 @@ struct JsonWord {
   std::int64_t value;
 };
 
-/// The elements of a vector: `count` of them from `first` on, `stride` bytes apart.
+/// The elements of a vector: `count` elements from `first` on, `stride` bytes apart.
 struct JsonItems {
   const std::byte* first = nullptr;
   std::size_t count = 0;
   std::size_t stride = 0;
 };
 
-/// One description per type, constant and alive for ever; compare by address. Members that do not belong to `kind` are
-/// null or empty.
+/// One constant description per type that lives indefinitely; compare by address. Members that do not apply to `kind`
+/// are null or empty.
 struct JsonType {
   JsonKind kind;
-  std::uint8_t size = 0;       // Integers and enums: bytes.
-  std::string_view name = {};  // Structs and enums: the bare name; forms: what the value means.
+  std::uint8_t size = 0;       // For integers and enums: size in bytes.
+  std::string_view name = {};  // For structs and enums: the unqualified name. For forms: the meaning of the value.
   std::span<const JsonField> fields = {};
   std::span<const JsonWord> words = {};
-  const JsonType* inner = nullptr;  // Optional, array, map: what is inside. Form: its JSON type.
+  const JsonType* inner = nullptr;  // For optional, array, map: the type inside. For forms: the JSON type.
 
-  const void* (*default_instance)() = nullptr;          // Structs.
+  const void* (*default_instance)() = nullptr;          // For structs.
   const void* (*peek)(const void* optional) = nullptr;  // Null when empty.
   void* (*emplace)(void* optional) = nullptr;
   void (*reset)(void* optional) = nullptr;
   JsonItems (*items)(const void* vector) = nullptr;
-  JsonItems (*resize)(void* vector, std::size_t count) = nullptr;  // All elements fresh; still writable through first.
+  JsonItems (*resize)(void* vector, std::size_t count) = nullptr;  // Resets all elements. They stay writable through
+                                                                   // `first`.
   using Visit = void (*)(void* context, const std::string& key, const void* value);
   void (*each)(const void* map, void* context, Visit visit) = nullptr;
   std::size_t (*count)(const void* map) = nullptr;
@@ -109,9 +110,9 @@ constexpr JsonType DescribeJsonType();
 template <typename T>
 inline constexpr JsonType kJsonType = DescribeJsonType<T>();
 
-// The two walks; json_write.cc and json_read.cc.
+// The two walks, in json_write.cc and json_read.cc.
 void WriteJson(JsonWriter& writer, const JsonType& type, const void* value);
-/// False when something was wrong, which `reading` then knows.
+/// Returns false after an error, which is recorded in `reading`.
 bool ReadJson(JsonReading& reading, const JsonType& type, JsonValue json, void* value);
 void FailReading(JsonReading& reading, std::string_view message);
 
@@ -131,7 +132,7 @@ constexpr std::string_view BareTypeName() {
 constexpr bool IsUpper(char c) { return c >= 'A' && c <= 'Z'; }
 constexpr char Lower(char c) { return IsUpper(c) ? static_cast<char>(c - 'A' + 'a') : c; }
 
-/// kAfterNotOk -> after_not_ok; a run of capitals is one word.
+/// kAfterNotOk -> after_not_ok. A run of capitals is one word.
 template <typename Enumerator>
 struct SnakeWord {
   static constexpr std::size_t kCapacity = 2 * std::char_traits<char>::length(Enumerator::name);
@@ -177,7 +178,7 @@ struct FieldsOf {
   using All = boost::describe::describe_members<T, boost::describe::mod_public | boost::describe::mod_inherited>;
   template <typename Member>
   using IsOwn = boost::mp11::mp_bool<(Member::modifiers & boost::describe::mod_inherited) == 0>;
-  // Those of a base come last: who reads the text as text finds what is the object's own first.
+  // Fields of a base class come last, so that people who read the text find the object's own fields first.
   using Members = boost::mp11::mp_append<boost::mp11::mp_copy_if<All, IsOwn>, boost::mp11::mp_remove_if<All, IsOwn>>;
   static constexpr auto kFields = Make(static_cast<Members*>(nullptr));
 

@@ -6,8 +6,8 @@
 namespace divvy {
 namespace {
 
-/// Above this, neighbouring whole numbers share a double, so a number with a fraction or an exponent may not be what
-/// was written.
+/// Above this, neighbouring integers share a double. So a number with a fraction or an exponent may differ from the
+/// written one.
 constexpr double kExactDouble = 9007199254740992.0;  // 2^53
 
 bool Is(const JsonNode* node, JsonNodeKind kind) { return node != nullptr && node->kind == kind; }

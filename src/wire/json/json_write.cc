@@ -8,7 +8,7 @@
 namespace divvy {
 namespace {
 
-/// What a byte needs inside a JSON string: nothing, an escape, or a look at the UTF-8 sequence that it begins.
+/// The treatment of a byte inside a JSON string: none, an escape, or a check of the UTF-8 sequence that it starts.
 enum Care : std::uint8_t { kPlain, kEscape, kSequence };
 
 constexpr std::array<Care, 256> kCare = [] {
@@ -125,7 +125,7 @@ std::int64_t LoadSigned(const void* p, std::uint8_t size) {
     case 4:
       return *static_cast<const std::int32_t*>(p);
     default: {
-      std::int64_t value;  // long and long long are distinct types of one size.
+      std::int64_t value;  // long and long long are distinct types of the same size.
       std::memcpy(&value, p, sizeof value);
       return value;
     }
@@ -149,8 +149,8 @@ std::uint64_t LoadUnsigned(const void* p, std::uint8_t size) {
 }
 
 std::int64_t LoadEnum(const JsonType& type, const void* p) {
-  // Only the bits decide which word it is; enums over an unsigned byte with values above 127 would be described the
-  // same way on both sides of the comparison.
+  // Only the bits determine the word. Enums over an unsigned byte with values above 127 have the same description on
+  // both sides of the comparison.
   std::int64_t value = LoadSigned(p, type.size);
   for (const JsonWord& word : type.words) {
     if (word.value == value) return value;
@@ -158,7 +158,8 @@ std::int64_t LoadEnum(const JsonType& type, const void* p) {
   return static_cast<std::int64_t>(LoadUnsigned(p, type.size));
 }
 
-/// Whether leaving `value` out reads back as itself, given that the reader starts from `base`. May say no for safety.
+/// Whether `value` can be left out, because a reader that starts from `base` gets the same value. May return false to
+/// be safe.
 bool IsUnchanged(const JsonType& type, const void* value, const void* base) {
   switch (type.kind) {
     case JsonKind::kBool:
@@ -224,7 +225,7 @@ void WriteMap(JsonWriter& writer, const JsonType& type, const void* value) {
   writer.EndObject();
 }
 
-/// `base`: what the reader starts from, or null for the type's own default; matters to structs only.
+/// `base`: the value that the reader starts from. Null: the type's own default. Only used for structs.
 void Write(JsonWriter& writer, const JsonType& type, const void* value, const void* base) {
   switch (type.kind) {
     case JsonKind::kBool:

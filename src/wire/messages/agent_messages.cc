@@ -9,10 +9,10 @@
 namespace divvy::wire {
 namespace {
 
-/// A sweep has 100,000 values in each of ten columns; 32 bytes a value.
+/// A sweep may have 100,000 values in each of ten columns, at 32 bytes per value.
 constexpr JsonLimits kAgentLimits = {std::size_t{40} << 20, 32, std::size_t{1} << 21};
 
-// Copies whatever the two have in common, by name.
+// Copies all fields that both types have, by name.
 template <typename To, typename From>
 To Copied(const From& from) {
   To to;
@@ -101,7 +101,7 @@ Result<NumberedQuestion> DecodeAsk(std::string_view payload) {
   return NumberedQuestion{*number, std::move(question)};
 }
 
-// A file's bytes need not be text, so they follow the JSON as they are.
+// A file's bytes need not be valid text, so they follow the JSON unencoded.
 std::string EncodeAnswer(const NumberedAnswer& answer) {
   const std::string head = ToJson(answer.answer, Fields::kChanged);
   std::string payload;

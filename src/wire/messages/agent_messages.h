@@ -1,9 +1,9 @@
-// What a controller and the agent of a node say to each other: JSON inside the frames of wire/http/frame.h, described
-// like all messages (agent_messages_describe.h). docs/agents.md tells the conversation.
+// The messages between a controller and the agent of a node: JSON inside the frames of wire/http/frame.h. Their fields
+// are described like those of all messages (agent_messages_describe.h). docs/agents.md explains the protocol.
 //
-// Fields are added, never renamed, inside one protocol version; one that is not known is ignored. An agent offers the
-// versions that it speaks, the controller takes the newest that it speaks as well. Times are those of whoever says
-// them: no two clocks are compared but through `now` in Hello and Welcome.
+// Within one protocol version fields are added and never renamed, and unknown fields are ignored. An agent offers the
+// versions that it speaks; the controller chooses the newest one that it speaks as well. All times are by the sender's
+// clock. The two clocks are only compared through `now` in Hello and Welcome.
 #pragma once
 
 #include <cstdint>
@@ -20,70 +20,72 @@
 
 namespace divvy::wire {
 
-/// Ours, newest first. A controller speaks its own version and the one before; 1 is the first there is.
-inline constexpr std::string_view kAgentPath = "/v1/agents/connect";  // An agent asks for the protocol there.
+inline constexpr std::string_view kAgentPath = "/v1/agents/connect";  // The path at which an agent requests the
+                                                                      // protocol.
 inline constexpr std::string_view kAgentProtocol = "divvy-agent/1";
+/// The newest and the oldest version that this build speaks. A controller speaks its own version and the one before.
 inline constexpr int kAgentVersion = 1;
 inline constexpr int kOldestAgentVersion = 1;
-/// The newest of `offered` that we speak; fails with kFailedPrecondition that names both sides' versions.
+/// Returns the newest of `offered` that this build speaks. Fails with kFailedPrecondition, naming both sides' versions.
 Result<int> ChooseAgentVersion(const std::vector<int>& offered);
 
 // --- Opening a connection ----------------------------------------------------------------------------------------
 
 struct AgentHello {
   std::vector<int> versions;
-  std::string name;            // Of the node.
-  std::string session;         // Drawn when the agent process began.
-  std::uint64_t epoch = 0;     // Of the controller that it spoke with last in this session; 0: none.
-  std::uint64_t received = 0;  // Messages of that session.
-  Time now = kNoTime;          // By its own clock.
+  std::string name;            // The node's name.
+  std::string session;         // Random id of this agent process.
+  std::uint64_t epoch = 0;     // Epoch of the controller that it last talked to in this session. 0: none.
+  std::uint64_t received = 0;  // Number of messages that it has received in that session.
+  Time now = kNoTime;          // By the agent's clock.
   MachineFacts facts;
-  std::string logs;           // The folder of the logs that it keeps.
-  bool has_channels = false;  // It takes streams (wire/http/channels.h) inside the session.
+  std::string logs;           // The folder in which it stores job logs.
+  bool has_channels = false;  // It supports streams (wire/http/channels.h) inside the session.
 };
 
-/// A run that the controller believes active on the node, with how it is to be stopped.
+/// A run that the controller believes active on the node, and how to stop it.
 struct AgentRun {
   JobRecord record;
   int stop_signal = 15;
   int resize_signal = 10;
   Duration grace{-1};
-  /// The right by name of the job's user (platform/users/user_right.h, RightText). Empty where the controller's machine
-  /// has no launcher, or that user has never called divvy there.
+  /// The launch right of the job's user (platform/users/user_right.h, RightText). Empty if the controller's machine has
+  /// no launcher, or if that user has never called divvy there.
   std::string right;
 };
 
 struct AgentWelcome {
   int version = 0;
-  std::uint64_t epoch = 0;       // Counts the controller's starts. Orders of an older one are not followed.
-  bool is_resumed = false;       // The session goes on; else `runs` says where both begin.
-  std::uint64_t received = 0;    // Messages of the session that is resumed.
-  Duration heartbeat{0};         // How often the agent is to give a sign of life.
-  Duration lease{0};             // Without an answer for so long,
-  bool stops_when_lost = false;  // the agent stops its jobs, where this is set; else they go on.
-  bool was_rebooted = false;     // The machine was booted since its runs were last accounted for.
+  std::uint64_t epoch = 0;       // Number of controller starts. Orders with an older epoch are ignored.
+  bool is_resumed = false;       // The session continues. False: `runs` is the initial state of a new one.
+  std::uint64_t received = 0;    // Number of messages received in the session that is resumed.
+  Duration heartbeat{0};         // Interval of the agent's heartbeats.
+  Duration lease{0};             // The lease ends after this time without an answer.
+  bool stops_when_lost = false;  // When the lease ends, the agent stops its jobs. False: they continue.
+  bool was_rebooted = false;     // The machine was rebooted since its runs were last reconciled.
   Time now = kNoTime;
   std::vector<AgentRun> runs;
-  bool has_channels = false;  // As in Hello; there are some where both say so.
+  bool has_channels = false;  // Streams are used if both Hello and Welcome set this.
   bool takes_samples = false;
-  bool takes_found = false;  // The controller decides about runs that it did not name (AgentReport::found).
+  bool takes_found = false;  // The controller decides about runs that it did not list in `runs` (AgentReport::found).
 };
 
 struct AgentRefused {
   std::string reason;
-  bool is_final = false;  // Asking again does not help before somebody changes something.
+  bool is_final = false;  // Retrying is useless until an administrator changes something.
 };
 
-// --- Orders, to the agent: one of each message's fields ------------------------------------------------------------
+// --- Orders, to the agent: exactly one of the fields is set -------------------------------------------------------
 
 struct LaunchMessage {
   JobRecord record;
   JobSpec spec;
-  std::uint32_t seat = 0;  // Which of record.gang; such a part is prepared, and waits for GoMessage.
-  std::string gang_key;    // By which the parts of a gang know each other: 64 hexadecimal digits; empty: no gang.
-  std::string right;       // As in AgentRun.
+  std::uint32_t seat = 0;  // Index in record.gang. The agent prepares this part and waits for GoMessage.
+  std::string gang_key;    // Secret by which the parts of a gang recognize each other: 64 hexadecimal digits. Empty: no
+                           // gang.
+  std::string right;       // See AgentRun::right.
 };
-/// All parts of the gang have been prepared.
+/// All parts of the gang are prepared, so this part starts.
 struct GoMessage {
   JobId job;
   std::uint32_t attempt = 0;
@@ -97,7 +99,7 @@ struct StopMessage {
 struct SignalMessage {
   JobId job;
   int signal = 0;
-  int reach = 0;  // SignalReach, as a number.
+  int reach = 0;  // SignalReach as a number.
 };
 struct PauseMessage {
   JobId job;
@@ -116,27 +118,27 @@ struct ResizeMessage {
   GpuSet gpus;
   bool is_signalled = true;
 };
-/// The GPUs of the machine that are kept from shares of them now, all of them. `why`: "is restricted", as the end of a
-/// sentence about the GPU.
+/// A GPU on which no fraction may be placed now. `why` completes a sentence about the GPU: "is restricted".
 struct WithheldGpu {
   GpuIndex gpu = 0;
   std::string why;
 
   friend bool operator==(const WithheldGpu&, const WithheldGpu&) = default;
 };
+/// The complete list of GPUs that are withheld from sharing now. It replaces the previous list.
 struct WithholdMessage {
   std::vector<WithheldGpu> gpus;
 };
 struct PortionMessage {
   JobId job;
   GpuPortion portion;
-  GpuSet gpus;  // On which that is counted; empty: as before.
+  GpuSet gpus;  // The GPUs that the plan uses for the fraction. Empty: unchanged.
 };
-/// Look at these GPUs now, and say what was seen.
+/// Observe these GPUs now, and report the result.
 struct LookMessage {
   GpuSet gpus;
 };
-/// The certificate with this fingerprint is taken from now on.
+/// The controller accepts the certificate with this fingerprint from now on.
 struct RenewedMessage {
   std::string fingerprint;
 };
@@ -154,29 +156,29 @@ struct AgentOrder {
   std::optional<RenewedMessage> renewed;
   std::optional<PortionMessage> portion;
   std::optional<WithholdMessage> withhold;
-  std::optional<AgentRun> adopt;  // A run that was found on the node and that the controller takes over.
+  std::optional<AgentRun> adopt;  // A run found on the node that the controller takes over.
 };
 
-// --- Reports, from the agent: one of each message's fields ---------------------------------------------------------
+// --- Reports, from the agent: exactly one of the fields is set ----------------------------------------------------
 
-/// This part of a gang is ready and waits for the others.
+/// This part of a gang is prepared and waits for the other parts.
 struct PreparedMessage {
   JobId job;
   std::uint32_t attempt = 0;
-  std::uint16_t port = 0;  // TCP, where the other machines' parts reach it.
+  std::uint16_t port = 0;  // The TCP port where the parts on other nodes reach it.
 };
-/// This run is not started yet. An older controller ignores it.
+/// This run has not started yet. Older controllers ignore this message.
 struct DelayedMessage {
   JobId job;
   std::uint32_t attempt = 0;
-  std::string why;  // One line, for the job's listing.
+  std::string why;  // One line for the job listing.
 };
 struct StartedMessage {
   JobId job;
   std::uint32_t attempt = 0;
   Time at = kNoTime;
 };
-/// Also of what could not be started; then `exit.failure` says why.
+/// Also reports a job that could not be started; then `exit.failure` says why.
 struct ExitedMessage {
   JobId job;
   std::uint32_t attempt = 0;
@@ -188,30 +190,31 @@ struct VanishedMessage {
   std::uint32_t attempt = 0;
   std::string how;  // "never_started" | "unseen" | "rebooted" | "cut_off"
 };
-/// What one look showed. As a glance (wire/http/frame.h) it is of the moment, as a message it belongs before the next
-/// one.
+/// The result of one observation. As a glance (wire/http/frame.h) it may be lost. As a message it is ordered before the
+/// next message.
 struct GpusMessage {
   std::vector<GpuObservation> gpus;
 };
-/// Every run of the welcome has been accounted for, by the reports before this one.
+/// Every run of the welcome has been reconciled by the reports before this one.
 struct AdoptedMessage {
   std::string boot_id;
 };
-/// What keeps the machine from taking jobs, as it finds itself; empty: nothing does any more.
+/// The problem that keeps the node from starting jobs, as the agent sees it. Empty: there is none any more.
 struct TroubleMessage {
   std::string what;  // "its disk is full: 812 KiB are free under /var/lib/divvy/agent/logs"
 };
-/// Who shares the machine's GPUs, and how it is with them now.
+/// The tenants of the node's shared GPUs, and their current state.
 struct SharesMessage {
   KeeperState state;
 };
-/// No other way is left to give `owner` of its GPU what is its right (KeeperRequeue).
+/// Requests that the controller requeue `job`: there is no other way to give another tenant its guaranteed share
+/// (KeeperRequeue).
 struct RepayMessage {
   JobId job;
   std::uint32_t attempt = 0;
   std::string why;  // "job 12 needs 8.0 GiB of GPU 0 that are its own, and job 7 has borrowed them"
 };
-/// The agent will come with another certificate.
+/// The agent will connect with another certificate.
 struct RenewMessage {
   std::string fingerprint;
 };
@@ -227,44 +230,45 @@ struct AgentReport {
   std::optional<TroubleMessage> trouble;
   std::optional<SharesMessage> shares;
   std::optional<RepayMessage> repay;
-  std::optional<RunDescription> found;  // A run on the node that the welcome did not name, or what became of it.
+  std::optional<RunDescription> found;  // A run on the node that the welcome did not list, or how it ended.
 };
 
-// --- Questions, to the agent: no orders, and lost with the connection. But for `share_action` they change nothing --
+// --- Questions, to the agent: lost with the connection. Except for `share_action` they change nothing --------------
 
-/// What an answer brings along at most.
+/// The maximal size of an answer's bytes.
 inline constexpr std::int64_t kAnswerBytes = std::int64_t{256} << 10;
 
-/// A piece of a job's output. The agent may have forgotten the job, so all that leads to the file comes along.
+/// Reads a piece of a job's output. The agent may have forgotten the job, so the question has all data that leads to
+/// the file.
 struct AgentQuestion {
   JobRecord record;
-  std::string output;  // As the spec has them: not filled, empty for none.
+  std::string output;  // As in the spec: patterns not replaced, empty if not set.
   std::string error;
   std::string directory;
   bool is_foreground = false;
-  bool is_error = false;   // The error file is meant, where the job has one of its own.
-  std::int64_t at = -1;    // From this byte; -1: from before
-  std::int64_t last = -1;  // the last so many lines that are there now; -1: all.
-  /// Not its output is asked for but its steps, as its list has them (model/steps/step_list.h). An agent that does not
-  /// know of this answers with output, and says so by AgentAnswer::are_steps.
+  bool is_error = false;   // Reads the error file, if the job has a separate one.
+  std::int64_t at = -1;    // The first byte to read. -1: start at the last `last` lines.
+  std::int64_t last = -1;  // Number of lines before the current end. -1: all lines.
+  /// Reads the job's steps instead of its output, in the format of its step list (model/steps/step_list.h). An agent
+  /// that does not know this field answers with output and leaves AgentAnswer::are_steps false.
   bool wants_steps = false;
-  /// Nothing of its output is asked for: this is to be done with its part of a GPU ("park", "wake", "move"), and the
-  /// answer comes when it has been. Doing it twice is as doing it once.
+  /// Acts on the job's GPU fraction ("park", "wake", "move") instead of reading output. The agent answers when the
+  /// action is complete. The action is idempotent.
   std::string share_action;
-  std::vector<int> share_to;  // For "move".
-  std::string right;          // As in AgentRun.
+  std::vector<int> share_to;  // The target GPUs of "move".
+  std::string right;          // See AgentRun::right.
 };
 struct AgentAnswer {
-  std::string path;            // Of the file there.
-  std::int64_t next = 0;       // Where the next piece begins, in bytes.
-  std::int64_t size = 0;       // Of the file now, in bytes.
-  int error = 0;               // Why it could not be read (errno of Linux); 0: it was.
-  bool is_running = false;     // This attempt of the job is not over there, for all the agent knows.
-  bool are_steps = false;      // The bytes are steps, as they were asked for.
-  bool is_share_done = false;  // What was to be done with its part of a GPU has been;
-  std::string share_error;     // or why not.
+  std::string path;            // The path of the file on the node.
+  std::int64_t next = 0;       // Byte offset of the next piece.
+  std::int64_t size = 0;       // Current size of the file in bytes.
+  int error = 0;               // Linux errno if the file could not be read, else 0.
+  bool is_running = false;     // As far as the agent knows, this attempt of the job has not ended on the node.
+  bool are_steps = false;      // The bytes are steps, as the question requested.
+  bool is_share_done = false;  // The requested share action is complete.
+  std::string share_error;     // Why the share action failed.
 };
-/// As the payloads of kAsk and kAnswer. `number`: the asker's own, for the answer.
+/// The payloads of kAsk and kAnswer. The asker chooses `number`, and the answer repeats it.
 struct NumberedQuestion {
   std::uint64_t number = 0;
   AgentQuestion question;
@@ -272,45 +276,48 @@ struct NumberedQuestion {
 struct NumberedAnswer {
   std::uint64_t number = 0;
   AgentAnswer answer;
-  std::string bytes;  // Of the file, kAnswerBytes at most.
+  std::string bytes;  // Bytes of the file, at most kAnswerBytes.
 };
 std::string EncodeAsk(const NumberedQuestion& ask);
 std::string EncodeAnswer(const NumberedAnswer& answer);
-/// Both fail with kInvalidArgument on what is none.
+/// Both fail with kInvalidArgument if `payload` is not a valid question or answer.
 Result<NumberedQuestion> DecodeAsk(std::string_view payload);
 Result<NumberedAnswer> DecodeAnswer(std::string_view payload);
 
-// --- Streams (wire/http/channels.h)
-// ---------------------------------------------------------------------------------------
+// --- Streams (wire/http/channels.h) ------------------------------------------------------------------------------
 
-/// What a stream is for, said by who opens it.
+/// The purpose of a stream, sent by the side that opens it.
 struct ChannelPurpose {
-  /// "door": the agent's; HTTP of a process of `user`, who has a job there.
-  /// "stream": the controller's; standard input, output or error (0 to 2) of a foreground job that is about to be
-  /// launched there; all three, in this order; the agent resets the first with kDetached where its caller has left the
-  /// terminal of the job. "attach": the same two of a terminal that is joined (0, 1); the agent
-  /// resets the second with kDetached where its viewer has left. "resize": the terminal's size; no bytes. "step": the
-  /// controller's; frames of platform/records/step_wire.h with what stands in the job for somebody outside.
+  /// "door": opened by the agent. Carries HTTP of a process of `user`, who has a job on the node.
+  /// "stream": opened by the controller. Standard input, output or error (0 to 2) of a foreground job that is about to
+  /// be launched. All three are opened, in this order. The agent resets the first with kDetached when the caller has
+  /// left the job's terminal.
+  /// "attach": opened by the controller. Input and output (0, 1) of a terminal that a viewer attaches to. The agent
+  /// resets the second with kDetached when the viewer has left.
+  /// "resize": the terminal's new size; carries no bytes.
+  /// "step": opened by the controller. Carries frames of platform/records/step_wire.h between a caller outside the job
+  /// and the process inside the job that acts for it.
   std::string kind;
   std::string user;
   JobId job;
   int stream = 0;
   int rows = 0;
   int columns = 0;
-  /// A "stream" whose caller had it before, by an earlier session: it goes on. Of an output, how many bytes have come
-  /// so far; of the input, of both outputs together. The agent says first on the input's, in digits and a line feed,
-  /// how many bytes of it have come; it resets with kStreamsGone what it does not have any more.
+  /// Resumes a "stream" that the caller had in an earlier session. `received`: for an output, the bytes of it that
+  /// arrived so far; for the input, the bytes of both outputs. The agent first sends the number of input bytes that it
+  /// received, as digits and a line feed, on the input stream. It resets a stream that it no longer has with
+  /// kStreamsGone.
   bool goes_on = false;
   std::uint64_t received = 0;
-  bool stops_only = false;  // Of a "step": steps may be signalled, and none started.
+  bool stops_only = false;  // For "step": the caller may signal steps, but not start any.
 };
 inline constexpr std::string_view kDetached = "detached";
 inline constexpr std::string_view kStreamsGone = "the agent has them no more";
 
-/// Only what differs from the defaults is written.
+/// Writes only the fields that differ from their defaults.
 template <typename Message>
 std::string EncodeAgent(const Message& message);
-/// Fails with kInvalidArgument and every wrong field by its path.
+/// Fails with kInvalidArgument and lists every wrong field by its path.
 template <typename Message>
 Result<Message> DecodeAgent(std::string_view text);
 

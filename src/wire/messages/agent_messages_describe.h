@@ -1,4 +1,4 @@
-// The fields of what controller and agent say to each other; see messages_describe.h.
+// The fields of the messages between controller and agent; see messages_describe.h.
 #pragma once
 
 #include <boost/describe/class.hpp>
@@ -30,7 +30,7 @@ BOOST_DESCRIBE_STRUCT(MachineFacts, (),
 
 namespace wire {
 
-/// Of a job's record what its node has a use for; the rest is between the controller and its store. Named as there.
+/// The fields of a job record that its node needs. The others are only for the controller and its store.
 struct RecordMessage {
   JobId id;
   JobId spec_of;

@@ -17,7 +17,7 @@ struct IsOptional : std::false_type {};
 template <typename T>
 struct IsOptional<std::optional<T>> : std::true_type {};
 
-// As in messages_describe_test.cc: a struct that gained a field must have gained it in its description.
+// As in messages_describe_test.cc: checks that the description has every field of its struct.
 struct Anything {
   template <typename T>
   requires(!IsOptional<T>::value) operator T() const;

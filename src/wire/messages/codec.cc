@@ -17,10 +17,10 @@
 namespace divvy::wire {
 namespace {
 
-/// What the daemon reads is somebody else's text, and what it takes bounds its memory: 32 bytes a value. A request
-/// names jobs, or words for a command, as many as fit on a command line (2 MiB with 8 bytes for each word's pointer). A
-/// sweep has 100,000 values in a column, and ten such columns. Lists of jobs are the daemon's own answers and as long
-/// as the queue is: 100,000 jobs are 60 MB and more values than a request may have.
+/// The daemon reads untrusted text, so its memory is limited: 32 bytes per value. A request names jobs, or words of a
+/// command, as many as fit on a command line (2 MiB with 8 bytes for each word's pointer). A sweep may have 100,000
+/// values in each of ten columns. Lists of jobs are the daemon's own answers and as long as the queue: 100,000 jobs are
+/// 60 MB and more values than a request may have.
 template <typename Message>
 constexpr JsonLimits kLimitsOf = {std::size_t{32} << 20, 32, std::size_t{1} << 18};
 constexpr JsonLimits kLimitsOfSweeps = {std::size_t{32} << 20, 32, std::size_t{1} << 20};

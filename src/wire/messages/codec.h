@@ -1,5 +1,5 @@
-// Messages to and from JSON without the templates behind it: for every file that sends or reads a message. What is
-// instantiated is the list at the end of codec.cc; a message that is missing there does not link.
+// Converts messages to and from JSON without including the templates. Every file that sends or reads a message uses
+// this header. The list at the end of codec.cc names all instantiated messages; others do not link.
 #pragma once
 
 #include <string>
@@ -15,20 +15,20 @@ struct JsonType;
 
 namespace divvy::wire {
 
-/// Every field, also those at their defaults: what the daemon answers and what --json prints.
+/// Writes every field, including defaults. Used for the daemon's answers and for --json.
 template <typename Message>
 std::string Encode(const Message& message);
 
-/// Only what differs from the defaults, which Decode fills in again: what a client sends.
+/// Writes only fields that differ from their defaults, which Decode restores. Used for client requests.
 template <typename Message>
 std::string EncodeChanged(const Message& message);
 
-/// Unknown fields are ignored, missing ones take their defaults. Fails with kInvalidArgument and every wrong field by
-/// its path.
+/// Ignores unknown fields and sets missing ones to their defaults. Fails with kInvalidArgument and lists every wrong
+/// field by its path.
 template <typename Message>
 Result<Message> Decode(std::string_view text);
 
-/// How the message looks in JSON, for the OpenAPI document.
+/// The JSON type of the message, for the OpenAPI document.
 template <typename Message>
 const JsonType& TypeOf();
 

@@ -1,4 +1,4 @@
-// How much of somebody else's text is read.
+// Limits for untrusted text.
 #include "wire/messages/codec.h"
 
 #include <gtest/gtest.h>

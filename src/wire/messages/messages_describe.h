@@ -1,7 +1,7 @@
-// The fields of every message and of the parts of a job that travel, said once for all that walk over them: JSON both
-// ways (wire/json/json.h), the OpenAPI document, the command line's columns. The order here is the order in the output.
+// The fields of every message and of the parts of a job that are sent. All uses share this list: JSON in both
+// directions (wire/json/json.h), the OpenAPI document, the command line's columns. The output has the same order.
 //
-// A struct that gains a field must gain it here as well: messages_describe_test.cc counts both.
+// A field that is added to a struct must be added here as well: messages_describe_test.cc compares the counts.
 #pragma once
 
 #include <boost/describe/class.hpp>

@@ -1,4 +1,4 @@
-// Every message through its description: all fields are described, and all come back.
+// Checks the description of every message: all fields are described, and all of them round-trip.
 #include "wire/messages/messages_describe.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ struct IsOptional : std::false_type {};
 template <typename T>
 struct IsOptional<std::optional<T>> : std::true_type {};
 
-// Becomes whatever a field is; an optional is built from what it holds, else two conversions would compete.
+// Converts to any field type. An optional is built from its value type, because two conversions would be ambiguous.
 struct Anything {
   template <typename T>
   requires(!IsOptional<T>::value) operator T() const;
@@ -37,13 +37,13 @@ constexpr bool TakesFields(std::index_sequence<I...>) {
   return requires { T{(static_cast<void>(I), Anything{})...}; };
 }
 
-// A base counts as one, as it does where a struct is made from a list.
+// A base class counts as one, as it does in aggregate initialisation.
 template <typename T>
 constexpr std::size_t kDescribed =
     boost::mp11::mp_size<boost::describe::describe_members<T, boost::describe::mod_public>>::value +
     boost::mp11::mp_size<boost::describe::describe_bases<T, boost::describe::mod_public>>::value;
 
-/// `kLeftOut` fields of T are in no message.
+/// Whether the description of T has all fields, except `kLeftOut` fields that are in no message.
 template <typename T, std::size_t kLeftOut = 0>
 constexpr bool IsDescribedFully() {
   constexpr std::size_t kFields = kDescribed<T> + kLeftOut;

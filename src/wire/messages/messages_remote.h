@@ -1,4 +1,4 @@
-// The messages of tokens: what lets a command line on another machine speak for a user here. See messages.h for the
+// The messages of tokens. A token lets a command line on another machine act for a user here. See messages.h for the
 // conventions.
 #pragma once
 
@@ -10,14 +10,15 @@ namespace divvy::wire {
 struct TokenRequest {
   std::string user;                  // Empty: the caller.
   std::string role = "user";         // "viewer" | "user" | "admin" | "node" (lets a machine join as a node).
-  std::string label;                 // To know it by.
-  double lives_s = 30 * 24 * 3600.;  // 0: for ever.
-  std::string at;                    // "host" or "host:port" that the line is to name; empty: as the daemon knows it.
-  std::int64_t uses = 1;             // Of role "node": how many machines may join by it.
+  std::string label;                 // A name for people.
+  double lives_s = 30 * 24 * 3600.;  // Lifetime. 0: it never expires.
+  std::string at;                    // "host" or "host:port" of the controller in the printed line. Empty: the daemon's
+                                     // own address.
+  std::int64_t uses = 1;             // For role "node": how many nodes may join with it.
 };
 struct TokenAnswer {
   std::string id;
-  std::string line;  // Shown once: its secret is nowhere else.
+  std::string line;  // Shown only once: the secret is stored nowhere else.
   std::string message;
 };
 struct TokenView {
@@ -29,18 +30,18 @@ struct TokenView {
   double made_at = 0;
   double expires = 0;  // 0: never.
   bool has_expired = false;
-  std::int64_t uses_left = 0;  // Of role "node".
+  std::int64_t uses_left = 0;  // For role "node".
 };
 struct TokenName {
   std::string id;
 };
 
-/// A foreground job's caller comes back after a restart of the controller.
+/// Reconnects the caller of a foreground job after a restart of the controller.
 struct RejoinRequest {
-  bool had_streams = false;  // On the other machine on which the job runs;
-  std::int64_t output = 0;   // so many bytes of these have come.
+  bool had_streams = false;  // The caller had streams to a job on another node.
+  std::int64_t output = 0;   // Bytes of standard output that it received.
   std::int64_t error = 0;
-  bool has_left = false;  // Its terminal, which is on this machine, was left while there was no controller to hear it.
+  bool has_left = false;  // The caller left its terminal, on this machine, while the controller was down.
 };
 
 }  // namespace divvy::wire

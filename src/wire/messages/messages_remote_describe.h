@@ -1,4 +1,4 @@
-// The fields of the messages of tokens, and of callers that come back; see messages_describe.h.
+// The fields of the messages of tokens and of reconnecting callers; see messages_describe.h.
 #pragma once
 
 #include <boost/describe/class.hpp>

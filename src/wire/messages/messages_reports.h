@@ -1,4 +1,4 @@
-// Reports over a stretch of time: who had how many GPU-hours, how long jobs waited for them, and how evenly both fell.
+// Reports over a period: GPU-hours by group, waiting times, and how evenly both are distributed.
 #pragma once
 
 #include <cstdint>
@@ -10,38 +10,38 @@
 
 namespace divvy::wire {
 
-/// What one group of runs comes to, as far as it lies in the stretch.
+/// The usage of one group of runs within the period.
 struct UsageRow {
-  std::string group;         // A user, team, job name, GPU model, pool or machine; of hours "2026-03-01T16"; or a job.
-  std::int64_t jobs = 0;     // That ran in the stretch, or waited there and were never started.
-  std::int64_t running = 0;  // Of these, still.
-  std::int64_t failed = 0;   // Of these: failed, timed out or lost.
-  double gpu_hours = 0;      // A part of a GPU counts as the part.
-  double failed_gpu_hours = 0;  // Of them in runs that failed, timed out or were lost.
-  double share = 0;             // Of all rows' GPU-hours, 0..1.
-  // Of those that started in the stretch, in seconds; nothing where none did.
+  std::string group;            // A user, team, job name, GPU model, pool, node, hour ("2026-03-01T16") or job.
+  std::int64_t jobs = 0;        // Jobs that ran in the period, plus jobs that waited and never started.
+  std::int64_t running = 0;     // The number of these that still run.
+  std::int64_t failed = 0;      // The number of these that failed, timed out or were lost.
+  double gpu_hours = 0;         // A GPU fraction counts as that fraction.
+  double failed_gpu_hours = 0;  // GPU-hours of runs that failed, timed out or were lost.
+  double share = 0;             // Share of the GPU-hours of all rows, 0..1.
+  // Waiting times of the runs that started in the period, in seconds. Absent if none did.
   std::optional<double> wait_mean_s;
   std::optional<double> wait_median_s;
   std::optional<double> wait_p95_s;
-  std::optional<RowJob> job;  // By job.
+  std::optional<RowJob> job;  // Only in reports by job.
 };
 struct UsageReport {
   double since = 0;
   double until = 0;
   std::string by;
-  double gpu_hours = 0;           // Of all.
-  double capacity_gpu_hours = 0;  // Of the GPUs that are here now, over the stretch; 0: none.
-  bool is_cut = false;            // There are more runs than are read at once; the oldest are left out.
-  /// Most GPU-hours first; hours in their order; jobs by those that failed runs had, the first 1,000.
+  double gpu_hours = 0;           // The total of all runs.
+  double capacity_gpu_hours = 0;  // GPU-hours that the current GPUs offer over the period. 0: there are no GPUs.
+  bool is_cut = false;            // Only the newest runs were read, because there are too many.
+  /// Most GPU-hours first. By hour: in order of time. By job: the first 1,000, most GPU-hours of failed runs first.
   std::vector<UsageRow> rows;
 };
 
-/// How one user or team fared.
+/// The GPU-hours and waiting times of one user or team.
 struct FairnessRow {
   std::string group;
-  std::int64_t jobs = 0;  // That started in the stretch.
+  std::int64_t jobs = 0;  // Jobs that started in the period.
   double gpu_hours = 0;
-  double share = 0;  // Of all GPU-hours, 0..1.
+  double share = 0;  // Share of all GPU-hours, 0..1.
   double wait_median_s = 0;
   double wait_longest_s = 0;
   double slowdown_median = 0;  // (waiting + running) / running; runs below 10 s count as 10 s. 1: never waited.
@@ -51,10 +51,10 @@ struct FairnessReport {
   double since = 0;
   double until = 0;
   std::string by;
-  double evenness_of_share = 0;     // Jain's index over GPU-hours: 1: all alike; 1/n: one has all.
-  double evenness_of_slowdown = 0;  // The same over median slowdowns.
+  double evenness_of_share = 0;     // Jain's index over GPU-hours. 1: all equal; 1/n: one has all.
+  double evenness_of_slowdown = 0;  // Jain's index over the median slowdowns.
   bool is_cut = false;
-  std::vector<FairnessRow> rows;  // Who waited longest for what they ran first.
+  std::vector<FairnessRow> rows;  // Largest slowdown first.
 };
 
 }  // namespace divvy::wire

@@ -1,5 +1,6 @@
-// The messages of teams, reservations and reports; see messages.h for the conventions. What changes a team is
-// TeamChange and UserChange (model/team.h). Amounts are in their own unit: GPUs, GPU-hours, the currency of the prices.
+// The messages of teams, reservations and reports; see messages.h for the conventions. The requests that change a team
+// are TeamChange and UserChange (model/team.h). Amounts are in their own unit: GPUs, GPU-hours, the currency of the
+// prices.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +12,11 @@
 
 namespace divvy::wire {
 
-/// A team, or a user (then of the team's fields only `team` is used: their default).
+/// A team, or a user. For a user, of the team fields only `team` is used: the user's default team.
 struct TeamView {
   std::string name;
   std::string parent;
-  std::int64_t depth = 0;  // 0: at the top.
+  std::int64_t depth = 0;  // 0: a top-level team.
   std::optional<double> quota;
   std::optional<double> limit;
   std::int64_t weight = 1;
@@ -24,25 +25,27 @@ struct TeamView {
   std::vector<std::string> groups;
   std::vector<std::string> leads;
   std::string team;
-  std::optional<std::int64_t> most_gpus;  // Caps; nothing: none. Of a user: a team has a limit.
+  std::optional<std::int64_t> most_gpus;  // Only for users; teams have `limit`. This and the next four are limits;
+                                          // absent: none.
   std::optional<std::int64_t> most_running;
   std::optional<std::int64_t> most_queued;
   std::optional<double> budget_gpu_hours;
   std::optional<double> budget_cost;
-  std::string period;        // Of the budget: "day", "week", "month"; UTC.
-  std::int64_t running = 0;  // Jobs.
+  std::string period;        // Budget period: "day", "week", "month"; UTC.
+  std::int64_t running = 0;  // Number of running jobs.
   std::int64_t queued = 0;
-  double gpus = 0;              // That its running jobs hold.
-  std::optional<double> share;  // GPUs that are its own as things are: quota, and its part of what others leave.
-  double used_gpu_hours = 0;    // In the period.
+  double gpus = 0;              // GPUs that its running jobs hold.
+  std::optional<double> share;  // Its current fair share in GPUs: its quota, plus its part of the GPUs that others do
+                                // not use.
+  double used_gpu_hours = 0;    // In the current period.
   double used_cost = 0;
-  std::string barred;  // Why none of its jobs may start; empty: they may.
+  std::string barred;  // Why none of its jobs may start. Empty: they may.
   bool is_from_file = false;
 };
 
-/// The usage of a user in one team itself, without the teams below it.
+/// The usage of a user in one team, without the teams below it.
 struct TeamMemberView {
-  std::string team;  // Empty: in no team.
+  std::string team;  // Empty: jobs without a team.
   std::string user;
   double used_gpu_hours = 0;  // This month, UTC.
   double used_cost = 0;
@@ -50,8 +53,8 @@ struct TeamMemberView {
 
 struct TeamsView {
   bool are_quotas_on = false;
-  std::vector<TeamView> teams;  // As a tree: children behind their parent.
-  std::vector<TeamView> users;  // That have a row, or jobs.
+  std::vector<TeamView> teams;  // In tree order: children after their parent.
+  std::vector<TeamView> users;  // Users that have a row, or jobs.
   std::vector<TeamMemberView> members;
 };
 
@@ -73,18 +76,18 @@ struct ReservationRequest {
   double start = 0;
   double duration_s = 0;
   std::string every = "once";  // "day", "weekday", "week".
-  double utc_offset_s = 0;     // Says which days are weekdays.
+  double utc_offset_s = 0;     // Decides which days are weekdays.
 };
 struct ReservedPlace {
-  std::string node;  // Empty: the machine of a server that is alone.
+  std::string node;  // Empty: the only node of a single-node server.
   std::vector<std::int64_t> gpus;
 };
 struct ReservationTurn {
   double start = 0;
   double end = 0;
-  bool is_held = false;               // GPUs are kept for it.
-  std::string reason;                 // Why not.
-  std::vector<ReservedPlace> places;  // Which; before it begins they may still become others.
+  bool is_held = false;               // GPUs are reserved for it.
+  std::string reason;                 // Why none are reserved.
+  std::vector<ReservedPlace> places;  // The reserved GPUs. They may change until the turn begins.
 };
 struct ReservationView {
   std::int64_t number = 0;
@@ -96,47 +99,48 @@ struct ReservationView {
   double duration_s = 0;
   std::string every;
   std::string by;
-  std::vector<ReservationTurn> turns;  // Those that lie ahead, or are now, for eight days.
+  std::vector<ReservationTurn> turns;  // Current and future ones of the next eight days.
 };
 struct ReservationName {
   std::string which;  // Number or name.
 };
 
-/// How good predictions of run times would have been, had each job been predicted when it ended the one before.
+/// Accuracy of run-time predictions: each ended job is compared with a prediction from the jobs that ended before it.
 struct PredictionRow {
-  std::string group;  // A user, team, job name, GPU model, pool, or the hour of the end; empty of all.
-  std::string user;   // By user that one.
+  std::string group;  // A user, team, job name, GPU model, pool, or the hour of the end. Empty for all jobs.
+  std::string user;   // Set only in reports by user: that user.
   bool is_all = false;
   std::int64_t predicted = 0;
-  std::int64_t unpredicted = 0;  // Nothing of the like had run before.
-  // Where none was predicted there are none of these.
-  std::optional<double> median_ratio;       // Actual to predicted.
-  std::optional<double> within_factor_two;  // Share, 0..1.
-  std::optional<double> inside_interval;    // Share that ended within the interval in which 8 of 10 should.
+  std::int64_t unpredicted = 0;  // Jobs without a prediction: no similar job had ended before.
+  // Absent if no job was predicted.
+  std::optional<double> median_ratio;       // Actual run time divided by the predicted one.
+  std::optional<double> within_factor_two;  // Share of the predicted jobs, 0..1.
+  std::optional<double> inside_interval;    // Share of jobs that ended within the interval that should cover 80 %.
 };
 struct PredictionsReport {
-  std::int64_t jobs = 0;  // That ended in the stretch.
-  double since = 0;       // Where none was asked for, the end of the first of them.
+  std::int64_t jobs = 0;  // Jobs that ended in the period.
+  double since = 0;       // If the request named none: the end of the first of these jobs.
   double until = 0;
   std::string by;
-  bool is_cut = false;              // The stretch begins before the first of those that are read, the latest 10,000.
-  std::vector<PredictionRow> rows;  // All first, then by what was asked for.
+  bool is_cut = false;              // The period begins before the first job that was read. At most the latest 10,000
+                                    // jobs are read.
+  std::vector<PredictionRow> rows;  // The row of all jobs first, then one row per group.
 };
 
-/// How fast jobs of one kind are on one GPU model.
+/// How fast similar jobs run on one GPU model.
 struct SpeedRow {
   std::string user;
   std::string name;
-  std::string command;  // Without numbers and values; empty where the caller may not see it.
+  std::string command;  // The command without numbers and values. Empty if the caller may not see it.
   std::int64_t gpus = 0;
   std::string model;
-  double speed = 0;       // Of the fastest model's; 0: not known yet.
-  std::int64_t runs = 0;  // That it comes from.
-  std::string by;         // "progress" (as they reported it), "run time".
+  double speed = 0;       // Relative to the fastest model. 0: not known yet.
+  std::int64_t runs = 0;  // Number of runs that it is computed from.
+  std::string by;         // Its source: "progress" (reported by the jobs), "run time".
 };
 struct SpeedsReport {
-  std::int64_t runs_needed = 0;  // On each of two models at least.
-  std::vector<SpeedRow> rows;    // Kinds of jobs that ran on several models; of each the fastest first.
+  std::int64_t runs_needed = 0;  // Runs needed on each of at least two models.
+  std::vector<SpeedRow> rows;    // Jobs that ran on several models, grouped; in each group the fastest model first.
 };
 
 }  // namespace divvy::wire

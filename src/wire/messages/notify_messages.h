@@ -1,5 +1,5 @@
-// Notifications: what receivers are told, what is set and shown of them, and what the process that delivers one is told
-// and answers. See messages.h for the conventions.
+// The messages of notifications: what receivers get, the settings and views of receivers, and what the delivery process
+// reads and writes. See messages.h for the conventions.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct NoticeJob {
   std::string team;
   std::string state;
   std::string reason;
-  std::string node;  // Empty: the controller's own machine, or it has not started.
+  std::string node;  // Empty: the controller's own node, or the job has not started.
   double gpus = 0;
   std::int64_t attempt = 0;
   std::optional<std::int64_t> exit_code;
@@ -34,23 +34,23 @@ struct NoticeGpu {
   std::string model;
   std::string reason;
 };
-/// One event, as webhooks get it, and commands on their standard input.
-/// Of event "waste": what the run has lost so far.
+/// For event "waste": what the run has lost so far.
 struct NoticeWaste {
   double lost_gpu_hours = 0;
-  std::optional<double> lost_cost;  // Where prices are known.
+  std::optional<double> lost_cost;  // Set where GPU prices are configured.
 };
+/// One event. Webhooks get it as their body, and commands on standard input.
 struct Notice {
-  std::string id;     // The same whenever it is sent again.
+  std::string id;     // The same at each retry.
   std::string event;  // "start", "end", "fail", "requeue", "waste", "gpu_fenced", "gpu_unmanaged", "test".
   double time = 0;
-  std::string host;  // Where the daemon is.
+  std::string host;  // The daemon's host.
   std::string text;  // One line for people.
   std::optional<NoticeJob> job;
   std::optional<NoticeGpu> gpu;
   std::optional<NoticeWaste> waste;
 };
-/// As it waits for its delivery.
+/// A notice that waits for its delivery.
 struct QueuedNotice {
   std::string to;  // "admin/ops", "user/1000/phone", "mail/1000/ada@example.org"
   Notice notice;
@@ -58,32 +58,32 @@ struct QueuedNotice {
 
 struct ReceiverRequest {
   std::string name;
-  std::string events = "end";  // "start,fail", "all"
-  std::string webhook;         // One of these three.
+  std::string events = "end";  // "start,fail", "all".
+  std::string webhook;         // Exactly one of webhook, command and mail is set.
   std::string command;
   std::string mail;
-  std::string secret;     // Of a webhook; empty: one is made.
-  bool replaces = false;  // One of the same name, if there is one; else that is an error.
+  std::string secret;     // For webhooks. Empty: the daemon generates one.
+  bool replaces = false;  // Replaces a receiver of the same name. False: an existing name is an error.
 };
 struct ReceiverAnswer {
   std::string message;
-  std::string secret;  // Of a webhook, where it was made now; shown once.
+  std::string secret;  // For webhooks: the generated secret. Shown only once.
 };
 struct ReceiverView {
   std::string name;
-  std::string user;  // Whose it is; empty: the administrators', in divvy.toml.
+  std::string user;  // The owner. Empty: configured by administrators in divvy.toml.
   std::string events;
   std::string channel;  // "webhook", "command", "mail"
-  std::string target;   // As far as it may be shown: of a URL its host.
+  std::string target;   // The part that may be shown: for a URL, only its host.
   bool is_signed = false;
-  bool may_be_removed = false;  // By who asks: a receiver of their own.
+  bool may_be_removed = false;  // The caller may remove it, because it is their own.
   std::int64_t waiting = 0;
   std::int64_t sent = 0;
-  std::int64_t lost = 0;  // Given up, refused for good, or beyond what may wait.
+  std::int64_t lost = 0;  // Notices that were not delivered: given up, rejected permanently, or over the queue limit.
   double last_success = 0;
   double last_failure = 0;
-  std::string failure;  // What went wrong last; empty: nothing since the last success.
-  double next_try = 0;  // 0: nothing waits.
+  std::string failure;  // The last error. Empty: none since the last success.
+  double next_try = 0;  // 0: no notice waits.
 };
 struct NotifyAnswer {
   bool is_on = true;
@@ -94,10 +94,10 @@ struct ReceiverName {
 };
 struct NotifyTestAnswer {
   bool is_done = false;
-  std::string message;  // "204 No Content in 0.1 s", "exit code 3: no such host"
+  std::string message;  // "204 No Content in 0.1 s", "exit code 3: no such host".
 };
 
-/// A user's receiver, as it is kept.
+/// A user's receiver, as stored.
 struct KeptReceiver {
   std::string name;
   std::string user;
@@ -107,7 +107,7 @@ struct KeptReceiver {
   std::string target;
   std::string secret;
 };
-/// How deliveries to a receiver went, as it is kept.
+/// Delivery statistics of a receiver, as stored.
 struct KeptDeliveries {
   std::int64_t sent = 0;
   std::int64_t lost = 0;
@@ -115,37 +115,37 @@ struct KeptDeliveries {
   double last_failure = 0;
   std::string failure;
 };
-/// What a job says of its own.
+/// A job's own notification settings.
 struct KeptWish {
-  std::string events;  // Empty: nothing of what is to be told.
+  std::string events;  // Empty: not set.
   bool of_elements = false;
   bool is_mail = false;
   std::vector<std::string> to;
   std::string on_waste;
 };
-/// A GPU of which administrators were told.
+/// A GPU that administrators were notified about.
 struct ToldGpu {
   std::string node;
   std::int64_t index = 0;
-  std::string fenced;     // Why; empty: it is not.
-  std::string unmanaged;  // By whom.
+  std::string fenced;     // Why it is fenced. Empty: it is not.
+  std::string unmanaged;  // The user that uses it without divvy.
 
   friend bool operator==(const ToldGpu&, const ToldGpu&) = default;
 };
 
-/// What the process that delivers one notice is to do, on its standard input.
+/// The work of the process that delivers one notice, read from its standard input.
 struct DeliveryOrder {
   std::string channel;
   std::string target;
   std::string secret;
-  std::string run_as;     // A user's name; empty: as the daemon.
-  std::int64_t uid = -1;  // The number that this user had; -1: whatever the name has.
+  std::string run_as;     // A user's name. Empty: runs as the daemon.
+  std::int64_t uid = -1;  // The uid that this user had. -1: any.
   std::string event;
   std::string id;
-  std::string subject;                   // Of mail.
-  std::string body;                      // The notice as JSON; of mail the text.
-  std::vector<std::string> environment;  // Of a command, besides a login's.
-  bool may_go_inside = true;             // To loopback and private addresses.
+  std::string subject;                   // For mail.
+  std::string body;                      // The notice as JSON; for mail, the text.
+  std::vector<std::string> environment;  // For commands, in addition to a login environment.
+  bool may_go_inside = true;             // Requests may go to loopback and private addresses.
   std::string ca_file;
   std::string sendmail;
   std::string from;
@@ -153,8 +153,8 @@ struct DeliveryOrder {
 };
 struct DeliveryResult {
   bool is_done = false;
-  bool may_try_again = false;  // It may go better later.
-  double try_after_s = 0;      // As the receiver wants it; 0: it said nothing.
+  bool may_try_again = false;  // The error may be temporary.
+  double try_after_s = 0;      // Delay that the receiver requested. 0: none.
   std::string message;
 };
 

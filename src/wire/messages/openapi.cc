@@ -8,7 +8,7 @@
 
 namespace divvy {
 
-/// One writing of the document.
+/// Writes the document once.
 class OpenApiText {
  public:
   explicit OpenApiText(const OpenApi& api) : api_(api), writer_(text_) {}
@@ -39,7 +39,7 @@ namespace {
 
 bool HasBody(std::string_view method) { return method == "POST" || method == "PUT" || method == "PATCH"; }
 
-/// May stand in the name of a schema as it is.
+/// Whether `c` is valid in the name of a schema.
 bool IsPlain(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 
 bool IsNamed(const JsonType& type) { return type.kind == JsonKind::kObject || type.kind == JsonKind::kEnum; }
@@ -55,7 +55,7 @@ std::vector<std::string_view> PathParameters(std::string_view path) {
   return names;
 }
 
-/// POST /v1/jobs/{id}/cancel -> postJobsByIdCancel: unique as the route is, and a name in every language.
+/// POST /v1/jobs/{id}/cancel -> postJobsByIdCancel: unique like the route, and a valid name in every language.
 std::string OperationId(const OpenApiRoute& route) {
   std::string id = ToLower(route.method);
   for (std::string_view part : Split(route.path, '/')) {
@@ -266,7 +266,7 @@ void OpenApi::SetErrorType(const JsonType& type) {
 
 void OpenApi::AddRoute(OpenApiRoute route) {
   if (route.request != nullptr) {
-    // Query parameters are told one by one, so only what is inside them needs a schema.
+    // Query parameters are described one by one, so only their types need schemas.
     if (HasBody(route.method) || route.request->kind != JsonKind::kObject) AddSchema(*route.request);
     for (const JsonField& field : route.request->fields) AddSchema(*field.type);
   }

@@ -1,5 +1,5 @@
-// The OpenAPI 3.1 document of the API, made from the tables that also read and write its messages, so it cannot say
-// anything else than what the daemon does. The daemon names its routes; the schemas follow from their types.
+// Builds the OpenAPI 3.1 document of the API. It uses the same tables that read and write the messages, so it always
+// matches the daemon. The daemon adds its routes; their types determine the schemas.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace divvy {
 
-/// `path` has its parameters in braces: "/v1/jobs/{id}". Types are null where there is no body. Of a request without a
+/// `path` has its parameters in braces: "/v1/jobs/{id}". Types are null if there is no body. For a method without a
 /// body (GET, DELETE) the fields of `request` are the query parameters.
 struct OpenApiRoute {
   std::string method;  // "GET".
@@ -27,10 +27,10 @@ class OpenApi {
  public:
   OpenApi(std::string title, std::string version) : title_(std::move(title)), version_(std::move(version)) {}
 
-  /// Every route may answer with this body when something is wrong.
+  /// The body that every route may return for an error.
   void SetErrorType(const JsonType& type);
-  /// Adds the route and the schemas of its types. Schemas are named after the bare type; of two types of one name in
-  /// different namespaces the later gets a number.
+  /// Adds the route and the schemas of its types. A schema has the unqualified name of its type. If two types in
+  /// different namespaces share a name, the later one gets a number.
   void AddRoute(OpenApiRoute route);
   void AddSchema(const JsonType& type);
   template <typename T>

@@ -1,5 +1,5 @@
-// What the page shows beside what the command line does: a job's environment, what a valohai.yaml becomes, and who held
-// how many GPUs over time. See messages.h for the conventions.
+// Messages of the web page that the command line does not use: a job's environment, the result of a valohai.yaml, and
+// GPU usage by user or team over time. See messages.h for the conventions.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace divvy::wire {
 
-/// A variable that a job brings to its environment; what divvy adds when it starts is told by docs/environment.md.
+/// A variable that a job adds to its environment. docs/environment.md lists those that divvy adds at the start.
 struct VariableView {
   std::string name;
   std::string value;
-  bool is_asked = false;  // By the job itself (--env, a dialect's); else it was there where it was submitted.
+  bool is_asked = false;  // Set explicitly (--env, or by a dialect). False: captured at submission.
 };
 struct EnvironmentView {
-  std::vector<VariableView> variables;  // By name.
+  std::vector<VariableView> variables;  // Sorted by name.
 };
 
 /// An element of an array or a sweep, whether or not it has started.
@@ -31,19 +31,20 @@ struct ElementView {
 };
 /// GET /v1/jobs/ID/elements.
 struct ElementsView {
-  std::vector<ElementView> elements;  // By ordinal.
+  std::vector<ElementView> elements;  // Sorted by ordinal.
   bool is_cut = false;                // The array has more elements than `limit`.
 };
 
-/// GET /v1/starts: when jobs that wait should start, in the order of the queue.
+/// GET /v1/starts: the predicted starts of waiting jobs, in queue order.
 struct StartView {
   JobId id;
-  std::optional<double> start;  // Seconds since 1970; none: no time can be given.
-  std::string basis;            // What it rests on, or why there is none.
+  std::optional<double> start;  // Seconds since 1970. Absent: no prediction is possible.
+  std::string basis;            // The basis of the prediction, or why there is none.
 };
 struct StartsAnswer {
   double time = 0;
-  bool is_complete = true;  // Of all that wait; else the daemon is at it, and who asks again gets more.
+  bool is_complete = true;  // All waiting jobs are included. False: the daemon still computes; the next request gets
+                            // more.
   std::vector<StartView> starts;
 };
 
@@ -54,35 +55,35 @@ struct TimelineLine {
 };
 /// GET /v1/jobs/ID.
 struct JobInFull : JobDetail {
-  std::vector<TimelineLine> timeline;  // `history` with moments in place of words for them.
-  std::string all_indices;             // Of an array: those of all its elements, "0-99".
+  std::vector<TimelineLine> timeline;  // `history` with a time instead of text for it.
+  std::string all_indices;             // For an array: the indices of all its elements, "0-99".
 };
 
-/// Of divvy queue --json.
+/// A row of divvy queue --json.
 struct ListedJob : JobView {
-  double wasted_gpus = 0;  // As WastefulJob has it; 0: it wastes none.
+  double wasted_gpus = 0;  // WastefulJob::wasted_gpus. 0: it wastes none.
 };
 
-/// POST /v1/jobs of a test.
+/// The answer of POST /v1/jobs for a dry run.
 struct ForecastAnswer : SubmitAnswer {
-  std::vector<SeatView> seats;  // `nodes` with the GPUs that it would get there.
+  std::vector<SeatView> seats;  // `nodes` with the GPUs that the job would get there.
 };
 
-/// GET /v1/history: what happened to a job, or to a machine and its GPUs.
+/// GET /v1/history: an event of a job, or of a node and its GPUs.
 struct HistoryEvent {
   double time = 0;
-  std::optional<JobId> id;  // Of a job.
+  std::optional<JobId> id;  // Set for events of a job.
   std::string text;         // "queued again: ...", "GPU 3 is fenced and takes no jobs: ..."
 };
 
-/// POST /v1/valohai: a text to read; with a step, what that becomes.
+/// POST /v1/valohai: parses a text. With `step`, also converts that step.
 struct ValohaiQuestion {
-  std::string text;       // Of valohai.yaml.
-  std::string directory;  // Of the project, on the machine where the step will run; empty: the caller's home.
-  std::string step;       // Empty: none yet.
+  std::string text;       // The text of valohai.yaml.
+  std::string directory;  // The project's directory on the node where the step will run. Empty: the caller's home.
+  std::string step;       // Empty: only parse the text.
   std::string title;
   std::map<std::string, std::vector<std::string>> parameters;  // An empty list leaves the parameter out.
-  std::map<std::string, std::vector<std::string>> inputs;      // The same of an input.
+  std::map<std::string, std::vector<std::string>> inputs;      // An empty list leaves the input out.
   std::map<std::string, std::string> variables;                // VH_GPUS and the like.
 };
 
@@ -124,28 +125,28 @@ struct ValohaiStepView {
   std::vector<ValohaiInputView> inputs;
   std::vector<ValohaiVariableView> variables;
 };
-/// A task: a step run many times, with other values each time (divvy vh task run NAME).
+/// A Valohai task: it runs a step many times with different parameter values (divvy vh task run NAME).
 struct ValohaiTaskView {
   std::string name;
   std::string step;
   std::string type;                     // "grid_search", "random_search", ...
-  std::vector<std::string> parameters;  // Those that it varies.
+  std::vector<std::string> parameters;  // The parameters that it varies.
 };
 struct ValohaiAnswer {
-  std::vector<ValohaiProblemView> problems;  // In order of lines. With an error among them there are no steps.
+  std::vector<ValohaiProblemView> problems;  // In line order. If one of them is an error, there are no steps.
   std::vector<ValohaiStepView> steps;
   std::vector<ValohaiTaskView> tasks;
-  std::optional<JobSpec> spec;  // What the step becomes, to be submitted by POST /v1/jobs.
-  std::string refusal;          // Why it becomes nothing: a value that its parameter does not take.
+  std::optional<JobSpec> spec;  // The step as a job spec, for POST /v1/jobs.
+  std::string refusal;          // Why the step cannot be converted, such as a value that its parameter does not accept.
 };
 
-/// Who held how many GPUs.
+/// GPUs that one user or team held.
 struct SharesRow {
-  std::string group;         // A user or a team; empty: of no team.
-  double gpu_hours = 0;      // In the stretch, as in the report of usage.
-  std::vector<double> gpus;  // Held in each step, in the mean; a part of a GPU counts as the part.
-  // Of a team, what it might hold in each step, in the mean, as it was then. Null: not known, or there was none. All
-  // empty: nothing is known of the whole stretch.
+  std::string group;         // A user or a team. Empty: jobs without a team.
+  double gpu_hours = 0;      // GPU-hours in the period, as in the usage report.
+  std::vector<double> gpus;  // Mean number of GPUs held in each step. A GPU fraction counts as that fraction.
+  // For teams: the mean fair share, quota and limit that applied in each step. Null: unknown, or there was none. The
+  // list is empty if nothing is known about the period.
   std::vector<std::optional<double>> share;
   std::vector<std::optional<double>> quota;
   std::vector<std::optional<double>> limit;
@@ -154,8 +155,8 @@ struct SharesReport {
   double since = 0;
   double until = 0;
   std::string by;
-  double step_s = 0;            // The last may be shorter.
-  bool is_cut = false;          // There are more runs than are read at once; the oldest are left out.
+  double step_s = 0;            // Step length in seconds. The last step may be shorter.
+  bool is_cut = false;          // Only the newest runs were read, because there are too many.
   std::vector<SharesRow> rows;  // Most GPU-hours first.
 };
 

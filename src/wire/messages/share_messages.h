@@ -1,11 +1,12 @@
-// What a node (the daemon's, or an agent's) and the keeper of its shared GPUs say to each other: one JSON object a line
-// on a Unix socket, described like all messages (share_messages_describe.h). The keeper is src/keeper; docs/sharing.md
-// tells what it does.
+// The messages between a node (the daemon's, or an agent's) and the keeper of its shared GPUs (src/keeper). Each
+// message is one JSON object per line on a Unix socket. Their fields are described like those of all messages
+// (share_messages_describe.h). docs/sharing.md explains what the keeper does.
 //
-// The node asks (KeeperRequest), and each request is answered once, by its id, in any order (KeeperLine::answer); the
-// keeper also tells things unasked. Requests say what shall be, and so may be said again: after a keeper died, its
-// successor is told all of it once more (hello, then add for each tenant that is there), and finds in its folder what
-// it needs of before. Fields are added, never renamed; one that is not known is ignored. Times are the node's clock's.
+// The node sends requests (KeeperRequest). The keeper answers each one once, by its id, in any order
+// (KeeperLine::answer). The keeper also sends lines on its own. A request states the desired result, so it can be
+// repeated. When a keeper has died, the node sends everything to its successor again: hello, then add for each existing
+// tenant. The successor reads the remaining state from its folder. Fields are added and never renamed, and unknown
+// fields are ignored. Times are by the node's clock.
 #pragma once
 
 #include <cstdint>
@@ -22,81 +23,85 @@
 
 namespace divvy::wire {
 
-/// Raised where the type of a field changes. Since 2: KeeperAdd::slice says where the instance lies, and not its
-/// profile alone.
+/// Incremented when the type of a field changes. Version 2: KeeperAdd::slice has the position of the instance, not only
+/// its profile.
 inline constexpr int kKeeperVersion = 2;
-/// Of who says none: the first did not.
+/// The version of a peer that sends none: version 1 had no such field.
 inline constexpr int kFirstKeeperVersion = 1;
-/// In the folder that the keeper was given.
+/// The socket's name in the keeper's folder.
 inline constexpr std::string_view kKeeperSocket = "keeper.sock";
-/// Beside it: what a successor needs of each tenant, until the keeper is told that it is over.
+/// Suffix of the tenant records in the same folder. A record has what a successor needs. It is kept until the keeper
+/// gets a KeeperRemove for the tenant.
 inline constexpr std::string_view kTenantRecordEnd = ".tenant";
 inline constexpr std::size_t kKeeperLineBytes = std::size_t{4} << 20;
 
 // --- Requests, to the keeper: an id, and one of the fields -----------------------------------------------------------
 
-/// A GPU of the node. `usable`: what tenants may have of it together, so without what the driver itself needs.
+/// A GPU of the node. `usable`: the memory that tenants may use together, without what the driver needs for itself.
 struct KeeperGpu {
   GpuIndex index = 0;
   std::string uuid;
   Bytes memory;
   Bytes usable;              // 0: all of `memory`.
-  bool is_withheld = false;  // Not for tenants now: restricted, in use by others. Those on it leave if they can.
-  GpuIndex kind = 0;  // GPUs of one kind have the same number (the lowest index of them): tenants move among these.
-  std::string why;    // It is withheld or broken: "is restricted", as the end of a sentence about it.
-  bool is_broken = false;  // Nobody can use it, nor be moved away from it.
+  bool is_withheld = false;  // Not available to tenants now: restricted, or used by others. Its tenants are moved away
+                             // if possible.
+  GpuIndex kind = 0;       // GPUs of the same kind have the same number, the lowest index among them. Tenants move only
+                           // within a kind.
+  std::string why;         // Why it is withheld or broken; completes a sentence about the GPU: "is restricted".
+  bool is_broken = false;  // The GPU is unusable, and no tenant can be moved away from it.
 };
 
-/// First on a connection. Answered by hello: what this keeper can do.
+/// The first request on a connection. The answer (`hello`) has the keeper's capabilities.
 struct KeeperHello {
-  int version = kFirstKeeperVersion;  // Of who says it.
-  std::vector<KeeperGpu> gpus;        // All of the node.
-  std::vector<JobId> whole_jobs;      // That have whole GPUs, or wait for them: all others have given theirs up.
-  std::vector<GpuSet> whole_gpus;     // Of each of these; empty: it says no more than their jobs.
-  bool may_switch_mig = false;        // An idle GPU's MIG mode, for instances and back.
+  int version = kFirstKeeperVersion;  // The sender's version.
+  std::vector<KeeperGpu> gpus;        // All GPUs of the node.
+  std::vector<JobId> whole_jobs;      // Jobs that hold whole GPUs or wait for them. The keeper releases the GPUs of all
+                                      // others.
+  std::vector<GpuSet> whole_gpus;     // The GPUs of each of `whole_jobs`. Empty if the node sends only their ids.
+  bool may_switch_mig = false;        // The keeper may switch the MIG mode of an idle GPU on and off.
 };
 
-/// What a tenant has a right to, and what it gets at most: of each of its GPUs the same.
+/// A tenant's guarantee (request) and maximum (limit), the same on each of its GPUs.
 struct ShareTerms {
   Bytes memory_request;
   Bytes memory_limit;        // Never below the request.
-  GpuShare compute_request;  // Of the device's time.
+  GpuShare compute_request;  // As a share of the GPU's time.
   GpuShare compute_limit;
 
   friend bool operator==(const ShareTerms&, const ShareTerms&) = default;
 };
 
-/// A job that has shares is about to start on this node. Answered by `added`. For one who is there already (same job
-/// and attempt): its terms are now these, and the answer is as it was.
+/// A job that holds GPU fractions is about to start on this node. Answered by `added`. For an existing tenant (same job
+/// and attempt) it updates the terms, and the answer is the same as before.
 struct KeeperAdd {
   JobId job;
   std::uint32_t attempt = 0;
   std::int64_t uid = 0;
   std::int64_t gid = 0;
-  std::string owner;       // The user's name, for what is said to people.
-  std::vector<int> paper;  // The GPUs that the plan gave it; its devices, in this order.
+  std::string owner;       // The user's name, for messages to people.
+  std::vector<int> paper;  // The GPUs that the plan gives it, in the order of its devices.
   ShareTerms share;
-  Duration idle_park{0};  // Parked after so long without work on its GPUs; 0: never.
+  Duration idle_park{0};  // Parks the tenant after this time without work on its GPUs. 0: never.
   int priority = 0;
-  bool is_interactive = false;  // Has a person in front of it: goes first when it wakes.
-  bool may_requeue = false;     // The last rung may be taken with it.
-  GpuSlice slice;               // Of a GPU that the hardware divides: just this instance; none: shares.
-  bool uses_mps = false;        // Enforced by MPS, which somebody asked for.
+  bool is_interactive = false;  // A person waits for it, so it wakes first.
+  bool may_requeue = false;     // As the last resort, the job may be requeued.
+  GpuSlice slice;               // The MIG instance that the job gets instead of a fraction. None: it gets fractions.
+  bool uses_mps = false;        // Limits are enforced by MPS, because the job requested it.
 };
 
-/// The job is over, or never began. Its folder goes.
+/// The job has ended, or never started. The keeper deletes its folder.
 struct KeeperRemove {
   JobId job;
   std::uint32_t attempt = 0;
 };
 
-/// A job with whole GPUs is about to start on these, and nobody else may be on them. Answered when they are empty, or
-/// by an error: what could not be moved, and why. Then all is as it was.
+/// A job with whole GPUs is about to start on them, so all tenants must leave. Answered when the GPUs are empty. If a
+/// tenant cannot be moved, the answer is an error that names it and says why; then nothing has changed.
 struct KeeperTakeWhole {
   JobId job;
   GpuSet gpus;
 };
-/// It is over.
+/// The job with whole GPUs has ended.
 struct KeeperGiveWhole {
   JobId job;
 };
@@ -104,26 +109,26 @@ struct KeeperGiveWhole {
 struct KeeperResize {
   JobId job;
   ShareTerms share;
-  std::vector<int> paper;  // Where the plan counts it from now on; empty: where it did.
+  std::vector<int> paper;  // The GPUs that the plan gives it from now on. Empty: unchanged.
 };
-/// Its memory goes to the host; its next call that needs the GPU brings it back. Answered when it is parked.
+/// Moves the tenant's memory to the host. Its next call that needs the GPU wakes it. Answered when it is parked.
 struct KeeperPark {
   JobId job;
 };
-/// Answered when it is back.
+/// Answered when the tenant is back on a GPU.
 struct KeeperWake {
   JobId job;
 };
-/// Its devices, in order, are to be on these GPUs. Answered when they are.
+/// Moves the tenant's devices, in order, to these GPUs. Answered when they are there.
 struct KeeperMove {
   JobId job;
   std::vector<int> to;
 };
-/// The node's GPUs have changed: as in hello, those that are not named stay as they were.
+/// Updates GPUs of the node. GPUs that are not listed stay as they were.
 struct KeeperGpusChanged {
   std::vector<KeeperGpu> gpus;
 };
-/// A process on a GPU that the node knows to be a tenant's, by the tree of processes that it descends from.
+/// A process on a GPU that belongs to a tenant. The node knows this from the process tree.
 struct KeeperProcess {
   std::int64_t pid = 0;
   std::uint64_t start_ticks = 0;
@@ -132,7 +137,7 @@ struct KeeperProcess {
 
   friend bool operator==(const KeeperProcess&, const KeeperProcess&) = default;
 };
-/// All of them, as they were seen last: those that are not named are of no tenant, for all that the node knows.
+/// All tenant processes seen last. As far as the node knows, other processes belong to no tenant.
 struct KeeperProcesses {
   std::vector<KeeperProcess> processes;
 };
@@ -140,13 +145,13 @@ struct KeeperProcesses {
 struct KeeperStateAsked {
   bool is_wanted = true;
 };
-/// Nobody will dial again: the keeper ends when its last tenant is gone.
+/// No node will connect again: the keeper exits when its last tenant is gone.
 struct KeeperLeave {
   bool is_final = true;
 };
 
 struct KeeperRequest {
-  std::uint64_t id = 0;  // The asker's own, for the answer.
+  std::uint64_t id = 0;  // Chosen by the sender; the answer repeats it.
   std::optional<KeeperHello> hello;
   std::optional<KeeperAdd> add;
   std::optional<KeeperRemove> remove;
@@ -162,34 +167,34 @@ struct KeeperRequest {
   std::optional<KeeperLeave> leave;
 };
 
-// --- What the keeper says: one of the fields a line ------------------------------------------------------------------
+// --- Lines from the keeper: exactly one of the fields is set -------------------------------------------------------
 
 enum class ShareState { kRunning, kIdle, kParking, kParked, kWaking, kMoving };
 
-/// One device of a tenant. Bytes are of its processes together.
+/// One device of a tenant. Byte counts are totals over its processes.
 struct KeptShare {
-  int paper = 0;             // GPU of the plan.
-  int gpu = 0;               // Where it is, or was when it was parked.
-  Bytes request;             // Its right.
-  Bytes limit;               // What it gets at most.
-  Bytes ceiling;             // What it may have now.
-  Bytes used;                // What it has, what the driver needs for it (contexts, code) included.
-  Bytes borrowed;            // Of that, above its request.
-  GpuShare compute;          // Its part of the device's time in the last second.
-  GpuShare compute_request;  // Its right.
+  int paper = 0;             // The GPU that the plan gives it.
+  int gpu = 0;               // The GPU that it is on, or was on when it was parked.
+  Bytes request;             // Its guaranteed memory.
+  Bytes limit;               // The most memory that it can ever get.
+  Bytes ceiling;             // The most memory that it may use now.
+  Bytes used;                // The memory that it uses, including the driver's overhead for it (contexts, code).
+  Bytes borrowed;            // The part of `used` that exceeds its request.
+  GpuShare compute;          // Its share of the device's time in the last second.
+  GpuShare compute_request;  // Its guaranteed share of the device's time.
   GpuShare compute_limit;
-  bool is_compute_unknown = false;  // Nobody measures `compute`, as of a slice.
+  bool is_compute_unknown = false;  // `compute` is not measured, as for a slice.
 };
 
-/// A tenant that left its GPUs, or came to some.
+/// A tenant left its GPUs, or arrived on some.
 struct KeptPassage {
   Time at;
   bool is_parked = false;
-  std::vector<int> gpus;           // Where it is since, or was before it left.
-  std::vector<std::string> words;  // As of KeptTenant, at that moment.
+  std::vector<int> gpus;           // The GPUs that it is on since then, or was on before it left.
+  std::vector<std::string> words;  // KeptTenant::words at that moment.
 };
 
-/// KeptTenant::mechanism of who has a slice.
+/// KeptTenant::mechanism of a tenant that has a slice.
 inline constexpr std::string_view kByMig = "enforced by MIG";
 
 struct KeptTenant {
@@ -197,22 +202,21 @@ struct KeptTenant {
   std::uint32_t attempt = 0;
   ShareState state = ShareState::kRunning;
   std::vector<KeptShare> shares;
-  int processes = 0;  // That have said hello.
-  std::string
-      mechanism;  // What holds it to its terms: "enforced by interposer" | "enforced by MIG" | "MPS" | "advisory".
+  int processes = 0;      // Number of its processes that have connected.
+  std::string mechanism;  // Its enforcement: "enforced by interposer" | "enforced by MIG" | "MPS" | "advisory".
   bool is_movable = false;
-  std::string unmovable;              // Why not: "it uses NCCL".
-  std::vector<std::int64_t> escaped;  // Processes of the job that use its GPUs past the library. Pids of the node.
-  std::string trouble;                // What went wrong with it last; empty: nothing has.
-  Duration idle{0};                   // For how long its devices have done nothing for it.
-  std::vector<std::string> words;     // What is to be said of where it is: "borrows 12 GiB", "waits for room on a GPU".
-  std::vector<KeptPassage>
-      passages;  // The last ones, oldest first: states that follow each other quickly are not shown.
+  std::string unmovable;              // Why it cannot be moved: "it uses NCCL".
+  std::vector<std::int64_t> escaped;  // Processes of the job that use its GPUs without the library, as pids of the
+                                      // node.
+  std::string trouble;                // Its last error. Empty: none.
+  Duration idle{0};                   // How long its devices have been idle.
+  std::vector<std::string> words;     // Notes about its state: "borrows 12 GiB", "waits for room on a GPU".
+  std::vector<KeptPassage> passages;  // Its last moves, oldest first. States that follow each other quickly are merged.
 };
 
-/// What a mechanism can do on this node. Those that are not there say why.
+/// The capabilities of a sharing mechanism on this node. If it is unavailable, `reason` says why.
 struct KeptMechanism {
-  std::string name;  // "interposer" | "checkpoint" | "hybrid" | "mig" | "mps"; with " (emulated)" where it is.
+  std::string name;  // "interposer" | "checkpoint" | "hybrid" | "mig" | "mps"; with " (emulated)" if it is.
   bool is_there = false;
   std::string reason;  // "no driver library: libcuda.so.1 is not there"
   bool can_limit = false;
@@ -223,76 +227,78 @@ struct KeptMechanism {
   bool can_resize = false;
 };
 
-/// A GPU that cannot be had as it should be.
+/// A GPU that cannot be used as intended.
 struct KeptGpu {
   GpuIndex index = 0;
-  std::string trouble;    // What is wrong and what helps: "the MIG instance of job 5 cannot be unmade: ...".
-  bool is_stuck = false;  // Nothing new can be had of it: an instance is left. Else it is its MIG mode alone.
+  std::string trouble;    // The problem and its remedy: "the MIG instance of job 5 cannot be unmade: ...".
+  bool is_stuck = false;  // No new work can use it, because an instance is left over. False: only its MIG mode is
+                          // wrong.
 };
-/// A job that has been asked for, and has not got its GPUs or its slice yet.
+/// A job that still waits for its GPUs or its slice.
 struct KeptWait {
   JobId job;
   std::string why;
   Time since = kNoTime;
-  Duration bound{
-      0};  // For so long at most, since then, where that can be said: tenants leave GPUs for it. 0: it cannot.
+  Duration bound{0};  // Upper bound of the wait since `since`, while tenants leave its GPUs. 0: unknown.
 };
 
-/// Everything there is to show.
+/// The complete state of a keeper.
 struct KeeperState {
   std::vector<KeptTenant> tenants;
   std::vector<KeptMechanism> mechanisms;
-  std::uint64_t moves = 0;  // Since this keeper began.
+  std::uint64_t moves = 0;  // Since this keeper started.
   std::uint64_t parks = 0;
-  std::vector<KeptGpu> gpus;  // That are in trouble.
+  std::vector<KeptGpu> gpus;  // GPUs that have a problem.
   std::vector<KeptWait> waits;
-  std::vector<std::string> troubles;  // Of no GPU and no tenant: "PATH could not be read, and was put aside".
+  std::vector<std::string> troubles;  // Problems of neither a GPU nor a tenant: "PATH could not be read, and was put
+                                      // aside".
 };
 
 struct KeeperWelcome {
-  int version = kFirstKeeperVersion;  // Of who says it.
+  int version = kFirstKeeperVersion;  // The sender's version.
   std::int64_t pid = 0;
   std::vector<KeptMechanism> mechanisms;
 };
 struct KeeperAdded {
-  std::vector<int> gpus;                 // Where it begins, by its devices.
-  std::vector<std::string> uuids;        // Of these.
-  GpuSet reachable;                      // GPUs that it may be moved to: what is to be open to the job.
-  std::string folder;                    // Its own; a container has to be given it at the same path.
-  std::vector<std::string> environment;  // NAME=value, for every process of the job.
-  std::vector<std::string>
-      device_files;  // Beside its GPUs', where devices are locked: "/dev/nvidia-caps/nvidia-cap21".
+  std::vector<int> gpus;                  // The GPUs that it starts on, in the order of its devices.
+  std::vector<std::string> uuids;         // The UUIDs of `gpus`.
+  GpuSet reachable;                       // GPUs that it may be moved to: the job needs access to them.
+  std::string folder;                     // The tenant's folder. A container needs it mounted at the same path.
+  std::vector<std::string> environment;   // NAME=value, for every process of the job.
+  std::vector<std::string> device_files;  // Further device files that the job needs where devices are isolated:
+                                          // "/dev/nvidia-caps/nvidia-cap21".
 };
-/// The GPUs of a job that has them whole are empty of tenants.
+/// All tenants have left the GPUs of a job that holds them whole.
 struct KeeperRoom {
   Duration took{0};
-  Duration bound{0};  // As it was when it was asked for: so long it takes at most. 0: none could be said.
+  Duration bound{0};  // The upper bound that was predicted for `took`. 0: none.
 };
 struct KeeperAnswer {
   std::uint64_t id = 0;
-  std::string error;  // Empty: it was done.
+  std::string error;  // Empty: the request succeeded.
   std::optional<KeeperWelcome> hello;
   std::optional<KeeperAdded> added;
-  std::optional<KeeperRoom> room;  // Of take_whole.
+  std::optional<KeeperRoom> room;  // Answers take_whole.
   std::optional<KeeperState> state;
 };
-/// The last rung: no other way is left to give `owner` what is its right. Only for those who may be requeued.
+/// The last resort: requeues `job`, because there is no other way to give `owner` its guaranteed memory. Only for jobs
+/// that may be requeued.
 struct KeeperRequeue {
   JobId job;
   std::uint32_t attempt = 0;
-  JobId owner;  // For whom.
-  Bytes bytes;  // So many that `job` has borrowed.
+  JobId owner;  // The job that needs its memory back.
+  Bytes bytes;  // How many bytes `job` has borrowed from it.
 };
 struct KeeperLine {
   std::optional<KeeperAnswer> answer;
-  std::optional<KeeperState> state;  // Something has changed; at most five times a second.
+  std::optional<KeeperState> state;  // The state has changed. Sent at most five times a second.
   std::optional<KeeperRequeue> requeue;
 };
 
-/// Without the line feed; only what differs from the defaults.
+/// One line without its line feed. Only fields that differ from their defaults.
 template <typename Message>
 std::string EncodeShare(const Message& message);
-/// KeeperRequest and KeeperLine. Fails with kInvalidArgument and every wrong field by its path.
+/// For KeeperRequest and KeeperLine. Fails with kInvalidArgument and lists every wrong field by its path.
 template <typename Message>
 Result<Message> DecodeShare(std::string_view text);
 

@@ -1,4 +1,4 @@
-// The fields of what a node and its keeper say to each other; see messages_describe.h.
+// The fields of the messages between a node and its keeper; see messages_describe.h.
 #pragma once
 
 #include <boost/describe/class.hpp>

@@ -9,7 +9,7 @@
 namespace divvy {
 namespace {
 
-// All fields of a specification but the capture, in the same order.
+// All fields of a specification except the capture, in the same order.
 constexpr auto kFieldsWithoutCapture = [] {
   constexpr auto kAllFields = kJsonType<JobSpec>.fields;
   std::array<JsonField, kAllFields.size() - 1> fields{};

@@ -1,5 +1,5 @@
-// A job's specification as JSON text. Fields that equal their defaults are left out and come back as defaults, so that
-// a stored specification is short and an older one still reads.
+// A job's specification as JSON text. Fields that equal their defaults are left out and read back as defaults. So a
+// stored specification is short, and older ones stay readable.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace divvy {
 
-/// Without the capture when that is kept elsewhere (store/: once per content).
+/// `with_capture`: false if the capture is stored elsewhere (store/ keeps one copy per content).
 std::string SpecToJson(const JobSpec& spec, bool with_capture);
-/// Times come back to the microsecond, durations to about 15 digits. Fails with kInvalidArgument and every wrong field.
+/// Times are exact to the microsecond, durations to about 15 digits. Fails with kInvalidArgument and every wrong field.
 Result<JobSpec> SpecFromJson(std::string_view text);
 
 std::string CaptureToJson(const Capture& capture);

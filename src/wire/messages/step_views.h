@@ -8,8 +8,8 @@
 
 namespace divvy::wire {
 
-/// `job_end`: when their job ended; kNoTime: it has not. `has_commands`: the caller may see what they run. `seats`: the
-/// job's machines, where it has several.
+/// `job_end`: when the job ended; kNoTime if it has not. `has_commands`: the caller may see the commands. `seats`: the
+/// job's nodes, if it has several.
 std::vector<StepView> StepViewsOf(const std::vector<StepLine>& steps, Time job_end, bool has_commands,
                                   const std::vector<SeatView>& seats);
 

@@ -1,5 +1,5 @@
-// What the page's Submit asks beside POST /v1/jobs: a job that is to be submitted once more, what a script's lines say,
-// and how the command line says the same. See messages.h for the conventions.
+// Requests of the web submit form in addition to POST /v1/jobs: resubmits a job, reads the options in a script, and
+// shows the equivalent command line. See messages.h for the conventions.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace divvy::wire {
 
-/// GET /v1/jobs/ID/again. Members that are as a specification has them unless it says otherwise are not there.
+/// GET /v1/jobs/ID/again. Leaves out members that have their default value.
 struct AgainView {
-  JobSpec spec;                       // For POST /v1/jobs; of an element of an array that element alone.
-  std::vector<std::string> left_out;  // What has no sense another time, with why.
+  JobSpec spec;                       // For POST /v1/jobs. For an array element: that element alone.
+  std::vector<std::string> left_out;  // Settings that make no sense for another run, and why.
 };
 
 /// POST /v1/words.
@@ -22,24 +22,25 @@ struct WordsQuestion {
 /// An option of divvy submit.
 struct WordView {
   std::string text;                  // "--topology nvlink:required", as a shell would have it.
-  std::vector<std::string> members;  // "request/topology": without these of the specification it is gone.
-  bool is_option = true;             // False: no option says it, and the text is for people.
-  bool is_of_script = false;         // The script's own lines say the same.
+  std::vector<std::string> members;  // The spec members that this option sets: "request/topology".
+  bool is_option = true;             // False: there is no such option, and the text is for people.
+  bool is_of_script = false;         // The script's own option lines set the same.
 };
 struct WordsAnswer {
-  std::vector<WordView> words;  // All but what is run.
-  std::string line;             // "divvy submit ... -- ...", which is read as just this; empty: see `refusal`.
-  std::string refusal;          // Why no command line says the same.
+  std::vector<WordView> words;  // All options, without the command.
+  std::string line;             // "divvy submit ... -- ...", which parses to exactly this spec. Empty: see `refusal`.
+  std::string refusal;          // Why no command line can express the spec.
 };
 
 /// POST /v1/script.
 struct ScriptQuestion {
   std::string text;
-  std::string directory;  // Where it will run; empty: the caller's home.
+  std::string directory;  // The directory where it will run. Empty: the caller's home.
 };
 struct ScriptAnswer {
-  JobSpec spec;         // What its own lines ask for (#SBATCH, # GFLOW, # DIVVY), and the script; as in AgainView.
-  std::string refusal;  // What is wrong with them: "script.sh line 3: ..."; then `spec` is empty.
+  JobSpec spec;         // The script, and the options of its own lines (#SBATCH, # GFLOW, # DIVVY). See
+                        // AgainView::spec.
+  std::string refusal;  // Why the lines are invalid: "script.sh line 3: ...". Then `spec` is empty.
 };
 
 }  // namespace divvy::wire

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The lease of a machine whose agent is not root: supervisors, which are root's, read it with the rights of the agent's user, and stop the
-# jobs when it has ended.
+# The lease of a node whose agent does not run as root. Supervisors run as root, read the lease with the permissions of
+# the agent's user, and stop the jobs when the lease has ended.
 . "$(dirname "$0")/lib.sh"
 . "$attacks/second_machine.sh"
 printf '[controller]\nlost_after = "2s"\nrequeue_lost_after = "20s"\n' >/etc/divvy/divvy.toml

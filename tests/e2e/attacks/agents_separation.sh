@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# What an attacker can do who has taken over a machine's agent, which root has started and which is not root. The launcher there acts as a
-# user only with a right that the launcher on the controller's machine has signed for that user's name. bob has called the controller, alice never.
+# An attacker has taken over a node's agent, which root started and which does not run as root. The launcher on the node
+# acts as a user only with an authorization for that user's name, signed by the launcher on the controller's machine.
+# bob has called the controller, alice never has.
 . "$(dirname "$0")/lib.sh"
 . "$attacks/second_machine.sh"
 up_listening
 make_n1
 
-# Root's agent needs the key of the controller's launcher, which a token for nodes has; nobody else starts the machine's agent.
+# Root's agent needs the key of the controller's launcher, which is in a node token. Only root starts the system-wide
+# agent.
 divvy token create --node >token 2>/dev/null
 expect "$(cat /var/lib/divvy-launcher/right.pub)" "$(sed 's/.*\.//' token)" "the key in a token"
 sed 's/\.[0-9a-f]*$//' token >keyless.token
@@ -21,7 +23,7 @@ expect "root 644" "$(there stat -c '%U %a' /var/lib/divvy-launcher/controller.pu
 there divvy up --quiet 2>message && fail "a daemon was started beside the agent"
 grep -q "an agent (pid .*; divvy agent --stop ends it" message || fail "a daemon beside an agent: $(cat message)"
 
-# A job of an ordinary user, known by name. Root's processes are the launcher, supervisors and guards.
+# A job of an ordinary user, known by name. Only the launcher, supervisors and guards run as root.
 job=$(as bob divvy submit --quiet --gpus 1 --nodelist n1 -- sh -c 'id -un; id -u; until [ -e go ]; do sleep 0.02; done; echo over')
 wait_for "bob's job on n1" state_is "$job" running
 for pid in $(there pgrep -u root divvy); do
@@ -32,7 +34,7 @@ expect divvy "$(there stat -c %U "/proc/$(n1_pid)")" "the agent's user"
 expect "0000000000000000" "$(there sed -n 's/^CapEff:\t//p' "/proc/$(n1_pid)/status")" "the agent's capabilities"
 WAIT_S=60 wait_for "its output" sh -c "divvy logs $job | grep -q 51002"
 
-# Files that the job names are read with its user's rights there, as the controller asks.
+# A file that the job names is read with the permissions of its user there, when the controller asks for it.
 named=$(as bob divvy submit --quiet --gpus 1 --nodelist n1 --output out -- echo named)
 wait_for "the job with a file" state_is "$named" succeeded
 expect named "$(as bob divvy logs "$named")" "the file in a folder of bob's on n1"
@@ -50,7 +52,7 @@ as bob divvy logs "$job" | grep -q over || fail "its output: $(as bob divvy logs
 again=$(as bob divvy submit --quiet --gpus 1 --nodelist n1 -- true)
 wait_for "another job" state_is "$again" succeeded
 
-# What an agent that was taken over has: bob's right by name, which the controller sends.
+# The attacker has what the agent had: bob's authorization by name, which the controller sends.
 cat "$attacks/taken_over.py" - >/var/lib/tmp/by_name.py <<'P'
 for numbers in ((61001, 61001), (0, 0), (61002, 0)):
     check("no name of another's is signed", errand(RIGHT_BY_NAME, *numbers, BOBS)[0])
@@ -87,7 +89,8 @@ check("bob's file is open", errand(OPEN_LOG, BOB, BOB, BOBS, text=BOBS_FILE)[4] 
 check("bob cannot open alice's", errand(OPEN_LOG, BOB, BOB, BOBS, text=ALICES)[4] is None)
 check("bob's job is passed on", not launch(BOB, BOB, BOBS))
 
-# alice calls on n1: the launcher there gives a right to her numbers. What it signs by name is by another key than the controller's.
+# alice connects on n1: the launcher there issues an authorization for her uid. It also signs her name, but not with the
+# key of the controller's launcher, so that signature is not accepted.
 door = socket.socket(socket.AF_UNIX)
 door.bind("/var/lib/divvy/door")
 os.chmod("/var/lib/divvy/door", 0o666)
@@ -109,7 +112,7 @@ import socket
 socket.socket(socket.AF_UNIX).connect("/var/lib/divvy/door")' || true
 wait "$attack" || fail "the launcher on n1 believed the agent's user: $(cat message)"
 
-# An agent that is started again goes on.
+# A restarted agent continues.
 there divvy agent --detach --quiet || fail "the agent did not come after the attacks"
 wait_for "n1 after the attacks" node_is n1 up
 again=$(as bob divvy submit --quiet --gpus 1 --nodelist n1 -- true)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What jobs of users can do on the machine of an agent that is not root: streams, terminals, gangs, parts of GPUs, steps, and the door.
+# Users' jobs on a node whose agent does not run as root: streams, terminals, gangs, GPU fractions, steps, and calls to
+# the controller.
 . "$(dirname "$0")/lib.sh"
 . "$attacks/second_machine.sh"
 up_listening
@@ -7,7 +8,7 @@ make_n1
 join_n1
 on_n1="--gpus 1 --nodelist n1"
 
-# In the foreground, by pipes and on a terminal.
+# In the foreground, with pipes and on a terminal.
 expect "51002 typed" "$(echo typed | as bob divvy run $on_n1 -- sh -c 'echo "$(id -u) $(cat)"')" "a job in the foreground"
 as bob divvy run $on_n1 -- sh -c 'exit 3' && fail "its exit code is lost" || expect 3 $? "its exit code"
 pty=$(as bob divvy submit --quiet $on_n1 --pty -- sh -c 'tty; until [ -e seen ]; do sleep 0.02; done')
@@ -16,14 +17,14 @@ WAIT_S=60 wait_for "its terminal" sh -c "divvy logs $pty | grep -q /dev/pts"
 there_as bob touch /var/lib/home/bob/seen
 wait_for "its end" state_is "$pty" succeeded
 
-# By the door of jobs there, as the user of the controller.
+# Calls through the socket for jobs there, as the user of the controller.
 asked=$(as bob divvy submit --quiet $on_n1 -- sh -c 'divvy submit --quiet --hold -- true')
 wait_for "the job that submits" state_is "$asked" succeeded
 child=$(as bob divvy logs "$asked")
 expect bob "$(field "$child" user)" "whose the job is that was submitted inside"
 as bob divvy cancel "$child" >/dev/null
 
-# A job on both machines, and a step from outside.
+# A job on both nodes, and a step from outside.
 gang=$(as bob divvy submit --quiet --nodes 2 --gpus 1 -- sh -c 'echo "$DIVVY_NODE $(id -u)"')
 wait_for "the gang" state_is "$gang" succeeded
 as bob divvy logs "$gang" | grep -q "n1 51002" || fail "the gang says: $(as bob divvy logs "$gang")"
@@ -31,12 +32,12 @@ stays=$(as bob divvy submit --quiet $on_n1 -- sleep 1000)
 wait_for "a job that stays" state_is "$stays" running
 expect 51002 "$(as bob divvy srun --jobid "$stays" --overlap id -u)" "a step from outside"
 
-# Half a GPU: the keeper is root's, started by the launcher.
+# Half a GPU: the keeper runs as root and is started by the launcher.
 half=$(as bob divvy submit --quiet --gpus 0.5 --nodelist n1 -- sh -c 'echo half; id -u')
 wait_for "half a GPU" state_is "$half" succeeded
 there pgrep -u root -f "divvy keeper" >/dev/null || fail "there is no keeper"
 
-# A job of another user, a limit of time, a signal, and an end that the agent does not see.
+# A job of another user, a time limit, a signal, and an end that the agent does not see.
 other=$(as alice divvy submit --quiet $on_n1 --time 1s -- sleep 1000)
 wait_for "the limit of time" state_is "$other" timed_out
 unseen=$(as bob divvy submit --quiet $on_n1 -- sh -c 'until [ -e unseen ]; do sleep 0.02; done; exit 5')
@@ -50,7 +51,7 @@ expect 5 "$(field "$unseen" exit_code)" "its exit code"
 as bob divvy cancel --grace 0 "$stays" >/dev/null
 wait_for "the last end" state_is "$stays" cancelled
 
-# The machine's daemon does not take the agent's jobs for its own.
+# The machine's daemon does not take over the agent's jobs.
 kept=$(as bob divvy submit --quiet $on_n1 -- sleep 1000)
 wait_for "a job that is kept" state_is "$kept" running
 there divvy agent --stop --quiet
@@ -62,7 +63,7 @@ state_is "$kept" running || fail "the job is $(field "$kept" state)"
 as bob divvy cancel --grace 0 "$kept" >/dev/null
 wait_for "its end" state_is "$kept" cancelled
 
-# A job in the foreground whose agent is killed: its output goes to its log.
+# The agent is killed under a foreground job: the job's later output goes to its log.
 as bob divvy run $on_n1 -- sh -c 'echo before; until [ -e late ]; do sleep 0.02; done; echo after' >said 2>&1 &
 run=$!
 wait_for "its first line" grep -q before said

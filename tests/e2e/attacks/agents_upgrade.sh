@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The state of a release whose agent was root itself: its folder was root's, with the run records in it. The launcher's first start takes
-# it over while jobs run. New jobs wait until root has joined once more, for the key of the controller's launcher is missing.
+# Upgrade from a release whose agent ran as root: its folder belonged to root and contained the run records. The
+# launcher takes the state over at its first start, while jobs run. New jobs wait until root has joined the node once
+# more, because the key of the controller's launcher is missing.
 . "$(dirname "$0")/lib.sh"
 . "$attacks/second_machine.sh"
 up_listening
@@ -12,7 +13,8 @@ for job in "$ends" "$stays"; do wait_for "bob's jobs" state_is "$job" running; d
 there divvy agent --stop --quiet
 wait_for "n1 away" node_is n1 away
 
-# As it was. Supervisors go on in their folder, whatever its path is; those of that release took commands from root alone.
+# Restores the old layout. Supervisors continue in their folder, whatever its path is; those of that release accepted
+# commands from root only.
 there bash -ec '
   pkill -x divvy-launcher
   mv /var/lib/divvy-launcher/runs /var/lib/divvy/agent/runs

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The audit log after somebody has changed it: divvy audit verify names the line.
+# The audit log after it was modified: divvy audit verify names the line.
 . "$(dirname "$0")/lib.sh"
 serve
 log=/var/lib/divvy/audit.log
@@ -9,7 +9,7 @@ newest=$(divvy audit verify | sed -n 's/^newest hash: //p')
 [ -n "$newest" ] || fail "the log is not good as it was written: $(divvy audit verify 2>&1)"
 as alice divvy audit verify >/dev/null 2>&1 && fail "alice reads the audit log"
 cp $log log
-# named LINE WHAT: the log as it is now is bad there.
+# named LINE WHAT: checks that verification of the present log fails at that line.
 named() {
   divvy audit verify >verdict 2>&1 && fail "$2 is not found"
   grep -q "line $1: it is not the line that was written here" verdict || fail "$2: $(cat verdict)"
@@ -22,7 +22,7 @@ sed -i '$d' $log
 divvy audit verify "$newest" >/dev/null 2>&1 && fail "a removed end is not found by the hash that was newest"
 cat log >$log
 divvy audit verify "$newest" >/dev/null || fail "the log is not good again: $(divvy audit verify 2>&1)"
-# It goes on over a restart.
+# The log continues over a restart.
 divvy down >/dev/null
 divvy up --quiet --emulate 4xA100-40GB
 as alice divvy cancel "$(as alice divvy submit --quiet --hold -- true)" >/dev/null

@@ -1,7 +1,8 @@
-"""One user asks for more than the daemon can give: crowding.py SOCKET PORT TLS_PORT.
+"""One user requests more than the daemon can serve: crowding.py SOCKET PORT TLS_PORT.
 
-4,100 idle connections, 100 unfinished bodies of 32 MiB, 1,024 TCP connections from many loopback addresses to each port, and
-submissions as fast as they are taken, up to 1,000 a second. Prints "ready" once all of that is held, and ends with its input."""
+Opens 4,100 idle connections, 100 unfinished bodies of 32 MiB, and 1,024 TCP connections from many loopback addresses to
+each port, and submits as fast as the daemon accepts, up to 1,000 jobs a second. Prints "ready" once it holds all of
+that, and exits when its input ends."""
 import resource
 import select
 import socket
@@ -50,7 +51,7 @@ def keep_flooding():
             time.sleep(0.01)
 
 
-# First, so that it is among those that are served.
+# Started first, so that its connection is among those that are served.
 threading.Thread(target=keep_flooding, daemon=True).start()
 for _ in range(100):
     try:

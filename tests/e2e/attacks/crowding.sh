@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# alice takes all the connections, memory and submissions that she can get: root and bob are answered all the same, the daemon grows by
-# less than 64 MiB, and the agent of another machine keeps its session.
+# alice takes all the connections, memory and submissions that she can get. root and bob are still answered, the daemon
+# grows by less than 64 MiB, and an agent on another machine keeps its session.
 . "$(dirname "$0")/lib.sh"
 python=/usr/bin/python3
 $python -c 'import socket' 2>/dev/null || skip "python3 is not installed (apt-get install python3)"
@@ -39,12 +39,12 @@ echo "memory: $((memory_before / 1024)) MiB; beside alice: $((memory_after / 102
 [ $((memory_after - memory_before)) -lt 65536 ] || fail "the daemon grew by $(((memory_after - memory_before) / 1024)) MiB"
 node_is n1 up || fail "the agent lost its session: $(divvy nodes)"
 expect "$sessions" "$(joined)" "sessions of the agent"
-# An agent that comes back is let in while alice holds on.
+# An agent that reconnects is accepted while alice still holds everything.
 DIVVY_HOME=/var/lib/tmp/n1 divvy agent --stop >/dev/null
 wait_for "the agent's end" sh -c '! [ "$(divvy nodes --csv | grep ^n1, | cut -d, -f2)" = up ]'
 DIVVY_HOME=/var/lib/tmp/n1 divvy agent --emulate 2xA100-40GB --detach --quiet 9>&- || fail "the agent cannot come back"
 WAIT_S=60 wait_for "the agent to be back" node_is n1 up
-# The page of this machine as well.
+# The web page of this machine also answers.
 code=$(curl -s -m 20 -o /dev/null -w '%{http_code}' "http://127.0.0.1:$page/") || fail "the page does not answer beside alice's connections"
 expect 200 "$code" "status of the page"
 
@@ -52,6 +52,6 @@ exec 9>&-
 wait %1 2>/dev/null || true
 queued() { divvy status --json | grep -oE '"jobs_held":[0-9]+' | cut -d: -f2; }
 [ "$(queued)" -le 10000 ] || fail "alice has $(queued) jobs in the queue"
-# In parts: one answer may name so many.
+# In several steps, because one answer may list only a limited number of jobs.
 divvy cancel --user alice --grace 0 >/dev/null
 wait_for "an empty queue" queue_is_empty

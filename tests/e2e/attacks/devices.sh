@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# A job that opens other jobs' GPUs: with a "container engine" of its user's own, which runs instead of a real one, and as an elastic
-# job where the machine requires that GPUs are closed. The GPUs are stand-ins, whose device files are harmless devices.
+# A job opens other jobs' GPUs: with a "container engine" of its user's own that runs instead of a real one, and as an
+# elastic job where the configuration requires that GPUs are closed. The GPUs are emulated; their device files are
+# harmless devices.
 . "$(dirname "$0")/lib.sh"
 mkdir /var/lib/gpus
-numbers=(5 7 8 9) # Of zero, full, random and urandom: rules go by the number, so each GPU has one of its own.
+numbers=(5 7 8 9) # Minor numbers of zero, full, random and urandom. Device rules match them, so they must differ.
 for gpu in 0 1 2 3; do mknod -m 666 "/var/lib/gpus/gpu$gpu" c 1 "${numbers[gpu]}"; done
 head -c 1 /var/lib/gpus/gpu0 >/dev/null 2>&1 || skip "devices do not open in /var/lib (nodev)"
 script_of alice podman <<'S'
@@ -17,7 +18,7 @@ serve '[isolation]' 'devices = "mounts"' 'device_files = "/var/lib/gpus/gpu*"'
 expect 1 "$(attack)" "GPUs that an engine of alice's own opens, where mounts close the others"
 divvy down >/dev/null
 
-# What cannot be enforced is refused where the administrator says so.
+# If the administrator requires isolation and it cannot be enforced, the daemon refuses to start.
 ! serve '[isolation]' 'require = true' 2>refusal || fail "GPUs without device files are served although closing them is required"
 grep -q 'require = true, but GPUs cannot be closed here' refusal || fail "the refusal says: $(cat refusal)"
 serve '[isolation]' 'require = true' 'device_files = "/var/lib/gpus/gpu*"'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What alice learns of bob's jobs, and how she puts hers before them.
+# Checks that alice cannot read the private data of bob's jobs, and cannot place her jobs before his by priority.
 . "$(dirname "$0")/lib.sh"
 command -v curl >/dev/null || skip "no curl"
 serve
@@ -10,7 +10,7 @@ clear_queue() {
 }
 secret=takeover-of-acme
 
-# A reason that names a directory of bob's.
+# The reason of a failed job names a directory of bob's.
 as bob mkdir "$secret"
 job=$(cd / && as bob sh -c "cd $secret && divvy submit --quiet --hold --name plan-b -- true")
 as bob rmdir "$secret"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# alice speaks to the terminals of others: by the names, comments, labels and paths of her jobs, and by a store of an older release, which
-# took such names.
+# alice sends escape sequences to the terminals of others: in the names, comments, labels and paths of her jobs, and
+# through the store of an older release, which accepted such names.
 . "$(dirname "$0")/lib.sh"
 command -v curl >/dev/null || skip "no curl"
 command -v sqlite3 >/dev/null || skip "sqlite3 is not installed (apt-get install sqlite3)"
 serve
 evil=$'evil\e]52;c;cHduZWQ=\a\e[2K\nrow'
-# refused FIELD: a job with control characters there, by the API.
+# refused FIELD: submits a job with control characters in that field through the API.
 refused() {
   local answer
   answer=$(as alice curl -sS --unix-socket /run/divvy/divvy.sock --data-binary \
@@ -24,14 +24,14 @@ job=$(as alice divvy submit --quiet --hold --name harmless -- true)
 as alice divvy update "$job" --name "$evil" >/dev/null 2>&1 && fail "divvy update takes the name"
 as alice divvy update "$job" --comment "$evil" >/dev/null 2>&1 && fail "divvy update takes the comment"
 
-# As an older release has left it.
+# As an older release may have stored it.
 divvy down >/dev/null
 database=$(ls /var/lib/divvy/*.db | grep -v samples | head -n 1)
 sqlite3 "$database" "UPDATE jobs SET name = 'evil' || char(27) || ']52;c;cHduZWQ=' || char(7) || char(10) || 'row' || char(155) || 'x',
   comment = char(27) || '[2J', reason = 'held' || char(27) || '[31m' WHERE id = $job;"
 divvy up --quiet --emulate 4xA100-40GB
 divvy shims shims >/dev/null
-shown() { # COMMAND...: prints the job's line without anything that a terminal obeys.
+shown() { # COMMAND...: prints the job's line without control sequences.
   "$@" >shown 2>&1 || fail "$* fails: $(cat -v shown)"
   grep -q evil shown || fail "$* does not show the job: $(cat -v shown)"
   ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]' shown || fail "$* speaks to the terminal: $(cat -v shown)"

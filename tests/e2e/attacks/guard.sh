@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A guard that took over from a killed supervisor knows neither the job's user nor its mounts. A step that it started would be root's,
-# with a library of the caller's choice in it.
+# A guard that took over from a killed supervisor knows neither the job's user nor its mounts. A step that it started
+# would run as root, with a library of the caller's choice.
 . "$(dirname "$0")/lib.sh"
 command -v cc >/dev/null || skip "no C compiler"
 serve
@@ -13,7 +13,7 @@ S
 for options in "" --private-tmp; do
   job=$(as alice divvy submit --quiet $options -- sleep 1000)
   wait_for "the job" state_is "$job" running
-  # By root, or because memory ran out.
+  # Killed by root, or because memory ran out.
   kill -9 "$(sed -n 's/^supervisor=\([0-9]*\) .*/\1/p' "/var/lib/divvy-launcher/runs/$job")"
   wait_for "its guard" sh -c "[ \$(grep -c ^supervisor= /var/lib/divvy-launcher/runs/$job) = 2 ]"
   as alice LD_PRELOAD=/var/lib/home/alice/owns.so srun --jobid="$job" id -u >said 2>&1 && fail "a guard started a step: $(cat said)"

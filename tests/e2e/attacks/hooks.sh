@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A notification command of alice's, which runs outside of jobs: it opens GPUs, has the launcher's own limits, and kills the processes that
-# watch over it.
+# A notification command of alice's, which runs outside of jobs. It opens GPUs, inherits the launcher's own limits, and
+# kills the processes that watch it.
 . "$(dirname "$0")/lib.sh"
 mkdir /var/lib/gpus
-numbers=(5 7 8 9) # Of zero, full, random and urandom: rules go by the number, so each GPU has one of its own.
+numbers=(5 7 8 9) # Minor numbers of zero, full, random and urandom. Device rules match them, so they must differ.
 for gpu in 0 1 2 3; do mknod -m 666 "/var/lib/gpus/gpu$gpu" c 1 "${numbers[gpu]}"; done
 [ -w /sys/fs/cgroup/unified/cgroup.procs ] || [ -w /sys/fs/cgroup/cgroup.procs ] || skip "no cgroup v2 that may be written"
 printf 'alice hard nofile 3000\nalice hard memlock 64\n' >/etc/security/limits.conf
@@ -26,13 +26,13 @@ as alice divvy notify add looks --command './hook.sh >hook.out 2>&1' --on end >/
 as alice timeout 30 divvy notify test looks >/dev/null || fail "the command failed: $(cat /var/lib/home/alice/hook.out)"
 expect "limits 3000 64" "$(cat /var/lib/home/alice/hook.out)" "what a notification command can do"
 
-# What it leaves behind goes with it, also where nobody of the user's is left to end it.
+# Processes that it leaves behind are ended too, even if no process of the user is left to end them.
 left_is_gone() { [ -s /var/lib/home/alice/left ] && ! kill -0 "$(cat /var/lib/home/alice/left)" 2>/dev/null; }
 as alice divvy notify add stays --command './stay.sh' --on end >/dev/null
 as alice timeout 30 divvy notify test stays >/dev/null 2>&1 || true
 WAIT_S=10 wait_for "the end of what the command left behind" left_is_gone
 
-# One that stops the process that keeps its time is ended all the same.
+# A command that stops the process which enforces its time limit is still ended.
 as alice sh -c ': >left'
 sed -i 's/^kill.*/kill -STOP "$helper" $PPID/' /var/lib/home/alice/stay.sh
 as alice timeout 50 divvy notify test stays >/dev/null 2>&1 || true

@@ -1,5 +1,5 @@
-"""journal.py: takes lines over stream sockets at /run/journal, one connection after the other, and prints the uid that wrote each, as the
-journal knows it."""
+"""journal.py: accepts lines over stream sockets at /run/journal, one connection at a time. Prints the uid of each
+writer, as the journal would see it."""
 
 import os
 import socket

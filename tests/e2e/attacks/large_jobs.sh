@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# alice fills the store and the daemon's memory with what her waiting jobs bring along, and the queue with jobs.
+# alice fills the store and the daemon's memory with the data of her waiting jobs, and the queue with jobs.
 . "$(dirname "$0")/lib.sh"
 command -v curl >/dev/null || skip "no curl"
 serve
 memory() { sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$daemon/status"; }
-# submit USER MIB FIELD: a held job whose FIELD ("VALUE" in it) has so many MiB; prints the answer.
+# submit USER MIB FIELD: submits a held job with MIB MiB of data replacing "VALUE" in FIELD; prints the answer.
 submit() {
   {
     printf '{"spec": {"command": ["true"], "directory": "/", "is_held": true, '
@@ -36,7 +36,7 @@ as bob divvy submit --hold -- true >/dev/null || fail "bob is refused for alice'
 divvy submit --hold --array 0-999 -- true >/dev/null || fail "an administrator is refused"
 clear_queue
 
-# What jobs as large as may be take goes with them.
+# The memory of jobs of the maximum size is released with them.
 for _ in $(seq 60); do
   { printf '{"spec": {"command": ["true"], "directory": "/", "is_held": true, "capture": {"environment": ["A='
     head -c 1000000 /dev/zero | tr '\0' x; printf '"]}}}'; } >/var/lib/tmp/body

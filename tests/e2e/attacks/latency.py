@@ -1,4 +1,5 @@
-"""latency.py SOCKET COUNT: the median and the worst time of GET /v1/status over new connections, in milliseconds; fails if one is refused."""
+"""latency.py SOCKET COUNT: prints the median and the worst time of GET /v1/status over new connections, in ms. Fails if
+one is refused."""
 import socket
 import sys
 import time

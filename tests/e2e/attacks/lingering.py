@@ -1,9 +1,9 @@
-"""Leaves a descriptor whose close(2) waits for a day as the last copy in a receiver's hands.
+"""Leaves a receiver with the last copy of a descriptor whose close(2) blocks for a day.
 
 lingering.py stream|seqpacket|dgram ADDRESS SECONDS
 
-Connects there ("@NAME": abstract), sends the descriptor with bytes that are no request, and lets go of it and of the
-connection. Prints "sent", or why it could not, and keeps the socket's other end for SECONDS.
+Connects to ADDRESS ("@NAME": abstract), sends the descriptor with bytes that are not a request, and closes it and the
+connection. Prints "sent", or the error, and keeps the other end of the socket open for SECONDS.
 """
 
 import os
@@ -17,7 +17,7 @@ listener = socket.socket()
 listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
 listener.bind(("127.0.0.1", 0))
 listener.listen(1)
-# A child, because the sockets of a process that ends do not linger.
+# In a child, because the sockets of a process that ends do not linger.
 if os.fork() == 0:
     ours = socket.create_connection(listener.getsockname())
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 86400))

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# alice sends descriptors whose close(2) waits for a day to all that takes connections or messages: the daemon, the launcher, bob's
-# supervisor, the keeper, an agent and its jobs' door. Nobody waits for her.
+# alice sends descriptors whose close(2) blocks for a day to every process that accepts connections or messages: the
+# daemon, the launcher, bob's supervisor, the keeper, an agent and its socket for jobs. None of them may block.
 . "$(dirname "$0")/lib.sh"
 . "$attacks/second_machine.sh"
 up_listening
 make_n1
 join_n1
-# hit KIND ADDRESS EXPECTED [AS...]: alice sends it there, and is told so.
+# hit KIND ADDRESS EXPECTED [AS...]: alice sends one to the address; checks the result that she gets.
 hit() {
   rm -f hit.said
   ("${@:4}" /usr/bin/python3 "$attacks/lingering.py" "$1" "$2" 30 >hit.said 2>&1) &
   wait_for "the end of an attack" test -s hit.said
   expect "$3" "$(cat hit.said)" "what alice is told at $2"
 }
-# soon WHAT COMMAND...: not only when alice lets go.
+# soon WHAT COMMAND...: checks that the command ends before alice closes her end.
 soon() {
   local begun=$SECONDS
   "${@:2}" >soon.said 2>&1 || fail "$1: $(cat soon.said)"
@@ -25,7 +25,7 @@ far=$(as bob divvy submit --quiet --gpus 0.5 --nodelist n1 -- sleep 1000)
 for one in "$job" "$far"; do wait_for "job $one of bob's" state_is "$one" running; done
 control=$(sed -n 's/^control=//p' "/var/lib/divvy-launcher/runs/$job" | tail -1)
 
-# The kernel drops it on its way: alice has sent what nobody gets.
+# The kernel drops the message in transit: alice has sent it, but no process receives it.
 hit dgram "$control" sent as alice
 hit stream /run/divvy/divvy.sock sent as alice
 hit stream /run/divvy-launcher/launches "Permission denied" as alice
@@ -39,7 +39,7 @@ soon "the agent" as bob divvy run --gpus 1 --nodelist n1 -- true
 as bob divvy cancel --grace 0 "$job" >/dev/null
 WAIT_S=5 wait_for "bob's supervisor, which waits for alice" state_is "$job" cancelled
 
-# A request that is right, with such a socket as its output: the daemon, the launcher and her supervisor each let go of a copy.
+# A valid request with such a socket as its output: the daemon, the launcher and her supervisor each close a copy.
 python3 - "$attacks" >right.py <<'P'
 import sys
 text = open(sys.argv[1] + "/lingering.py").read()

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# A process of alice's outside of her job has the job's own /tmp open, and fills it while it is removed: the job keeps its GPU no longer.
+# A process of alice's outside of her job has the job's private /tmp open and fills it while it is removed. The job must
+# still release its GPU.
 . "$(dirname "$0")/lib.sh"
 serve
 unshare --mount true || skip "no mount namespace"
 script_of alice fill.py <<'P'
 #!/usr/bin/python3
-# take SOCKET: makes folders in the folder that it is given, and in the newest of those, until it may make no more. give SOCKET.
+# take SOCKET: creates folders in the folder that it receives, until that fails. give SOCKET: sends the job's /tmp to
+# it.
 import array, os, socket, sys
 end = socket.socket(socket.AF_UNIX)
 if sys.argv[1] == "give":
@@ -39,7 +41,7 @@ WAIT_S=5 wait_for "the end of the job" state_is "$job" cancelled
 wait_for "the end of filling" sh -c "! kill -0 $filling 2>/dev/null"
 wait_for "the removal of the folder" test ! -e "${folder%/tmp}"
 
-# Where the supervisor is killed somebody else removes it.
+# If the supervisor is killed, another process removes the folder.
 job=$(as alice divvy submit --quiet --private-tmp --gpus 1 -- sh -c 'mkdir -p /tmp/a/b/c; sleep 1000')
 wait_for "the job" state_is "$job" running
 folder=$(sed -n 's/^own_tmp=//p' "/var/lib/divvy-launcher/runs/$job" | tail -n 1)

@@ -1,10 +1,10 @@
-"""Asks the daemon for something with file descriptors of the caller's choice.
+"""Sends a request to the daemon with file descriptors of the caller's choice.
 
 pass_streams.py attach JOB OUT [RELAY]   joins the terminal of the job, with OUT as its output
 pass_streams.py run OUT COMMAND...       a foreground job with OUT as standard output and a terminal
 
-OUT, RELAY: dgram:@ADDRESS, dgram:PATH or stream:PATH, a socket that is connected there; else a file to be opened for
-writing. RELAY is passed as the relay of the input. Prints the answer's first line and body.
+OUT, RELAY: dgram:@ADDRESS, dgram:PATH or stream:PATH, a socket connected to that address; otherwise a file that is
+opened for writing. RELAY is passed as the relay of the input. Prints the first line and the body of the answer.
 """
 
 import json

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A supervisor of root's writes what a terminal shows to descriptors that the user has passed. Whoever reads that sees root's credentials:
-# other supervisors, which would take it for a command of the daemon's, and services such as the journal.
+# A supervisor that runs as root writes the output of a terminal to descriptors that the user has passed. A reader on
+# the other end sees root's credentials: other supervisors, which would take the output for a command of the daemon, and
+# services such as the journal.
 . "$(dirname "$0")/lib.sh"
 /usr/bin/python3 -c 'import socket; socket.send_fds' 2>/dev/null || skip "no python3 with socket.send_fds"
 cp "$attacks/pass_streams.py" /var/lib/tmp/
@@ -11,7 +12,7 @@ wait_for "bob's job" sh -c "divvy logs 1 | grep -q ready"
 record() { sed -n "s/^$1=//p" /var/lib/divvy-launcher/runs/1 | tail -n 1; }
 bobs=$(record control)
 grep -q "$bobs" /proc/net/unix || fail "the address of bob's supervisor is not to be seen: $bobs"
-# unharmed AFTER: bob's job runs as ever.
+# unharmed AFTER: checks that bob's job still runs.
 unharmed() {
   divvy resize 1 >/dev/null 2>&1 || true
   for _ in 1 2 3 4 5 6 7 8 9 10; do
@@ -24,13 +25,13 @@ unharmed() {
   [ "$state" != T ] || fail "bob's job was paused by $1"
 }
 
-# Commands to bob's supervisor, as alice's job prints them on its terminal. The terminal writes a carriage return before each line feed
-# unless it is told not to.
+# Commands to bob's supervisor, printed by alice's job on its terminal. The terminal writes a carriage return before
+# each line feed unless it is configured not to.
 command_of() { printf 'command=%s\\njob=1\\nattempt=1\\nsignal=%s\\ngrace=0\\nlimit=1\\nx=\\n' "$1" "${2:-9}"; }
 for words in "stop" "signal 10" "pause" "time-limit"; do
   job=$(as alice divvy submit --quiet --pty -- sh -c "stty -opost -echo; read go; printf '$(command_of $words)'; sleep 1000")
   wait_for "alice's job" state_is "$job" running
-  # Her terminal is joined twice: once with bob's supervisor as its output, and once to type.
+  # Her terminal is joined twice: once with bob's supervisor as its output, and once for typing.
   pass attach "$job" "dgram:$bobs" >"said.$job" 2>&1 &
   passing=$!
   as alice sh -c "{ sleep 0.5; echo; sleep 0.5; } | timeout 2 divvy attach $job" >/dev/null 2>&1 || true
@@ -40,7 +41,7 @@ for words in "stop" "signal 10" "pause" "time-limit"; do
   ! grep -q "taken" "said.$job" || fail "a datagram socket was taken as output"
   as alice divvy cancel --grace 0 "$job" >/dev/null
 done
-# From the start of a foreground job, and as a relay.
+# At the start of a foreground job, and as a relay.
 answer=$(pass run "dgram:$bobs" true)
 grep -q "400" <<<"$answer" && grep -q "standard output is a socket for datagrams" <<<"$answer" || fail "run with a datagram socket: $answer"
 job=$(as alice divvy submit --quiet --pty -- sleep 1000)
@@ -51,7 +52,7 @@ answer=$(pass attach "$job" /proc/self/oom_score_adj)
 grep -q "standard output is a file of the kernel" <<<"$answer" || fail "attach with a file of procfs: $answer"
 unharmed "a relay"
 
-# Even root's credentials alone are no command: it takes the secret of the run record.
+# Even root's credentials alone are not sufficient for a command: it also needs the secret of the run record.
 tell() {
   /usr/bin/python3 - "$bobs" "$@" <<'P'
 import socket, sys
@@ -73,8 +74,8 @@ answer=$(pass attach "$talking" stream:/run/journal)
 ! grep -q "^0 .*forged" /var/lib/tmp/journal || fail "alice wrote to the journal as root"
 grep -q "a socket whose other end is another user's" <<<"$answer" || fail "attach with the journal as output: $answer"
 
-# What people do works: a pipe, a file, a socket of one's own, and the journal itself as output of a job without a terminal, which writes
-# to it as alice.
+# Normal use works: a pipe, a file, a socket of the user's own, and the journal as output of a job without a terminal,
+# which writes to it as alice.
 as alice sh -c "timeout 2 divvy attach $talking </dev/zero | head -n 1" >said 2>/dev/null || true
 grep -q forged said || fail "attach with a pipe printed: $(cat said)"
 expect hello "$(as alice divvy run -- echo hello)" "a job in the foreground"

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# alice is given the uid of an administrator who has left, while the daemon runs; and her job has the limits that the daemon's unit raised.
+# alice gets the uid of an administrator who has left, while the daemon runs. Also, her job must not inherit the raised
+# limits of the daemon's unit.
 . "$(dirname "$0")/lib.sh"
 sed -i 's/^alice:/carol:/' /etc/passwd
 serve '[admin]' 'users = ["carol"]'
-# The limits of process 1 are those of logins; the daemon's own are higher.
+# The limits of process 1 are those of logins; the daemon's own limits are higher.
 prlimit --pid 1 --memlock=65536:65536 --nofile=1024:2048
 install -d /etc/security/limits.d
 echo 'alice hard nofile 1500' >/etc/security/limits.d/alice.conf

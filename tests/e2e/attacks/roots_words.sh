@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The daemon's user has a supervisor of root's write what a job prints, with root's credentials, into a socket of its choice: the journal
-# takes a line for root's by them.
+# The daemon's user makes a root supervisor write a job's output, with root's credentials, into a socket of its choice.
+# The journal would attribute such a line to root.
 . "$(dirname "$0")/lib.sh"
 /usr/bin/python3 -c 'import socket; socket.send_fds' 2>/dev/null || skip "no python3 with socket.send_fds"
 serve
@@ -8,7 +8,8 @@ take_lines
 job=$(as bob divvy submit --quiet --pty -- sh -c 'while :; do echo forged; sleep 0.1; done')
 wait_for "bob's job" state_is "$job" running
 cat >/var/lib/tmp/attach.py <<'P'
-# The job's terminal, with a socket that is connected to PATH, or one end of a pair of our own, as its output. Prints what the pair takes.
+# Joins the job's terminal. Its output is a socket connected to PATH, or one end of a local pair; prints what arrives
+# there.
 import os, socket, sys
 fields = dict(line.rstrip("\n").split("=", 1) for line in open(sys.argv[1]))
 out, near = socket.socketpair()
@@ -27,9 +28,9 @@ if len(sys.argv) == 2:
 P
 as_divvy() { setpriv --reuid=divvy --regid=divvy --clear-groups --inh-caps=-all /usr/bin/python3 /var/lib/tmp/attach.py "/var/lib/divvy-launcher/runs/$job" "$@"; }
 as_divvy /run/journal
-# Commands are taken in turn: once this one is answered the first was.
+# Commands are processed in order: once this one is answered, the first one was processed.
 as_divvy | grep -q forged || fail "a socket of the daemon's own shows nothing"
-# It reads one connection after the other.
+# The journal reads one connection after the other.
 /usr/bin/python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); s.connect("/run/journal"); s.send(b"the last")'
 wait_for "the journal's last line, after: $(head -n 1 /var/lib/tmp/journal)" grep -q "the last" /var/lib/tmp/journal
 ! grep -q forged /var/lib/tmp/journal || fail "root's journal was written to: $(head -n 1 /var/lib/tmp/journal)"

@@ -1,6 +1,7 @@
-# Sourced after lib.sh by tests with root's agent: a second machine, n1, which is a mount and a PID namespace inside the first. Its /etc
-# is a copy in which bob has another number; its /run and /var/lib are its own, except the program and /var/lib/tmp. The network is shared.
-# there COMMAND...: a command there.
+# Sourced after lib.sh by tests with a root agent. Provides a second machine, n1: a mount namespace and a PID namespace
+# inside the first machine. Its /etc is a copy in which bob has another uid. Its /run and /var/lib are its own, except
+# the program and /var/lib/tmp. The network is shared.
+# there COMMAND...: runs a command on it.
 make_n1() {
   unshare --mount --pid --fork --kill-child --mount-proc bash -ec '
     mkdir /run/n1
@@ -18,7 +19,7 @@ make_n1() {
     rm -f /etc/divvy/divvy.toml
     mkfifo /run/never
     touch /var/lib/made
-    # The first process of the namespace: the shell reaps what ends in it.
+    # The first process of the namespace; this shell reaps processes that end in it.
     exec 9<>/run/never
     read -r -u 9' &
   wait_for "n1's first process" pgrep -P $!

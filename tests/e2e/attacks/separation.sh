@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# What somebody has who has taken over the machine's daemon: it is not root, and the launcher, which is, believes it nothing. alice plays
-# the user who has never called divvy, bob the one who has; the daemon's own user speaks with the launcher.
+# An attacker has taken over the system-wide daemon, which does not run as root. The launcher runs as root and trusts
+# nothing that the daemon sends. alice plays a user who has never called divvy, bob one who has. The daemon's user talks
+# to the launcher.
 . "$(dirname "$0")/lib.sh"
 serve
-# No process of divvy's is root's but the launcher and the supervisors that it has forked; a daemon that were root has its pid file.
+# Only the launcher and the supervisors that it forked run as root. The process in the daemon's pid file does not.
 job=$(as bob divvy submit --quiet -- sleep 1000)
 wait_for "bob's job" state_is "$job" running
 for pid in $(pgrep -u root divvy); do
@@ -12,7 +13,7 @@ done
 expect divvy "$(stat -c %U "/proc/$(daemon_pid)")" "the daemon's user"
 expect "0000000000000000" "$(sed -n 's/^CapEff:\t//p' "/proc/$(daemon_pid)/status")" "the daemon's capabilities"
 
-# Nobody but the daemon's user speaks with the launcher.
+# Only the daemon's user can talk to the launcher.
 hangs_up() {
   /usr/bin/python3 - "$1" <<'P'
 import socket, sys
@@ -36,18 +37,19 @@ print(rows.fetchone()[0])
 P
 ) || fail "the daemon has no right to run bob's jobs"
 
-# The daemon's user with all that the daemon has.
+# The daemon's user, with everything that the daemon has.
 as_divvy() { setpriv --reuid=divvy --regid=divvy --clear-groups --inh-caps=-all /usr/bin/python3 "$@"; }
 cat "$attacks/taken_over.py" - >/var/lib/tmp/taken_over.py <<'P'
 ALICE, BOB = 61001, 61002
-# Users' files.
+# Files of users.
 check("alice's files are closed", errand(OPEN_LOG, ALICE, ALICE, text=b"/var/lib/home/alice/diary")[0])
 check("bob's right is not alice's", errand(OPEN_LOG, ALICE, ALICE, BOBS, text=b"/var/lib/home/alice/diary")[0])
 check("nor that of another group", errand(OPEN_LOG, BOB, 0, BOBS, text=b"/var/lib/home/bob/diary")[0])
 check("bob's files are open", errand(OPEN_LOG, BOB, BOB, BOBS, text=b"/var/lib/home/bob/diary")[4] is not None)
 for path in (b"/etc/shadow", b"/proc/1/environ", b"/var/lib/divvy-launcher/right.key", b"/proc/self/fd/3", b"relative", b"/a\0b"):
     check("bob cannot open " + repr(path), errand(OPEN_LOG, BOB, BOB, BOBS, text=path)[4] is None)
-# Rights: none for the end that connected, whose kernel's credentials are its listener's, and none for a pair.
+# Authorizations: none for the connecting end, whose kernel credentials are those of its listener, and none for a socket
+# pair.
 for name in (None, "/var/lib/divvy/named"):
     caller = socket.socket(socket.AF_UNIX)
     if name:
@@ -70,7 +72,7 @@ check("the daemon's user itself runs no jobs", refused[0] and "system user" in r
 check("no program as alice", errand(START, ALICE, ALICE, BOBS)[0])
 check("no program as root", errand(START, 0, 0, BOBS)[0])
 check("no signal to what has no run record", errand(SIGNAL, job=4711, signal=9)[0])
-# What is no errand.
+# Invalid requests.
 link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 link.connect("/run/divvy-launcher/errands")
 link.send(b"x" * 1000)
@@ -91,7 +93,7 @@ wait_for "alice's socket" test -S /var/lib/tmp/alices
 as_divvy /var/lib/tmp/taken_over.py "$bobs" || fail "the launcher believed the daemon's user"
 state_is "$job" running || fail "bob's job is $(field "$job" state)"
 
-# Launches: one daemon at a time, so the real one goes first.
+# Launches: the launcher serves one daemon at a time, so the real one is stopped first.
 divvy down --quiet
 cat "$attacks/taken_over.py" - >/var/lib/tmp/launches.py <<'P'
 check("no job as root", launch(0, 0, BOBS))
@@ -102,13 +104,13 @@ check("no job as the launcher itself", launch(-1, -1, BOBS))
 P
 as_divvy /var/lib/tmp/launches.py "$bobs" || fail "the launcher passed a launch on"
 
-# The next daemon finds bob's job, as the same user, and ends it.
+# The next daemon finds bob's job, with the same user, and ends it.
 divvy up --quiet --emulate 4xA100-40GB
 state_is "$job" running || fail "after the restart bob's job is $(field "$job" state)"
 as bob divvy cancel --grace 0 "$job" >/dev/null
 wait_for "its end" state_is "$job" cancelled
 
-# The launcher ends when it is told; the daemon goes on with what it has, and divvy up by root brings another.
+# The launcher ends on SIGTERM. The daemon continues without it, and divvy up by root starts another one.
 launchers() { pgrep -x divvy-launcher; }
 old=$(launchers)
 kill "$old"

@@ -1,6 +1,7 @@
-"""The user of a daemon or an agent that was taken over, as it speaks with its launcher: begins the scripts of attack tests.
+"""Acts as the user of a compromised daemon or agent towards its launcher. Attack scripts are appended to this file.
 
-The first argument is a right, in hexadecimal digits. Numbers are as in platform/supervisor/root_errand.cc and platform/supervisor/launch_message.h.
+The first argument is an authorization (right) in hexadecimal digits. The numbers match those in
+platform/supervisor/root_errand.cc and platform/supervisor/launch_message.h.
 """
 
 import array, os, socket, struct, sys
@@ -11,7 +12,7 @@ RIGHT, OPEN_LOG, SIGNAL, START, RIGHT_BY_NAME = 2, 3, 6, 7, 13
 
 
 def errand(kind, uid=-1, gid=-1, right=NONE, job=0, signal=0, choice=0, text=b"", fd=None):
-    """The answer: (refused, errno, value, text, descriptor, right)."""
+    """Sends a request. Returns the answer: (refused, errno, value, text, descriptor, right)."""
     link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     link.connect("/run/divvy-launcher/errands")
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -31,7 +32,7 @@ def errand(kind, uid=-1, gid=-1, right=NONE, job=0, signal=0, choice=0, text=b""
 
 
 def launch(uid, gid, right):
-    """Whether the launcher refuses to pass it on."""
+    """Returns true if the launcher refuses the launch."""
     link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     link.settimeout(20)
     link.connect("/run/divvy-launcher/launches")

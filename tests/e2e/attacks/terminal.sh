@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Root starts the daemon and an agent in the foreground of a terminal. What runs as user divvy has no terminal then: who took it over could
-# type into root's shell.
+# Root starts the daemon and an agent in the foreground of a terminal. Processes of user divvy must not have that
+# terminal: an attacker who took one over could type into root's shell.
 . "$(dirname "$0")/lib.sh"
 . "$attacks/second_machine.sh"
 cat >/var/lib/tmp/terminal.py <<'P'
@@ -48,12 +48,12 @@ _, status = os.waitpid(shell, 0)
 print(f"ended with {os.waitstatus_to_exitcode(status)}")
 P
 expect "ended with 0" "$(/usr/bin/python3 /var/lib/tmp/terminal.py internal-daemon divvy up --foreground --emulate 4xA100-40GB)" "the daemon in the foreground"
-# It says the same where there is no terminal, and ends by the same signal.
+# The daemon prints the same without a terminal, and ends on the same signal.
 timeout -s INT 5 divvy up --foreground --emulate 4xA100-40GB </dev/null >said 2>&1 || true
 ! pgrep -u divvy -f internal-daemon >/dev/null || fail "the daemon outlived its signal"
 
 up_listening
 make_n1
 divvy token create --node >/var/lib/tmp/n1.token 2>/dev/null
-# nsenter itself ends by the signal.
+# The signal also ends nsenter itself.
 expect "ended with -2" "$(/usr/bin/python3 /var/lib/tmp/terminal.py internal-agent nsenter --target "$n1" --mount --pid divvy agent --join-file /var/lib/tmp/n1.token --name n1 --emulate 4xH100-80GB)" "the agent in the foreground"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The state of a release whose daemon was root itself: all of it was root's, with the run records beside the store. The launcher's first
-# start takes it over while jobs run, and what users put there in between leads it nowhere.
+# Upgrade from a release whose daemon ran as root: all of its state belonged to root, with the run records next to the
+# store. The launcher takes it over at its first start, while jobs run. Files that users planted in between do not
+# mislead it.
 . "$(dirname "$0")/lib.sh"
 serve
 ends=$(as bob divvy submit --quiet -- sh -c 'while [ ! -e go ]; do sleep 0.02; done; echo over; exit 7')
@@ -10,7 +11,7 @@ old=$(as bob divvy submit --quiet -- echo old)
 wait_for "the old job" state_is "$old" succeeded
 divvy down --quiet
 
-# As it was: one folder of root's. Supervisors go on in theirs, whatever its path is.
+# Restores the old layout: one folder that belongs to root. Supervisors continue in theirs, whatever its path is.
 pkill -x divvy-launcher || true
 mv /var/lib/divvy-launcher/runs /var/lib/divvy/runs
 rm -rf /var/lib/divvy-launcher /run/divvy-launcher /run/divvy
@@ -19,7 +20,8 @@ chgrp -R root /var/lib/divvy
 find /var/lib/divvy/runs -maxdepth 1 -type f -exec chmod 600 {} +
 find /var/lib/divvy/logs -type f -exec chown bob:bob {} + -exec chmod 600 {} +
 chmod 711 /var/lib/divvy/runs
-# Supervisors of that release took commands from root alone, and their records name nobody else. The records stay the files that are locked.
+# Supervisors of that release accepted commands from root only, and their records name no other user. The record files
+# must stay the same, because they are locked.
 for record in /var/lib/divvy/runs/[0-9]*; do
   text=$(grep -v "^commander=" "$record")
   printf '%s\n' "$text" >"$record"

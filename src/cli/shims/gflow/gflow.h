@@ -1,5 +1,5 @@
-// gflow's programs, spoken by divvy: the same flags, columns and answers, over divvy's own daemon. What gflow has and
-// one divvy server has not (yet) is refused with what to do instead, never ignored. docs/gflow.md is the list.
+// gflow's programs, implemented by divvy: the same flags, columns and answers, but with divvy's daemon. Features of
+// gflow that divvy lacks are refused with an alternative, never ignored. docs/gflow.md lists them.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace divvy::cli {
 
-// The words after the program's name; the answer is the exit code.
+// Each takes the words after the program's name and returns the exit code.
 int GbatchMain(const std::vector<std::string>& words);  // gflow_batch.cc
 int GqueueMain(const std::vector<std::string>& words);  // gflow_listings.cc
 int GinfoMain(const std::vector<std::string>& words);

@@ -15,7 +15,7 @@ namespace {
 using dialect::Option;
 using dialect::Takes;
 
-/// Queued jobs that could no longer start, or would be cancelled too, because they wait for one of `ids`.
+/// Queued jobs that depend on one of `ids`, directly or not: they could no longer start, or would be cancelled too.
 std::vector<const wire::JobView*> Dependants(const std::vector<wire::JobView>& jobs, std::set<std::string> ids) {
   std::vector<const wire::JobView*> out;
   for (bool grows = true; grows;) {

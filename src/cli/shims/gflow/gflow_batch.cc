@@ -35,7 +35,7 @@ bool IsProgram(const std::string& name) {
   return false;
 }
 
-/// A file of text that gbatch submits as a script: named .sh, or with "#!" or a "# GFLOW" line.
+/// True for a text file that gbatch submits as a script: named .sh, or with a "#!" or "# GFLOW" line.
 bool IsScript(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
@@ -76,7 +76,7 @@ int WriteTemplate(const std::vector<std::string>& words) {
 struct Flags {
   bool is_dry_run = false;
   bool wants_help = false;
-  std::string command;  // --command TEXT, which older releases of gflow had.
+  std::string command;  // --command TEXT, from older releases of gflow.
 };
 
 std::vector<dialect::Option> TableOf(JobSpec& spec, Flags& flags, const dialect::Surroundings& around) {
@@ -98,7 +98,7 @@ struct Submission {
   Flags flags;
 };
 
-/// Script lines first, then the words once more, so that the words win.
+/// Parses the script's lines first, then the words again, so that the words win.
 Result<Submission> Read(const std::vector<std::string>& words) {
   const dialect::Surroundings around = CallerSurroundings();
   const dialect::ParseRules rules{.stops_at_first_positional = true};
@@ -166,7 +166,7 @@ std::vector<std::string> GbatchCommand(const std::vector<std::string>& words) {
 std::string GbatchName(const std::vector<std::string>& words) {
   if (words.empty()) return "";
   for (std::string_view word : SplitWords(words[0])) {
-    // "A=1 python train.py" is named for python.
+    // "A=1 python train.py" is named after python.
     if (word.find('=') == std::string_view::npos) return BaseName(word);
   }
   return "sh";

@@ -9,14 +9,14 @@
 
 namespace divvy::cli {
 
-/// The argv of gbatch's words. One word with shell syntax ("a && b") runs by sh -c; words that hold
-/// $GFLOW_ARRAY_TASK_ID do too, with everything else in them quoted, since gflow's examples pass it in single quotes.
+/// Turns gbatch's words into an argv. A single word with shell syntax ("a && b") runs with sh -c. So do words with
+/// $GFLOW_ARRAY_TASK_ID, with everything else in them quoted, because gflow's examples use single quotes.
 std::vector<std::string> GbatchCommand(const std::vector<std::string>& words);
-/// The name that a command gives its job: the base name of its first word, for shell text of the first word inside.
+/// The default job name: the base name of the command's first word, or of the first word of the shell text.
 std::string GbatchName(const std::vector<std::string>& words);
-/// A verb of another gflow program that was meant ("gbatch queue"): what to write instead, or "".
+/// If the user meant another gflow program ("gbatch queue"), returns what to write instead, else "".
 std::string MistakenVerb(const std::vector<std::string>& words, bool is_program);
-/// What `gbatch new` writes.
+/// The template that `gbatch new` writes.
 std::string GbatchTemplate(std::string_view name);
 
 }  // namespace divvy::cli

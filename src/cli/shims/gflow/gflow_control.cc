@@ -1,4 +1,4 @@
-// gctl and gflowd: what the scheduler may use, and its daemon.
+// gctl and gflowd: which GPUs the scheduler may use, and its daemon.
 #include <cstdio>
 
 #include "base/index_ranges.h"
@@ -112,7 +112,7 @@ int SetLimit(Api& api, const Words& words) {
   wire::GroupLimitRequest request;
   request.group = words[0];
   request.limit = *limit;
-  // A job stands for its group, as in gflow; an array's id is a group by itself.
+  // As in gflow, a job id means the job's group. An array's id is its own group.
   if (ParseInteger(words[0]) || words[0].starts_with("@")) {
     auto job = api.Job(words[0]);
     if (!job) return Fail(job.error());
@@ -129,7 +129,7 @@ int SetLimit(Api& api, const Words& words) {
   return 0;
 }
 
-/// "divvy up" with gflowd's options, or a refusal.
+/// Translates gflowd's options to "divvy up", or refuses them.
 Result<Words> UpWords(const Words& words) {
   Words out = {"up"};
   std::string gpus, strategy, interval;
@@ -172,7 +172,7 @@ int GctlMain(const Words& words) {
                            "administrator; gctl set-limit GROUP N caps a group of jobs"));
   }
   if (verb == "completion" && rest.size() == 1) return BecomeDivvy(words);
-  // gctl started the daemon in older releases of gflow.
+  // In older releases of gflow, gctl started the daemon.
   if (verb == "up" || verb == "start" || verb == "down" || verb == "stop" || verb == "status") return GflowdMain(words);
   bool is_known = verb == "set-gpus" || verb == "show-gpus" || verb == "gpu-process" || verb == "set-limit";
   if (!is_known) {
@@ -200,7 +200,7 @@ int GflowdMain(const Words& words) {
     std::printf("usage: %.*s\n", static_cast<int>(kDaemonUsage.size()), kDaemonUsage.data());
     return 0;
   }
-  // Without a verb gflowd serves; so does this, in the background.
+  // Without a verb, gflowd starts the daemon. So do we, in the background.
   const std::string verb = words.empty() || words[0].starts_with("-") ? "up" : words[0];
   const Words rest(words.begin() + (words.empty() || words[0].starts_with("-") ? 0 : 1), words.end());
   if (verb == "init") {
@@ -220,7 +220,7 @@ int GflowdMain(const Words& words) {
   auto up = UpWords(rest);
   if (!up) return Fail(up.error());
   if (verb == "restart" || verb == "reload") {
-    if (int code = RunDivvy({"down"}); code != 0 && code != 5) return code;  // 5: none was running.
+    if (int code = RunDivvy({"down"}); code != 0 && code != 5) return code;  // 5: no daemon was running.
   }
   return BecomeDivvy(*up);
 }

@@ -1,4 +1,4 @@
-// gjob: one job, looked at and changed.
+// gjob: shows and changes one job.
 #include <cstdio>
 
 #include "base/text.h"
@@ -23,7 +23,8 @@ constexpr std::string_view kJobUsage =
     "gjob attach|log|hold|release|show|update|redo|close-sessions JOB [OPTIONS]\n"
     "       (a, l, h, r, s, u, close for short; gjob VERB --help shows a verb's options)";
 
-/// Parses a verb's words; prints its help and gives 0 where asked; else nothing, with the words in `out`.
+/// Parses a verb's words. Returns an exit code if it printed the help or an error, else nullopt with the words in
+/// `out`.
 std::optional<int> ParseVerb(std::string_view usage, std::vector<Option>& table, const Words& words, bool wants_job,
                              Words& out) {
   bool wants_help = false;
@@ -48,7 +49,7 @@ Status ToLines(std::string_view value, long sign, long& out) {
   return {};
 }
 
-/// All that it has written so far.
+/// Returns everything that the job has written so far.
 Result<std::string> ReadLogOf(Api& api, const wire::JobDetail& job) {
   if (!IsElsewhere(job)) return CallerSurroundings().read_file(job.output);
   LogFile file = OpenLogFile(api, job, {});
@@ -106,7 +107,7 @@ int Log(const Words& words) {
     std::printf("%s\n", job->output.c_str());
     return 0;
   }
-  // divvy logs reads what this user may not, and a job that has written nothing yet.
+  // divvy logs also handles files that this user may not read and jobs that have written nothing yet.
   if (lines == 0 && is_raw) return BecomeDivvy({"logs", jobs[0]});
   auto text = ReadLogOf(*api, *job);
   if (!text) return Fail(text.error());
@@ -205,7 +206,7 @@ struct RedoRequest {
   bool cascades = false;
 };
 
-/// Submits `old` again with the changes, then, where asked, what was cancelled because it failed.
+/// Submits `old` again with the changes. If requested, also resubmits the jobs that were cancelled because it failed.
 Status RedoOne(Api& api, const wire::JobDetail& old, const RedoRequest& request, const std::vector<wire::JobView>& all,
                int depth) {
   const dialect::Surroundings around = CallerSurroundings();

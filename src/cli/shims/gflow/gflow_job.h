@@ -11,11 +11,11 @@
 
 namespace divvy::cli {
 
-/// gjob update's and gjob redo's options, which write into `update`. What cannot change on a queued job is refused.
+/// Options of gjob update and gjob redo, which write into `update`. Refuses what cannot change on a queued job.
 std::vector<dialect::Option> GjobUpdateOptions(wire::JobUpdate& update);
-/// "Job 12" and one line for each thing that is known about it.
+/// "Job 12", then one line per known property.
 std::string RenderGjobShow(const wire::JobDetail& job, double now);
-/// A new job like `old`, with what `changes` holds, but for its dependencies.
+/// A new job like `old` with the changes applied, but without the dependencies of `old`.
 Result<JobSpec> SpecToRedo(const wire::JobDetail& old, const wire::JobUpdate& changes);
 /// "afterok:12" -> "afterok:40".
 std::vector<std::string> ReplaceDependency(const std::vector<std::string>& dependencies, const std::string& old_id,

@@ -21,7 +21,7 @@ using dialect::Takes;
 
 constexpr std::int64_t kMegabyte = 1 << 20;
 
-/// One id, a list of ids, or "@" and its kin, as "afterok:12"; `joint` is "," for all of them and "?" for any.
+/// Parses one id, a list of ids, or "@" forms, as "afterok:12". `joint` is "," for all of them and "?" for any.
 Status ReadDependencies(std::string_view value, std::string_view joint, wire::JobUpdate& update) {
   std::vector<std::string> out;
   for (std::string_view part : Split(value, ',')) {

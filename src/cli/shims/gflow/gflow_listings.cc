@@ -160,7 +160,7 @@ Result<std::string> DrawQueue(const Request& request) {
   if (view.users.size() == 1) shown.users.clear();
   bool names_final = false;
   for (const std::string& code : view.states) names_final = names_final || (code != "PD" && code != "H" && code != "R");
-  // A tree shows what a waiting job waits for, also when that has ended.
+  // A tree also shows ended jobs, because waiting jobs may depend on them.
   shown.shows_final = view.shows_final || !view.ids.empty() || view.is_tree;
   selector.includes_final = shown.shows_final || view.shows_completed_only || names_final;
   DIVVY_TRY(Api api, Api::Connect());

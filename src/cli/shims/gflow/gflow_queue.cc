@@ -47,7 +47,7 @@ std::string JoinNumbers(const std::vector<std::int64_t>& numbers) {
   return out;
 }
 
-// gflow's own words, which scripts compare; the REASON field has divvy's sentence.
+// gflow's own reasons, which scripts compare; the REASON field has divvy's sentence.
 std::string ReasonOf(const JobView& job) {
   bool names_dependency = job.reason.find("depend") != std::string::npos;
   if (job.state == "held") return "(JobHeldUser)";
@@ -143,7 +143,7 @@ std::string RenderObjects(const std::vector<JobView>& jobs, double now, bool is_
   return out.empty() ? "[]\n" : out + "\n]\n";
 }
 
-// A job hangs below the first of the jobs it waits for that is in the list.
+// Puts each job below the first of its dependencies that is in the list.
 std::string RenderTree(const std::vector<JobView>& jobs, const std::vector<std::string_view>& fields, double now) {
   std::map<std::uint64_t, std::size_t> at;
   for (std::size_t i = 0; i < jobs.size(); ++i) at.emplace(jobs[i].id.value(), i);
@@ -283,7 +283,7 @@ std::string RenderGinfo(const std::vector<wire::GpuView>& gpus, const std::vecto
     rows.push_back({"gpu", std::to_string(indices.size()), JoinNumbers(indices), std::string(state), job});
   };
   std::vector<std::int64_t> idle;
-  // Those with parts of one GPU are told in one row.
+  // Jobs that share a GPU are shown in one row.
   std::map<std::vector<JobId>, std::vector<std::int64_t>> of_jobs;
   for (const wire::GpuView& gpu : gpus) {
     if (gpu.state == "free") idle.push_back(gpu.index);

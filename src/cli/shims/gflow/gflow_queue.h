@@ -1,4 +1,4 @@
-// gqueue and ginfo as text: from the daemon's answers to gflow's tables. Pure, so that the tests need no daemon.
+// Formats the daemon's answers as gqueue and ginfo tables. Pure, so that tests need no daemon.
 #pragma once
 
 #include <string>
@@ -14,32 +14,33 @@ struct GflowState {
   std::string_view code;  // "PD"
   std::string_view word;  // "Queued"
 };
-/// gflow knows seven states; divvy's others show as the nearest one.
+/// Maps divvy's states to the nearest of gflow's seven.
 GflowState GflowStateOf(std::string_view state);
-/// "Running", "r", "PD" -> "R", "PD". Refuses a state that gflow has not.
+/// "Running", "r", "PD" -> "R", "PD". Refuses a state that gflow does not have.
 Result<std::string> ParseGflowState(std::string_view text);
 
 struct QueueView {
   std::vector<std::string> users, states, names, ids;  // Empty: all. States as codes.
   std::string project, sort = "id", format, output = "table";
-  long limit = 0;  // > 0: the first so many; < 0: the last so many; 0: all.
+  long limit = 0;  // > 0: the first N; < 0: the last N; 0: all.
   bool shows_completed_only = false;
-  bool shows_final = false;  // Besides the active ones.
+  bool shows_final = false;  // In addition to the active ones.
   bool is_grouped = false;
   bool is_tree = false;
 };
 
-/// The jobs that the view keeps, in its order.
+/// The jobs that match the view, in its order.
 std::vector<wire::JobView> SelectGflowJobs(std::vector<wire::JobView> jobs, const QueueView& view);
 /// Refuses an unknown field, sort key or output. `now`: seconds since 1970.
 Result<std::string> RenderGqueue(const std::vector<wire::JobView>& jobs, const QueueView& view, double now);
 
-/// PARTITION GPUS NODES STATE JOB(REASON): GPUs of one job on one line, free ones together, withheld ones alone.
+/// PARTITION GPUS NODES STATE JOB(REASON). One line for the GPUs of each job, one for the free ones, and one for each
+/// withheld GPU.
 std::string RenderGinfo(const std::vector<wire::GpuView>& gpus, const std::vector<wire::JobView>& jobs);
 /// "GPU 0  allowed  ...", for gctl show-gpus.
 std::string RenderShowGpus(const std::vector<wire::GpuView>& gpus);
 
-/// Escape sequences taken out, and of a line that was repainted with carriage returns only the last frame.
+/// Removes escape sequences. If a line was repainted with carriage returns, keeps only its last version.
 std::string CleanLog(std::string_view text);
 /// The first (> 0) or last (< 0) lines.
 std::string_view SliceLines(std::string_view text, long lines);

@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* kSelf = "/proc/self/exe";
 
-/// argv for exec, "divvy" first, so that the program does not take itself for the tool it was called as.
+/// argv for exec. "divvy" is first, so that the program does not act as the tool that we were called as.
 std::vector<char*> Argv(std::vector<std::string>& words) {
   words.insert(words.begin(), "divvy");
   std::vector<char*> argv;

@@ -1,4 +1,4 @@
-// What gflow's programs have in common: option tables of their own, id lists, the way to divvy's own commands.
+// Shared parts of gflow's programs: option tables, id lists, and calling divvy's own commands.
 #pragma once
 
 #include <functional>
@@ -11,27 +11,27 @@
 
 namespace divvy::cli {
 
-/// Sets a flag, or keeps the value.
+/// Option actions: set a flag, or store the value.
 dialect::Apply Sets(bool& flag);
 dialect::Apply Keeps(std::string& value);
 
-/// --config FILE, -v, -q, which every gflow program takes and which change nothing here.
+/// --config FILE, -v, -q: accepted by every gflow program, without effect here.
 void AddGlobalOptions(std::vector<dialect::Option>& options);
 
-/// Usage and one line for each option that is not hidden.
+/// The usage text, and one line per option that is not hidden.
 std::string UsageText(std::string_view usage, const std::vector<dialect::Option>& options);
 
-/// "1-3,7" -> "1-3", "7": what a JobSelector takes. Refuses an empty list and empty parts.
+/// "1-3,7" -> "1-3", "7", for a JobSelector. Refuses an empty list and empty parts.
 Result<std::vector<std::string>> ParseIdList(std::string_view text);
 
-/// Replaces this process by `divvy WORDS...`; comes back only to say why it could not.
+/// Replaces this process with `divvy WORDS...`. Returns, with an exit code, only if that fails.
 int BecomeDivvy(const std::vector<std::string>& words);
-/// Runs `divvy WORDS...` and gives its exit code.
+/// Runs `divvy WORDS...` and returns its exit code.
 int RunDivvy(const std::vector<std::string>& words);
 
-/// "HH:MM:SS", with days in front when there are any: gflow's and vh's clock.
+/// "HH:MM:SS", preceded by days if there are any, as gflow and vh print it.
 std::string LongClock(double seconds);
-/// Columns aligned with two blanks between them, nothing after the last.
+/// Aligned columns with two blanks between them and none after the last.
 std::string AlignRows(const std::vector<std::vector<std::string>>& rows);
 std::string CsvRow(const std::vector<std::string>& cells, char separator = ',');
 

@@ -11,7 +11,7 @@ namespace slurm_components_test {
 
 constexpr double kNow = 1'772'452'800;
 
-/// Job 12: two GPUs on n1; two machines with one each, n1 and n2; four cores anywhere.
+/// Job 12 has three components: two GPUs on n1; two nodes with one GPU each, n1 and n2; four cores on any node.
 wire::JobView Job() {
   wire::JobView job;
   job.id = JobId(12);

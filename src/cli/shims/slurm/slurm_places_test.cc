@@ -1,4 +1,4 @@
-// Slurm's listings of jobs and nodes where there are several machines.
+// Slurm's listings of jobs and nodes on a cluster with several nodes.
 #include "cli/shims/slurm_look/slurm_places.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ wire::JobView Job(std::uint64_t id, const std::string& state) {
   return job;
 }
 
-/// On n1 to n3, with the batch script on n1.
+/// A job on n1 to n3, with the batch script on n1.
 wire::JobView Gang(std::uint64_t id = 7) {
   wire::JobView job = Job(id, "running");
   job.request.nodes = 3;

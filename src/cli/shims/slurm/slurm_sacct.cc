@@ -1,4 +1,4 @@
-// sacct: what ran, from the history.
+// sacct: past and present jobs, from the history.
 #include <unistd.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ struct SacctFlags {
   bool lists_fields = false;
   AnswerForm form;
   bool prints_script = false;
-  std::map<std::string, std::set<std::string>> steps;  // "17" -> "batch", "0": of these jobs these steps alone.
+  std::map<std::string, std::set<std::string>> steps;  // "17" -> "batch", "0": only these steps of these jobs.
   std::vector<std::string> nodes;
   std::vector<std::string> groups;
   std::vector<std::string> wckeys;
@@ -68,7 +68,7 @@ struct SacctFlags {
   std::vector<std::string> flags;
   std::optional<CountRange> machines;
   std::optional<CountRange> cpus;
-  std::optional<double> limit_least;  // Seconds.
+  std::optional<double> limit_least;  // In seconds.
   std::optional<double> limit_most;
 };
 
@@ -210,7 +210,7 @@ double Midnight() {
   return static_cast<double>(::mktime(&local));
 }
 
-/// Times in the past: "2026-03-01", "now-2days", "midnight", "today".
+/// Parses times in the past: "2026-03-01", "now-2days", "midnight", "today".
 Result<double> ReadPast(const std::string& text) {
   const dialect::Surroundings around = CallerSurroundings();
   const std::string lower = ToLower(text);
@@ -228,7 +228,7 @@ Result<double> ReadPast(const std::string& text) {
     DIVVY_TRY(const Duration duration, dialect::ParseDuration(length, 1s));
     return ToSeconds(around.now) - ToSeconds(duration);
   }
-  // "16:00" names the last 16:00 here, not the next one.
+  // "16:00" means the last 16:00 here, not the next one.
   DIVVY_TRY(const Time moment, dialect::ParsePastMoment(text, around.now, around.utc_offset));
   return ToSeconds(moment);
 }
@@ -251,8 +251,7 @@ Result<wire::JobSelector> SelectorOf(const SacctFlags& wish) {
   return select;
 }
 
-/// The job and its steps, or those of them that are wanted alone. A job whose steps nobody had to ask for has the
-/// batch step.
+/// Adds the job and its steps, or only the requested steps. Without a list of steps, a job has just the batch step.
 void AddRows(AccountRow row, std::vector<JobStep> steps, const SacctFlags& wish, std::vector<AccountRow>& rows) {
   auto alone = wish.steps.find(JobIdText(row.job));
   if (alone == wish.steps.end()) alone = wish.steps.find(ToString(row.job.id));
@@ -271,7 +270,8 @@ void AddRows(AccountRow row, std::vector<JobStep> steps, const SacctFlags& wish,
   }
 }
 
-/// A line for each component that `is_wanted`, and its steps; what was measured stands with the first.
+/// Adds a line for each component that `is_wanted` accepts, with its steps. Measurements are shown with the first
+/// component.
 void AddComponents(AccountRow row, const wire::JobView& job, std::vector<JobStep> steps, const SacctFlags& wish,
                    const std::function<bool(const wire::JobView& component)>& is_wanted,
                    std::vector<AccountRow>& rows) {
@@ -319,7 +319,7 @@ Result<std::vector<AccountRow>> Rows(Api& api, const SacctFlags& wish, bool need
     }
     if (until > 0 && job.start_time.value_or(job.submit_time) > until) continue;
     AccountRow row;
-    // A job that has ended says how many steps it had; one that runs has to be asked.
+    // An ended job knows its number of steps; a running one must be queried.
     const bool may_have_steps =
         !wish.has_no_steps && job.start_time && (job.step_count > 0 || !IsFinal(job) || job.is_foreground);
     std::vector<JobStep> steps;
@@ -395,7 +395,7 @@ int SacctMain(const std::vector<std::string>& words) {
   Scene scene = SceneOfServer();
   auto rows = Rows(*api, wish, wish.form.any() || !wish.wckeys.empty() || NeedsDetail(format.fields), scene);
   if (!rows && rows.error().code == ErrorCode::kNotFound)
-    rows = std::vector<AccountRow>();  // Slurm prints the header alone.
+    rows = std::vector<AccountRow>();  // Slurm prints only the header.
   if (!rows) return FailAs("sacct", rows.error());
   if (wish.form.any()) {
     PrintAnswer(AccountsJson(*rows, scene), wish.form);

@@ -1,5 +1,5 @@
-// sacctmgr: what there is of users, accounts and limits, for programs that ask before they submit. It changes nothing:
-// that is divvy teams' work.
+// sacctmgr: lists users, accounts and limits, for programs that check them before they submit. It changes nothing;
+// divvy teams does that.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -23,7 +23,7 @@ struct SacctmgrFlags {
   std::vector<std::string> fields;
   bool has_associations = false;
   TeamEntity entity = TeamEntity::kUser;
-  /// Field -> which of its values are wanted.
+  /// Field -> its accepted values.
   std::map<std::string, std::set<std::string>> only;
 };
 
@@ -44,7 +44,7 @@ std::vector<dialect::Option> SacctmgrTable(SacctmgrFlags& wish) {
   return options;
 }
 
-/// "where", "user=ada,grace", "format=account%20", "withassoc", "ada": what comes after the kind of record.
+/// Parses a word after the kind of record: "where", "user=ada,grace", "format=account%20", "withassoc", "ada".
 Status ReadCondition(const std::string& word, SacctmgrFlags& wish) {
   const std::string lower = ToLower(word);
   if (lower == "where" || lower == "and") return {};

@@ -22,12 +22,12 @@ namespace {
 using namespace slurm;
 using dialect::Takes;
 
-// The job says itself that it has begun: nobody knows earlier. The second line comes after the command has ended.
+// Printed by the job itself, because only it knows when it begins. The second line follows the command.
 constexpr std::string_view kLoud =
     "echo \"salloc: Granted job allocation $SLURM_JOB_ID\" >&2; \"$@\"; code=$?; "
     "echo \"salloc: Relinquishing job allocation $SLURM_JOB_ID\" >&2; exit $code";
 
-/// --no-shell: returns once the allocation is there, and leaves it.
+/// --no-shell: returns once the allocation has started, and leaves it running.
 int HoldOnly(JobSpec spec) {
   spec.is_foreground = false;
   spec.wants_pty = false;

@@ -1,6 +1,6 @@
-// sattach: joins what can be joined of a step: a terminal that its job was given, or the job's own output, which is the
-// batch step's, and that of steps that the script starts. What a step prints elsewhere goes to whoever started it, and
-// cannot be had by others; said with what can be done instead.
+// sattach: attaches to the output of a step where possible. That is a job's terminal, or the output file of a batch
+// job, which its batch step and the steps in its script share. Other steps' output goes only to their caller. Then the
+// error says what to do instead.
 #include <algorithm>
 #include <cstdio>
 
@@ -34,7 +34,7 @@ std::vector<dialect::Option> SattachTable(SattachFlags& wish) {
   };
 }
 
-/// Of a batch job: a number, of a step that there is.
+/// For a batch job: checks that `step` is the number of an existing step.
 Status CheckStep(Api& api, const wire::JobDetail& job, const std::string& step) {
   const auto number = ParseInteger(step);
   const std::vector<wire::StepView> steps = StepsOf(api, job);
@@ -67,7 +67,7 @@ int SattachMain(const std::vector<std::string>& words) {
   const auto job = api->Job(id);
   if (!job) return FailAs("sattach", job.error());
   const bool is_batch = step.empty() || step == "batch";
-  // What was started in the foreground is its own step 0.
+  // A foreground job is its own step 0.
   if (job->wants_pty && (is_batch || step == "0" || step == "interactive")) return AttachMain({id});
   if (job->is_foreground && job->output.empty()) {
     return FailAs("sattach", "what step " + whole +

@@ -1,4 +1,4 @@
-// scancel: ends jobs, or sends them a signal.
+// scancel: ends jobs or sends them a signal.
 #include <algorithm>
 #include <array>
 #include <csignal>
@@ -37,7 +37,7 @@ struct ScancelFlags {
   bool asks = false;              // -i
   bool is_batch = false;          // -b
   bool is_full = false;           // -f
-  bool has_other_filter = false;  // -R, --wckey: nothing here has one.
+  bool has_other_filter = false;  // -R, --wckey: no job here matches them.
 };
 
 std::vector<dialect::Option> ScancelTable(ScancelFlags& wish) {
@@ -76,7 +76,7 @@ std::vector<dialect::Option> ScancelTable(ScancelFlags& wish) {
   return options;
 }
 
-/// -i: the jobs of a selection to which the answer was "y".
+/// -i: the jobs of a selection for which the user answered "y".
 Result<wire::JobSelector> AskFor(Api& api, const wire::JobSelector& select) {
   DIVVY_TRY(const std::vector<wire::JobView> jobs, api.Jobs(select));
   wire::JobSelector chosen;
@@ -93,7 +93,7 @@ Result<wire::JobSelector> AskFor(Api& api, const wire::JobSelector& select) {
   return chosen;
 }
 
-/// Those of the jobs that have a part on one of the hosts.
+/// The selected jobs that have an allocation on one of the hosts.
 Result<wire::JobSelector> OnHosts(Api& api, const wire::JobSelector& select, const std::vector<std::string>& hosts) {
   DIVVY_TRY(const std::vector<std::string> names, HostNames(hosts));
   DIVVY_TRY(const std::vector<wire::JobView> jobs, api.Jobs(select));
@@ -106,13 +106,13 @@ Result<wire::JobSelector> OnHosts(Api& api, const wire::JobSelector& select, con
   return chosen;
 }
 
-/// Which of a job's processes --signal is for: without -b and -f the script's own is spared, as in Slurm.
+/// Which processes of a job --signal reaches. Without -b and -f, the script's own process is excluded, as in Slurm.
 std::string ReachOf(const ScancelFlags& wish) {
   if (wish.is_batch) return "script";
   return wish.is_full ? "" : "others";
 }
 
-/// One action on one selection; tells of each job that it could not be done to. The exit code.
+/// Applies one action to one selection and reports every job for which it failed. Returns the exit code.
 int Act(const wire::JobSelector& select, int signal, const ScancelFlags& wish) {
   auto api = Api::Connect();
   if (!api) return FailAs("scancel", api.error());
@@ -134,13 +134,13 @@ int Act(const wire::JobSelector& select, int signal, const ScancelFlags& wish) {
   request.signal = signal;
   const bool ends = wish.signal.empty() || (signal == SIGKILL && !wish.is_batch);
   if (!ends) request.reach = ReachOf(wish);
-  // A job that names itself is told to stop before we are answered.
+  // If the caller's own job is cancelled, SIGTERM arrives before our response.
   if (ends) ::signal(SIGTERM, SIG_IGN);
   const auto answer = ends ? api->Cancel(request) : api->Signal(request);
   const std::string ids = Join(select.ids, ",");
   if (!answer) {
-    // What is not there needs no end: a filter that matches nothing, or a job long forgotten. Slurm 22.05 says so
-    // alone.
+    // A missing job needs no cancelling: a filter that matches nothing, or an old job. Slurm 22.05 reports that only
+    // with -v.
     if (answer.error().code == ErrorCode::kNotFound) {
       if (wish.is_verbose && !ids.empty()) FailAs("scancel", kKillError + ids + ": " + std::string(kNoSuchJob));
       return 0;
@@ -153,7 +153,7 @@ int Act(const wire::JobSelector& select, int signal, const ScancelFlags& wish) {
       if (wish.is_verbose) std::fprintf(stderr, "scancel: Terminating job %s\n", result.display_id.c_str());
       continue;
     }
-    // Ending what has ended, or was never there, is what was wanted.
+    // Cancelling an ended or missing job counts as success.
     const std::string refusal = RefusalOf(result);
     const bool has_ended = refusal == kNoSuchJob || result.message.find("has ended") != std::string::npos ||
                            result.message.find("already") != std::string::npos;
@@ -165,7 +165,7 @@ int Act(const wire::JobSelector& select, int signal, const ScancelFlags& wish) {
   return code;
 }
 
-/// "17.0", wherever the job runs.
+/// Signals steps such as "17.0", on any node.
 int StopSteps(const std::vector<std::string>& steps, int signal) {
   auto api = Api::Connect();
   int code = 0;
@@ -173,7 +173,7 @@ int StopSteps(const std::vector<std::string>& steps, int signal) {
     const auto dot = id.find('.');
     const auto number = ParseInteger(std::string_view(id).substr(dot + 1));
     if (!api) {
-      // On an agent's machine there may be nobody to ask, and the step all the same.
+      // On an agent's node, the daemon may be unreachable although the step runs here.
       const auto own = ParseInteger(std::string_view(id).substr(0, dot));
       const bool is_one = own && *own > 0 && number && *number >= 0;
       const bool is_done = is_one && SignalStep(JobId(static_cast<std::uint64_t>(*own)), CallerName(),
@@ -236,7 +236,7 @@ int ScancelMain(const std::vector<std::string>& words) {
   wire::JobSelector select;
   select.user = wish.is_mine ? "@me" : user.front();
   select.states = *states;
-  // Only what runs is on a host.
+  // Only running jobs are on a host.
   if (!wish.nodes.empty() && select.states.empty()) select.states = {"starting", "running", "paused", "stopping"};
   select.pools = PoolsOf(wish.partitions);
   select.accounts = wish.accounts;
@@ -253,7 +253,7 @@ int ScancelMain(const std::vector<std::string>& words) {
     code = std::max(code, Act(one, signal, wish));
   }
   if (!wish.names.empty()) return code;
-  // One by one, so that a wrong id does not spare the right ones.
+  // Cancel ids one by one, so that a wrong id does not affect the others.
   for (const std::string& id : wish.ids) {
     wire::JobSelector one = select;
     one.ids = {id};

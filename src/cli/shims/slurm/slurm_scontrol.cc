@@ -1,4 +1,4 @@
-// scontrol: the verbs that mean something here.
+// scontrol: the verbs that are supported here.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -34,7 +34,7 @@ int Refuse(const Error& error, const std::string& ids) {
                                                 : "scontrol: error: " + error.message);
 }
 
-/// "17,18_3", "JobId=17", "name=train": which jobs a verb is for.
+/// The jobs that a verb's words select: "17,18_3", "JobId=17", "name=train".
 Result<wire::JobSelector> SelectorOf(const Words& words) {
   wire::JobSelector select;
   for (const std::string& word : words) {
@@ -73,7 +73,7 @@ int Act(Action action, const Words& words) {
   return Report(((*api).*action)(request), select->ids.empty() ? select->name : Join(select->ids, ","));
 }
 
-/// Jobs that run, and those that have ended; an array that is named as a whole is all of its elements that have begun.
+/// Requeues running and ended jobs. A whole array means all of its elements that have begun.
 int Requeue(const Words& words, bool holds) {
   auto select = SelectorOf(words);
   if (!select) return Say(select.error().message);
@@ -82,7 +82,7 @@ int Requeue(const Words& words, bool holds) {
   if (!api) return FailAs("scontrol", api.error());
   wire::ActionRequest request;
   request.holds = holds;
-  // A job that names itself is told to stop before we are answered: our answer is still the caller's.
+  // If the caller's own job is requeued, SIGTERM arrives before our response. Still print the response.
   ::signal(SIGTERM, SIG_IGN);
   for (const std::string& id : select->ids) {
     wire::JobSelector one;
@@ -124,7 +124,7 @@ int WaitJob(const Words& words) {
   if (words.empty()) return Say("too few arguments for keyword:wait_job");
   auto api = Api::Connect();
   if (!api) return FailAs("scontrol", api.error());
-  // Slurm's wait_job answers when the job's nodes are ready, which is when it has started.
+  // Slurm's wait_job returns when the job's nodes are ready, which here is when the job has started.
   for (;;) {
     const auto job = api->Job(words.front());
     if (!job) return Refuse(job.error(), words.front());
@@ -159,7 +159,7 @@ int WriteScript(const Words& words) {
   return 0;
 }
 
-/// Verbs of Slurm's administrators.
+/// Verbs for Slurm's administrators.
 constexpr std::array<std::string_view, 15> kNotHere = {
     "abort", "cancel_reboot", "create",        "delete",   "fsdampeningfactor", "getent",   "power",   "reboot",
     "token", "reconfigure",   "schedloglevel", "setdebug", "setdebugflags",     "shutdown", "takeover"};
@@ -226,7 +226,7 @@ int ScontrolMain(const std::vector<std::string>& words) {
   if (verb.size() >= 2 && std::string_view("show").starts_with(verb)) return ControlShow(rest, style);
   if (verb.size() >= 3 && std::string_view("ping").starts_with(verb)) return ControlPing(style);
   if (const auto exact = Verbs().find(verb); exact != Verbs().end()) return exact->second(rest);
-  // Slurm takes any beginning that only one verb has.
+  // As in Slurm, the beginning of a verb is enough if it is unique.
   std::vector<const Verb*> begun;
   for (const auto& [name, act] : Verbs()) {
     if (verb.size() >= 3 && name.starts_with(verb)) begun.push_back(&act);

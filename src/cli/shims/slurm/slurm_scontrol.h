@@ -1,4 +1,4 @@
-// scontrol's verbs that only look: what they share with those that change something.
+// scontrol's read-only verbs, and what they share with the other verbs.
 #pragma once
 
 #include <string>
@@ -9,30 +9,30 @@
 
 namespace divvy::cli::slurm {
 
-/// How the answer is wanted.
+/// The requested form of the answer.
 struct ControlStyle {
   ShowStyle job;
   AnswerForm form;
 };
 
-/// A line on stderr; 1.
+/// Prints a line to stderr and returns 1.
 int Say(const std::string& message);
 
-// Each answers on stdout and returns the exit code.
+// Each prints its answer to stdout and returns the exit code.
 
 /// show ENTITY ...
 int ControlShow(const std::vector<std::string>& words, const ControlStyle& style);
 int ControlPing(const ControlStyle& style);
-/// listpids [JOBID], listjobs, liststeps: what runs here, with the process that each job began with.
+/// listpids [JOBID], listjobs, liststeps: what runs here, with the first process of each job.
 enum class Listed { kPids, kJobs, kSteps };
 int ControlList(const std::vector<std::string>& words, Listed what);
-/// pidinfo PID: whose job's process of this machine it is.
+/// pidinfo PID: the job that a process on this machine belongs to.
 int ControlPidInfo(const std::vector<std::string>& words);
-/// completing: jobs that are being ended, with their machines.
+/// completing: jobs that are ending, with their nodes.
 int ControlCompleting();
 /// getaddrs [NODES]
 int ControlAddresses(const std::vector<std::string>& words);
-/// notify JOBID MESSAGE...: a line into the file that holds the job's errors.
+/// notify JOBID MESSAGE...: appends a line to the job's error file.
 int ControlNotify(const std::vector<std::string>& words);
 
 }  // namespace divvy::cli::slurm

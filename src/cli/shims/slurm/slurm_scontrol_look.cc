@@ -1,5 +1,4 @@
-// scontrol's verbs that look at what runs: listpids, listjobs, liststeps, pidinfo, completing, getaddrs, ping; and
-// notify.
+// scontrol's verbs for running jobs: listpids, listjobs, liststeps, pidinfo, completing, getaddrs, ping; and notify.
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -36,7 +35,8 @@ std::int64_t ParentOf(std::int64_t pid) {
   return words.size() > 1 ? ParseInteger(words[1]).value_or(0) : 0;
 }
 
-/// The job whose process this is: it says so itself, or stands below the first process of one of `jobs`. Empty: none.
+/// The job of this process: its environment names it, or the process is a descendant of the first process of one of
+/// `jobs`. Empty if it has none.
 std::string JobOfProcess(Api& api, std::int64_t pid) {
   std::vector<std::string> environment;
   const std::string text = ProcFile(pid, "environ");
@@ -90,7 +90,7 @@ int ControlList(const Words& words, Listed what) {
       continue;
     }
     const auto detail = api->Job(id);
-    if (!detail) continue;  // It went away meanwhile.
+    if (!detail) continue;  // It ended meanwhile.
     if (what == Listed::kPids && detail->pid > 0)
       std::printf("%-8lld %-8s %-8s %-7s %s\n", static_cast<long long>(detail->pid), id.c_str(), "batch", "0", "0");
     if (what == Listed::kPids) continue;
@@ -174,7 +174,7 @@ int ControlNotify(const Words& words) {
   std::string path = job->error.empty() ? job->output : job->error;
   if (job->is_foreground || path.empty())
     return Say("scontrol: error: job " + words[0] + " writes its errors to no file, where a message could be seen");
-  // Of a file's name for steps.
+  // Escape '%' in the file name, which is special for steps.
   for (auto at = path.find('%'); at != std::string::npos; at = path.find('%', at + 2)) path.insert(at, "%");
   const std::string message = Join(std::vector(words.begin() + 1, words.end()), " ");
   return RunInStepOf(ToString(job->id), "srun",

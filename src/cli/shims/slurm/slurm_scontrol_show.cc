@@ -48,7 +48,7 @@ int ShowJobs(const Words& words, const ControlStyle& style) {
   std::vector<QueueRow> rows;
   for (const wire::JobView& one : *jobs) {
     const auto job = api->Job(ToString(one.id));
-    if (!job) continue;  // It went away meanwhile.
+    if (!job) continue;  // It ended meanwhile.
     for (const wire::JobView& line : SplitComponents({ViewOf(*job)}, select.ids)) {
       const auto component = ComponentNumber(line);
       const wire::JobDetail detail = component ? ComponentDetail(*job, *component) : *job;
@@ -60,7 +60,7 @@ int ShowJobs(const Words& words, const ControlStyle& style) {
   return 0;
 }
 
-/// show step [JOBID[.STEP]]: those that run; of a job that is named also those that have ended.
+/// show step [JOBID[.STEP]]: running steps; for a named job also its ended steps.
 int ShowSteps(const Words& words, const ControlStyle& style) {
   auto api = Api::Connect();
   if (!api) return FailAs("scontrol", api.error());
@@ -77,7 +77,7 @@ int ShowSteps(const Words& words, const ControlStyle& style) {
   std::vector<AccountRow> rows;
   for (const wire::JobView& job : *jobs) {
     const auto detail = api->Job(ToString(job.id));
-    if (!detail) continue;  // It went away meanwhile.
+    if (!detail) continue;  // It ended meanwhile.
     for (const JobStep& step : JobStepsOf(*detail, StepsOf(*api, *detail))) {
       if (dot != std::string::npos ? named.substr(dot + 1) != step.id : named.empty() && IsFinal(step.job)) continue;
       ++shown;
@@ -92,7 +92,7 @@ int ShowSteps(const Words& words, const ControlStyle& style) {
   return 0;
 }
 
-/// `scontrol show hostnames` is what most multi-node scripts call; without a list it is the job's own.
+/// Most multi-node scripts call `scontrol show hostnames`. Without a list it shows the job's own nodes.
 int ShowHostNames(const Words& words) {
   const char* own = std::getenv("SLURM_JOB_NODELIST");
   const std::string list = !words.empty() ? words.front() : own != nullptr ? own : "";
@@ -130,7 +130,7 @@ int ShowNodes(const std::vector<NodeRow>& nodes, const Words& words, const Contr
   return code;
 }
 
-/// show aliases [HOST]: the names under which nodes of that host are known, which are the host's own.
+/// show aliases [HOST]: the node names on that host. Here they equal the host names.
 int ShowAliases(const std::vector<NodeRow>& nodes, const Words& words) {
   for (const std::string& word : words) {
     if (NodesNamed(nodes, {word}).empty()) return Say("No node is on host " + word);
@@ -142,7 +142,7 @@ int ShowAliases(const std::vector<NodeRow>& nodes, const Words& words) {
   return 0;
 }
 
-/// show slurmd: what runs here, and what this machine has.
+/// show slurmd: this machine's resources and jobs.
 int ShowSlurmd(const std::vector<NodeRow>& nodes) {
   const std::vector<NodeRow> own = NodesNamed(nodes, {Hostname()});
   const NodeRow& row = own.empty() ? nodes.front() : own.front();
@@ -191,7 +191,7 @@ int ControlShow(const Words& words, const ControlStyle& style) {
   if (words.empty()) return Say("too few arguments for keyword:show");
   std::string entity = ToLower(words.front());
   Words rest(words.begin() + 1, words.end());
-  // "show job=17" and "show jobid=17".
+  // Accepts "show job=17" and "show jobid=17".
   if (const auto equals = entity.find('='); equals != std::string::npos) {
     rest.insert(rest.begin(), words.front().substr(equals + 1));
     entity = entity.substr(0, equals);

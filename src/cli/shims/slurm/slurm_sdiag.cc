@@ -1,5 +1,5 @@
-// sdiag: what the scheduler did since the daemon began, in the lines that exporters read. divvy has no threads for
-// requests, no agent queue and no pass of its own for backfill: one decision is all of it.
+// sdiag: statistics of the scheduler since the daemon began, in the lines that exporters parse. divvy has no server
+// threads, no agent queue and no separate backfill cycle; one scheduling cycle does everything.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -18,7 +18,7 @@ namespace {
 using namespace slurm;
 using dialect::Takes;
 
-/// By name and labels, as the metrics page has them: "divvy_jobs{state=\"running\"}".
+/// Keys are names with labels, as on the metrics page: "divvy_jobs{state=\"running\"}".
 using Values = std::map<std::string, double, std::less<>>;
 
 Values ReadMetrics(std::string_view page) {
@@ -89,7 +89,7 @@ std::string SdiagText(const Values& values, const wire::StatusView& status, doub
   return out;
 }
 
-/// The same lines as fields: "Jobs submitted: 3" under its section is statistics.jobs_submitted.
+/// The same lines as JSON fields: "Jobs submitted: 3" under its section becomes statistics.jobs_submitted.
 std::string DiagJson(const std::string& text) {
   std::string out;
   JsonWriter json(out);

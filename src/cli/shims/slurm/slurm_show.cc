@@ -25,7 +25,8 @@ std::string IdWords(const wire::JobView& view) {
   return words + " JobName=" + view.name;
 }
 
-/// What was written, where a server that is alone was taken for it.
+/// The host list of an option: the parsed names, or else the option as written. On a single-node server the names were
+/// cleared.
 std::string Hosts(const wire::JobDetail& job, const std::vector<std::string>& names, const std::string& option) {
   return names.empty() ? LabelOf(job, option) : dialect::FoldHostList(names);
 }

@@ -12,7 +12,7 @@ struct ShowStyle {
   bool is_one_line = false;  // -o
   bool has_details = false;  // -d: which GPUs of which node.
 };
-/// "JobId=17 JobName=train\n   UserId=..." and an empty line; all on one line if so wanted.
+/// "JobId=17 JobName=train\n   UserId=..." and an empty line; all on one line with is_one_line.
 std::string ShowJob(const wire::JobDetail& job, const Scene& scene, const ShowStyle& style);
 
 }  // namespace divvy::cli::slurm

@@ -1,6 +1,5 @@
-// sprio: the priority of the jobs that wait. divvy's order is told by divvy why; what a job was given for --priority
-// and
-// --nice is what a listing in Slurm's words can say of it.
+// sprio: the priority of waiting jobs. Only a job's own --priority and --nice fit into Slurm's columns. divvy why
+// explains divvy's queue order.
 #include <algorithm>
 #include <cstdio>
 
@@ -76,7 +75,7 @@ std::vector<dialect::Option> SprioTable(SprioFlags& wish) {
   return options;
 }
 
-/// What columns with the same header count in two ways stands once, as it is counted.
+/// Columns with the same header become one field, with the value of the first.
 std::vector<Record> RecordsOf(const std::vector<wire::JobView>& jobs, const std::vector<PriorityField>& fields) {
   std::vector<Record> records;
   for (const wire::JobView& job : jobs) {

@@ -1,4 +1,4 @@
-// squeue: asks for the jobs and prints FormatQueue's text.
+// squeue: fetches the jobs and prints FormatQueue's text.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -38,7 +38,7 @@ struct SqueueFlags {
   bool is_long = false;
   bool splits_arrays = false;
   bool shows_steps = false;
-  std::vector<std::string> steps;  // "17.0", or "17" for all of its; empty: any.
+  std::vector<std::string> steps;  // "17.0", or "17" for all steps of job 17. Empty: any.
   bool shows_start = false;
   bool has_no_header = false;
   AnswerForm form;
@@ -145,7 +145,7 @@ void AddFromEnvironment(const SqueueFlags& around, SqueueFlags& wish) {
   wish.splits_arrays = wish.splits_arrays || around.splits_arrays;
 }
 
-/// Refused: none of them is known; of some that are not it is told, and the others' jobs are listed.
+/// Fails if none of the users is known. Otherwise reports the unknown ones and keeps the rest.
 Status CheckUsers(std::vector<std::string>& users) {
   NameUsers(users);
   std::vector<std::string> unknown;
@@ -163,7 +163,7 @@ Status CheckUsers(std::vector<std::string>& users) {
 Result<wire::JobSelector> SelectorOf(const SqueueFlags& wish) {
   wire::JobSelector select;
   select.ids = wish.jobs;
-  // The server says who calls: from another machine this one's name for them may be another.
+  // Let the server identify the caller, whose name may differ on this machine.
   select.user = wish.is_mine ? "@me" : wish.users.size() == 1 ? wish.users.front() : "all";
   DIVVY_TRY(const std::vector<std::string> states, ReadStates(wish.states));
   select.states = states;
@@ -185,11 +185,11 @@ bool IsWanted(const wire::JobView& job, const SqueueFlags& wish) {
   };
   if (!among(wish.names, job.name)) return false;
   if (!wish.is_mine && wish.users.size() > 1 && !among(wish.users, job.user)) return false;
-  // Slurm lists what is pending, running or completing unless states are named.
+  // Without states, Slurm lists pending, running and completing jobs.
   return wish.states.empty() ? !IsFinal(job) : IsInSlurmState(job, wish.states);
 }
 
-/// What was said for --reservation and --licenses stands in a job's full answer.
+/// True if the job's --reservation or --licenses is in `names`; only a job's full answer has these.
 bool SaidOneOf(const QueueRow& row, const std::string& option, const std::vector<std::string>& names) {
   if (names.empty()) return true;
   if (row.detail == nullptr) return false;
@@ -200,7 +200,7 @@ bool SaidOneOf(const QueueRow& row, const std::string& option, const std::vector
   });
 }
 
-/// The steps that run, of each job that does.
+/// The running steps of each running job.
 std::vector<QueueRow> StepRows(Api& api, const SqueueFlags& wish, std::vector<QueueRow> rows) {
   const auto is_named = [&](const std::string& id) { return std::ranges::find(wish.steps, id) != wish.steps.end(); };
   std::vector<QueueRow> out;
@@ -208,7 +208,7 @@ std::vector<QueueRow> StepRows(Api& api, const SqueueFlags& wish, std::vector<Qu
     if (row.detail == nullptr || IsFinal(row.job)) continue;
     const std::string id = JobIdText(row.job);
     std::vector<JobStep> steps = JobStepsOf(*row.detail, StepsOf(api, *row.detail));
-    // By number; the batch step has the highest in Slurm.
+    // Sort by number; in Slurm the batch step has the highest.
     if (!steps.empty() && steps.front().id == "batch") std::ranges::rotate(steps, steps.begin() + 1);
     for (JobStep& step : steps) {
       if (IsFinal(step.job)) continue;
@@ -244,14 +244,14 @@ Result<std::string> Draw(Api& api, const SqueueFlags& wish) {
     return wish.jobs.empty() && IsFinal(job) && job.end_time.value_or(forgotten) < forgotten;
   };
   std::erase_if(jobs, [&](const wire::JobView& job) { return !IsWanted(job, wish) || is_forgotten(job); });
-  // The steps of a job are of all its components.
+  // Steps belong to the whole job, so do not split jobs for them.
   if (!wish.shows_steps) {
     jobs = SplitComponents(jobs, wish.jobs);
     std::erase_if(jobs, [&](const wire::JobView& job) { return !IsInOneOf(wish.partitions, job); });
   }
   const Scene scene = SceneOf(api, jobs);
   if (!wish.nodes.empty()) {
-    // A job that waits is on no host.
+    // A waiting job is on no host.
     DIVVY_TRY(const std::vector<std::string> hosts, HostNames(wish.nodes));
     std::erase_if(jobs, [&](const wire::JobView& job) { return !IsOnOneOf(job, hosts, scene); });
   }
@@ -262,7 +262,7 @@ Result<std::string> Draw(Api& api, const SqueueFlags& wish) {
   const bool needs_detail = wish.form.any() || wish.shows_steps || !wish.reservations.empty() ||
                             !wish.licenses.empty() || QueueNeedsDetail(format);
   std::vector<QueueRow> rows;
-  constexpr std::size_t kMostPredictions = 200;  // Each costs a question to the daemon.
+  constexpr std::size_t kMostPredictions = 200;  // Each costs a request to the daemon.
   for (wire::JobView& job : jobs) {
     QueueRow row{.job = std::move(job), .predicted_start = std::nullopt, .detail = nullptr};
     if (wish.shows_start && rows.size() < kMostPredictions) {
@@ -298,7 +298,7 @@ int SqueueMain(const std::vector<std::string>& words) {
   if (!parsed) return FailAs("squeue", parsed.error().message);
   if (wish.form.lists_parsers) return PrintParsers();
   for (const std::string& word : parsed->positional) {
-    // "-s 17.0", "-j 17" and "-u me": squeue takes stray words for ids, too.
+    // Like squeue, also take stray words as ids: "-s 17.0", "-j 17" and "-u me".
     if (wish.shows_steps) {
       if (const Status taken = TakeSteps(word, wish); !taken) return FailAs("squeue", "Unrecognized option: " + word);
       continue;

@@ -1,6 +1,5 @@
-// srun: inside a job of divvy's it starts a step at once, by the job's step process and without the daemon; outside it
-// is a job of its own on the caller's terminal, which runs this very srun inside itself when there is more than one
-// task to start.
+// srun. Inside a job of divvy it starts a step through the job's step process, without the daemon. Outside it submits a
+// job on the caller's terminal. If the job has more than one task, it runs this srun again inside itself.
 #include <unistd.h>
 
 #include <algorithm>
@@ -43,8 +42,8 @@ struct SrunFlags {
   std::string mpi;
   std::string task_prolog;
   std::string task_epilog;
-  JobSpec noted;  // Only notes: on options that srun alone has and that do nothing here, and on those of plugins.
-  bool is_noted = false;  // They have been told.
+  JobSpec noted;  // Collects only notes: about srun's own options without effect here, and about options of plugins.
+  bool is_noted = false;  // The notes were printed already.
   bool has_labels = false;
   bool has_pty = false;
   bool is_multi_prog = false;
@@ -55,7 +54,7 @@ struct SrunFlags {
   bool is_quiet = false;
 };
 
-/// SrunTable of srun's own that change nothing here, and why where somebody may miss something.
+/// Adds srun's own options that have no effect here, each with a reason if users may miss something.
 void AddUnused(std::vector<dialect::Option>& options, SrunFlags& wish) {
   struct Unused {
     std::string_view name;
@@ -119,7 +118,7 @@ std::vector<dialect::Option> SrunTable(SrunFlags& wish, const dialect::Surroundi
                            .aliases = {}};
     return option;
   };
-  // srun has other meanings for some of sbatch's names and letters.
+  // srun gives some of sbatch's names and letters other meanings.
   std::vector<dialect::Option> options =
       Without(dialect::SbatchOptions(wish.spec, around),
               {"wait", "wrap", "parsable", "output", "error", "input", "open-mode", "quiet"});
@@ -149,13 +148,13 @@ std::vector<dialect::Option> SrunTable(SrunFlags& wish, const dialect::Surroundi
   };
   AddUnused(own, wish);
   for (dialect::Option& option : own) {
-    if (option.name == "het-group") option.aliases = {"pack-group"};  // As it was called up to 19.05.
+    if (option.name == "het-group") option.aliases = {"pack-group"};  // Its name up to Slurm 19.05.
     options.push_back(std::move(option));
   }
   return options;
 }
 
-/// Words and environment of a srun that was called inside a job, as its step process got them.
+/// The words' context for an srun inside a job, as its step process received it.
 dialect::Surroundings SurroundingsOf(const StepCall& call, const StepIdentity& identity) {
   dialect::Surroundings around;
   around.environment = call.environment;
@@ -184,9 +183,10 @@ Result<StepAsk> AskOf(SrunFlags& wish, const StepCall& call, const JobAround& jo
     return InvalidArgument("this is job " + job.id + "; a step of job " + wish.jobid +
                            " must be started inside that job");
   }
-  // What the job around says of cores is about its own tasks: steps with GPUs of their own would wait for each other.
+  // The job's variables about cores describe the job's own tasks. Inheriting them would make steps with separate GPUs
+  // wait for each other.
   const bool says_cores = dialect::slurm::Value(wish.spec, "cpus-per-task").has_value();
-  const std::string name = wish.spec.name;  // Before the job's own rules fill it in.
+  const std::string name = wish.spec.name;  // Before the job's own defaults fill it in.
   DIVVY_TRY(StepAsk ask, ReadStepAsk(wish.spec, job, is_spread));
   ask.name = name;
   const auto first = wish.relative.empty() ? 0 : ParseInteger(wish.relative);
@@ -198,11 +198,11 @@ Result<StepAsk> AskOf(SrunFlags& wish, const StepCall& call, const JobAround& jo
                            wish.task_epilog.empty() ? value("SLURM_TASK_EPILOG") : wish.task_epilog};
   if (ask.name.empty() && hooks.any()) ask.name = ProgramOf(wish.command.front());
   for (std::vector<std::string>& command : ask.commands) command = WithHooks(hooks, std::move(command));
-  // What an outer step says of its own tasks is no wish for another.
+  // An outer step's variables about its tasks do not apply to this one.
   const bool is_wish = value("SLURM_CPU_BIND_TYPE").empty();
   ask.deal.cpu_bind = wish.cpu_bind.empty() && is_wish ? value("SLURM_CPU_BIND") : wish.cpu_bind;
   ask.overlaps = wish.overlaps || value("SLURM_OVERLAP") == "1";
-  // Cores are counted where the step says that they are to be its own, and how many.
+  // Reserve cores only if the step asks for exclusive cores and gives their number.
   const bool is_exact = wish.is_exact || dialect::slurm::Value(wish.spec, "exclusive").has_value();
   ask.counts_cores = is_exact && says_cores;
   ask.is_immediate = wish.is_immediate;
@@ -220,7 +220,7 @@ Result<StepAsk> AskOf(SrunFlags& wish, const StepCall& call, const JobAround& jo
   return ask;
 }
 
-/// True when one plain process on the caller's streams is not all there is to it.
+/// True if a single plain process on the caller's streams is not enough.
 bool NeedsStepRunner(const SrunFlags& wish) {
   const auto given = [&](std::string_view option) { return dialect::slurm::Value(wish.spec, option).has_value(); };
   return wish.spec.request.tasks > 1 || wish.spec.request.is_heterogeneous() || wish.has_labels || wish.is_multi_prog ||
@@ -228,8 +228,8 @@ bool NeedsStepRunner(const SrunFlags& wish) {
          !wish.task_epilog.empty() || given("gpu-bind") || given("tres-bind");
 }
 
-/// The words by which a job's own step starts. Where the job may be has been said to the job, which has its machines by
-/// then: of a list of more than it takes some are none of them.
+/// The words with which a job starts its own step. Options about nodes are cleared, because the job has its nodes by
+/// then. A longer --nodelist may contain nodes that the job did not get.
 std::vector<std::string> StepWords(const SrunFlags& wish, std::vector<std::string> words) {
   if (!wish.noted.notes.empty()) words.insert(words.begin(), "--noted");
   const bool says_where = dialect::slurm::Value(wish.spec, "nodelist").has_value() || !wish.relative.empty();
@@ -240,7 +240,7 @@ std::vector<std::string> StepWords(const SrunFlags& wish, std::vector<std::strin
   return words;
 }
 
-/// --het-group of a job of one component names that.
+/// In a job with one component, --het-group must name that component.
 Status CheckOnlyGroup(const SrunFlags& wish) {
   if (wish.het_group.empty()) return {};
   const auto list = ReadComponentList(wish.het_group, 1);
@@ -275,11 +275,11 @@ int RunJob(SrunFlags& wish, const std::vector<std::string>& words, const dialect
   if (const Status complete = Complete(spec); !complete) return FailAs("srun", complete.error());
   if (is_test) return TestOnly("srun", spec);
   Voice voice = SlurmVoice("srun", "Unable to allocate resources: ", spec);
-  voice.asks_interrupts = !needs_steps;  // Else the srun inside asks.
+  voice.asks_interrupts = !needs_steps;  // Otherwise the inner srun handles this.
   return RunForeground(std::move(spec), voice);
 }
 
-/// The line in which srun tells it.
+/// The line with which srun reports the error.
 std::string Complaint(const Error& error) {
   const bool is_fatal = error.message.starts_with("No command given");
   return std::string(is_fatal ? "srun: fatal: " : "srun: error: ") + error.message;
@@ -295,7 +295,7 @@ Status ReadWords(SrunFlags& wish, const std::vector<std::string>& words, const d
   return {};
 }
 
-/// The words between ":" and ":".
+/// Splits the words at ":".
 std::vector<std::vector<std::string>> SplitAtColons(const std::vector<std::string>& words) {
   std::vector<std::vector<std::string>> parts(1);
   for (const std::string& word : words) {
@@ -305,7 +305,7 @@ std::vector<std::vector<std::string>> SplitAtColons(const std::vector<std::strin
   return parts;
 }
 
-/// In any other job than a heterogeneous one. A ":" at the end is a word of the command (sh -c :).
+/// For a job that is not heterogeneous. A ":" at the end belongs to the command (sh -c :).
 Status CheckIsOfOne(const SrunFlags& wish, const std::string& job) {
   DIVVY_CHECK(CheckOnlyGroup(wish));
   const auto colon = std::ranges::find(wish.command, ":");
@@ -314,8 +314,8 @@ Status CheckIsOfOne(const SrunFlags& wish, const std::string& job) {
                          *(colon + 1) + " by a srun of its own, or quote ':' with the words around it");
 }
 
-/// In a heterogeneous job: each stretch of words is for the components that --het-group names; without it the first is
-/// for the first, the second for the second.
+/// In a heterogeneous job, each section of words applies to the components that --het-group names. By default the first
+/// section is for the first component, the second for the second, and so on.
 Result<StepAsk> AskOfParts(const StepCall& call, const std::vector<std::string>& words, const JobAround& job,
                            const StepIdentity& identity) {
   StepAsk whole;
@@ -354,8 +354,8 @@ std::string ShellLine(const std::vector<std::string>& command) {
   return line;
 }
 
-/// The last step's options and what they meant. Scripts start many steps with the same options in the same environment;
-/// reading them again is most of what a step costs its step process.
+/// Caches the last step's options and their meaning. Scripts start many steps with equal options in an equal
+/// environment. Parsing them again is most of a step's cost in its step process.
 class LastAsk {
  public:
   std::optional<StepAsk> Find(const StepCall& call, const std::vector<std::string>& words) const {
@@ -367,7 +367,7 @@ class LastAsk {
     ask.commands = {{words.begin() + static_cast<std::ptrdiff_t>(options_.size()), words.end()}};
     return ask;
   }
-  /// The command is the last `command_words` of `words`, and no option says how to read it.
+  /// Requires: the command is the last `command_words` of `words`, and no option affects how it is parsed.
   void Keep(const StepCall& call, const std::vector<std::string>& words, std::size_t command_words,
             const StepAsk& ask) {
     environment_ = call.environment;
@@ -378,7 +378,7 @@ class LastAsk {
 
  private:
   std::vector<std::string> options_;
-  std::vector<std::string> environment_;  // Empty: nothing is kept.
+  std::vector<std::string> environment_;  // Empty: nothing is cached.
   std::string directory_;
   StepAsk ask_;
 };
@@ -407,7 +407,7 @@ Result<StepPlan> PlanSrun(const StepCall& call, const std::vector<std::string>& 
   const bool has_hooks = !wish.is_multi_prog && ask->commands.front() != wish.command;
   if (!wish.is_multi_prog && !has_hooks) last.Keep(call, words, wish.command.size(), *ask);
   auto plan = PlanStep(*std::move(ask), std::move(job), call, machine, identity);
-  // Lists say what was asked for, not the shell between prolog and epilog.
+  // Lists show the requested command, not the shell around prolog and epilog.
   if (plan && has_hooks) plan->command = ShellLine(wish.command);
   return plan;
 }
@@ -436,7 +436,7 @@ int SrunMain(const std::vector<std::string>& words) {
   }
   const bool is_elsewhere = !wish.jobid.empty() && wish.jobid != EnvironmentValue(around.environment, "DIVVY_JOB_ID");
   if (read && is_elsewhere) return RunInStepOf(wish.jobid, "srun", words, wish.has_pty);
-  // Its own process reads a step's words again, and says what is wrong with them.
+  // The step process parses the words again and reports errors.
   if (is_inside) return RunInStep("srun", words);
   if (!read) {
     std::fprintf(stderr, "%s\n", Complaint(read.error()).c_str());

@@ -1,4 +1,4 @@
-// sshare: shares and use of teams and their users.
+// sshare: shares and usage of teams and their users.
 #include <algorithm>
 #include <cstdio>
 

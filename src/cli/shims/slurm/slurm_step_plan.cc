@@ -16,13 +16,13 @@ namespace {
 
 namespace options = divvy::dialect::slurm;
 
-/// Which machines it is to run on, taken out of `spec`: the rest then is about one.
+/// Moves the options about nodes from `spec` into `ask`. The rest then describes a single node.
 Status ReadMachines(JobSpec& spec, StepAsk& ask) {
   LayoutAsk& layout = ask.layout;
   if (const auto nodes = options::Value(spec, "nodes")) {
     DIVVY_TRY(const options::NodeRange range, options::ParseNodes(*nodes));
     layout.nodes = static_cast<int>(std::clamp<std::int64_t>(range.least, 0, kSeatsMost));
-    // "2" alone is Slurm's "2-2" for a step.
+    // As in Slurm, "2" means "2-2" for a step.
     layout.nodes_most = static_cast<int>(std::clamp<std::int64_t>(range.most, layout.nodes, kSeatsMost));
   }
   for (const auto& [option, names] : {std::pair("nodelist", &ask.machines), std::pair("exclude", &ask.left_out)}) {
@@ -34,7 +34,7 @@ Status ReadMachines(JobSpec& spec, StepAsk& ask) {
   return {};
 }
 
-/// How tasks lie on several machines, likewise.
+/// Moves the options about the task layout on several nodes likewise.
 void ReadLayoutAsk(JobSpec& spec, StepAsk& ask) {
   LayoutAsk& layout = ask.layout;
   layout.tasks = static_cast<int>(options::Number(spec, "ntasks").value_or(0));
@@ -43,7 +43,8 @@ void ReadLayoutAsk(JobSpec& spec, StepAsk& ask) {
   for (const char* option : {"ntasks-per-node", "distribution"}) options::Forget(spec, option);
 }
 
-/// Between prolog and epilog a task is the shell's child, which outlives a signal to the two of them.
+/// Runs prolog, task and epilog in a shell. With an epilog the task is the shell's child, and the shell survives
+/// signals that end the task.
 constexpr std::string_view kHooked = R"(prolog=$1 epilog=$2
 shift 2
 if [ -n "$prolog" ]; then
@@ -93,7 +94,7 @@ Result<StepAsk> ReadStepAsk(JobSpec& spec, const JobAround& around, bool is_spre
     if (!given("gpus-per-task")) inherit("tres-per-task", "SLURM_TRES_PER_TASK");
   }
   if (!given("gpu-bind")) inherit("gpu-bind", "SLURM_GPU_BIND");
-  // Newer releases of Slurm leave SLURM_CPUS_PER_TASK to the job, and have a name for srun's own.
+  // Newer releases of Slurm leave SLURM_CPUS_PER_TASK to the job and use a separate name for srun.
   if (!given("cpus-per-task")) inherit("cpus-per-task", "SRUN_CPUS_PER_TASK");
   if (!given("cpus-per-task")) inherit("cpus-per-task", "SLURM_CPUS_PER_TASK");
   StepAsk ask;
@@ -125,7 +126,7 @@ Result<StepAsk> ReadStepAsk(JobSpec& spec, const JobAround& around, bool is_spre
   if (container) ask.container = FormatContainerPlan(*container);
   ask.export_list = options::Value(spec, "export").value_or("");
   if (is_spread) {
-    // What Slurm counts on each machine it counts on one here: the rest has been taken away.
+    // Slurm's counts per node were parsed as counts of a single node, because the options about nodes are removed.
     if (given("gres") || given("gpus-per-node")) ask.own_gpus_on_machine = std::exchange(ask.own_gpus, std::nullopt);
     return ask;
   }

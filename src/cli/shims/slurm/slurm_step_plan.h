@@ -1,5 +1,5 @@
-// From srun's words and the environment of the job around it to what the step asks. Pure: what it needs of the world is
-// an argument. cli/steps/step_plan.h makes tasks of it.
+// Turns srun's words and the job's environment into the request for a step. Pure: everything else that it needs is an
+// argument. cli/steps/step_plan.h turns the request into tasks.
 #pragma once
 
 #include <string>
@@ -12,26 +12,26 @@
 
 namespace divvy::cli::slurm {
 
-/// True inside a job of divvy's; another Slurm's job does not count.
+/// True inside a job of divvy; a job of a real Slurm does not count.
 bool IsInsideJob(const std::vector<std::string>& environment);
 
-/// `spec` holds srun's options as SbatchOptions leaves them; what they do not say comes from the job's environment.
-/// `is_spread`: the job is on several machines, and a step may name some.
+/// `spec` holds srun's options as SbatchOptions parses them. Options that are missing come from the job's environment.
+/// `is_spread`: the job is on several nodes, so a step may name some of them.
 Result<StepAsk> ReadStepAsk(JobSpec& spec, const JobAround& around, bool is_spread = false);
 
-/// --multi-prog: each rank's command from lines "RANKS COMMAND..."; "*" is every other rank, %t the rank, %o its place
-/// among the line's ranks.
+/// --multi-prog: each rank's command, from lines "RANKS COMMAND...". "*" means every other rank, %t the rank, and %o
+/// the rank's position in the line.
 Result<std::vector<std::vector<std::string>>> ReadMultiProg(std::string_view text, int tasks);
 
-/// Programs that a step runs around each of its tasks, as the task's user and where the task runs.
+/// Programs that a step runs before and after each of its tasks, as the task's user and on the task's node.
 struct TaskHooks {
-  std::string prolog;  // Its lines "export NAME=VALUE", "unset NAME" and "print TEXT" are about the task.
+  std::string prolog;  // Its output lines "export NAME=VALUE", "unset NAME" and "print TEXT" apply to the task.
   std::string epilog;
   bool any() const { return !prolog.empty() || !epilog.empty(); }
 };
-/// The command that runs them and `command` between; `command` itself where there are none.
+/// The command that runs the prolog, `command` and the epilog; `command` itself without hooks.
 std::vector<std::string> WithHooks(const TaskHooks& hooks, std::vector<std::string> command);
-/// "solve" of "/opt/bin/solve".
+/// "solve" for "/opt/bin/solve".
 std::string ProgramOf(const std::string& command);
 
 }  // namespace divvy::cli::slurm

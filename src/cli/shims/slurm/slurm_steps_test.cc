@@ -1,4 +1,4 @@
-// The plan of a step, and what sbatch makes of its words.
+// The plan of a step, and how sbatch parses its words.
 #include "cli/shims/slurm/slurm_step_plan.h"
 
 #include <gtest/gtest.h>

@@ -33,7 +33,7 @@ constexpr std::string_view kStdin = "stdin";
 struct Script {
   std::string text;
   std::string path;  // For messages.
-  std::string name;  // Of the job, unless it is given.
+  std::string name;  // The job's name, unless given.
 };
 
 Status CheckScript(const Script& script) {
@@ -52,7 +52,7 @@ Status CheckScript(const Script& script) {
   return {};
 }
 
-/// What is said of the whole job, with whichever component it stands.
+/// The value of an option for the whole job, whichever component it was written with.
 std::optional<std::string> ClientValue(const JobSpec& spec, std::string_view name) {
   if (auto value = options::Value(spec, name)) return value;
   for (const Component& component : spec.request.others) {
@@ -88,7 +88,7 @@ bool TakeClientFlag(JobSpec& spec, std::string_view name) {
 
 Result<BatchRequest> ReadBatchRequest(const std::vector<std::string>& words, const dialect::Surroundings& around,
                                       const std::function<Result<std::string>()>& read_stdin) {
-  // Once for the script's name alone; what counts is read after the script's own lines.
+  // First parse to find the script's name. The words are parsed again after the script's own lines.
   JobSpec probe;
   DIVVY_TRY(dialect::Parsed parsed,
             dialect::ReadSlurmWords(dialect::SbatchOptions(probe, around), words, around, probe));
@@ -126,8 +126,8 @@ bool NamesWhole(const std::string& partitions) {
   return std::ranges::find(names, dialect::kSlurmPartition) != names.end();
 }
 
-/// The partition that all machines are in is none to divvy, unless somebody has made a pool of that name, or another
-/// for the jobs that name none.
+/// Drops the partition "main", which contains all nodes, because divvy needs no pool for it. Keeps it if a pool has
+/// that name, or if another pool is the default.
 Status LeaveWholePartition(JobSpec& spec) {
   std::vector<std::string*> named = {&spec.pool};
   for (Component& component : spec.request.others) named.push_back(&component.pool);
@@ -161,7 +161,7 @@ Status Complete(JobSpec& spec) {
 
 namespace {
 
-/// Of a job that names none: the default one.
+/// The job's partition, or the default one.
 std::string PartitionOf(const JobSpec& spec, const std::vector<NodeRow>& nodes) {
   if (!spec.pool.empty()) return spec.pool;
   if (!nodes.empty() && nodes.front().pools != nullptr) {
@@ -192,7 +192,7 @@ int TestOnly(std::string_view program, const JobSpec& spec) {
   }
   std::vector<std::string> hosts;
   for (const std::string& node : answer->nodes) hosts.push_back(node.substr(0, node.find('.')));
-  // Of a later start only how many machines it takes is known, unless there is but one.
+  // For a later start, only the number of nodes is known, unless there is only one node.
   const std::vector<NodeRow> machines = FetchNodes().value_or(std::vector<NodeRow>());
   if (hosts.empty() && machines.size() == 1) hosts.push_back(Hostname());
   int cpus = 0;
@@ -221,8 +221,8 @@ std::vector<std::string> SelfWords(std::string_view name, const std::vector<std:
   std::array<char, PATH_MAX> exe{};
   if (::readlink("/proc/self/exe", exe.data(), exe.size() - 1) <= 0) return {std::string(name)};
   std::vector<std::string> self = {exe.data(), std::string(name)};
-  // Called through a link: argv[0] names it, with a path or to be found in PATH. Its name is what makes the program
-  // this tool, so it must be that link again, as long as it still leads here.
+  // If we were called through a link, argv[0] is its path or is found in PATH. The link's name makes the program this
+  // tool, so use the same link again if it still leads here.
   std::FILE* file = std::fopen("/proc/self/cmdline", "re");
   if (file != nullptr) {
     std::array<char, PATH_MAX> argv0{};

@@ -1,4 +1,4 @@
-// What sbatch, srun and salloc share on the way from words to a submitted job.
+// Shared parts of sbatch, srun and salloc: from the words to a submitted job.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace divvy::cli::slurm {
 
-/// The words and the script of a batch job, read in Slurm's order: lines, SBATCH_*, command line.
+/// The options and the script of a batch job, applied in Slurm's order: script lines, SBATCH_*, command line.
 struct BatchRequest {
   JobSpec spec;
   bool waits = false;
@@ -22,27 +22,28 @@ struct BatchRequest {
   bool is_test = false;
   bool is_quiet = false;
 };
-/// `read_stdin` gives the script when no file is named.
+/// Calls `read_stdin` for the script when no file is named.
 Result<BatchRequest> ReadBatchRequest(const std::vector<std::string>& words, const dialect::Surroundings& around,
                                       const std::function<Result<std::string>()>& read_stdin);
 
-/// Takes "slurm.client.NAME" out of the labels; tells whether it was there.
+/// Removes "slurm.client.NAME" from the labels. Returns whether it was there.
 bool TakeClientFlag(JobSpec& spec, std::string_view name);
 
-/// Captures this process's environment into `spec` and applies --export and --exclusive (asking the daemon how many
-/// GPUs there are, if it must).
+/// Captures this process's environment into `spec` and applies --export and --exclusive. For --exclusive it asks the
+/// daemon for the number of GPUs.
 Status Complete(JobSpec& spec);
 
-/// --test-only of a complete spec: what would become of it, and nothing is submitted. Gives the exit code.
+/// --test-only: reports what would happen to a complete spec, without submitting it. Returns the exit code.
 int TestOnly(std::string_view program, const JobSpec& spec);
 
-/// How `program` speaks of a job in the foreground. `refusal`: before why it could not be submitted as `asked`.
+/// The wording of `program` for a foreground job. `refusal`: the prefix of the error if the job `asked` could not be
+/// submitted.
 Voice SlurmVoice(std::string_view program, std::string_view refusal, const JobSpec& asked);
 
-/// This program as it was called ("/opt/bin/srun", or "/usr/bin/divvy srun"), for a job that is to run it again.
+/// How this program was called ("/opt/bin/srun", or "/usr/bin/divvy srun"), for a job that must run it again.
 std::vector<std::string> SelfWords(std::string_view name, const std::vector<std::string>& words);
 
-/// All options but those named.
+/// All options except those in `names`.
 std::vector<dialect::Option> Without(std::vector<dialect::Option> options, const std::vector<std::string_view>& names);
 
 }  // namespace divvy::cli::slurm

@@ -36,7 +36,7 @@ Status ReadTimeLimit(std::string_view value, const JobOf& job_of, UpdateWish& wi
 }
 
 Status ReadPriority(std::string_view name, std::string_view value, UpdateWish& wish) {
-  // Slurm's way to hold a job, and to let it go.
+  // Priority 0 is Slurm's way to hold a job; another value releases it.
   if (name == "priority" && value == "0") {
     wish.holds = true;
     return {};
@@ -49,13 +49,13 @@ Status ReadPriority(std::string_view name, std::string_view value, UpdateWish& w
   if (!EqualsIgnoringCase(value, "top")) {
     DIVVY_TRY(number, options::ParseCount(value, -1'000'000'000, 4'294'967'294));
   }
-  // Slurm's own numbers go further.
+  // Slurm's range is larger.
   wish.update.priority =
       std::clamp<std::int64_t>(name == "nice" ? -number : number, -dialect::kMostPriority, dialect::kMostPriority);
   return {};
 }
 
-/// "" takes the hosts away.
+/// "" removes the hosts.
 Result<std::vector<std::string>> ReadHosts(std::string_view value) {
   if (value.empty()) return std::vector<std::string>();
   return dialect::ReadNodeList(value);

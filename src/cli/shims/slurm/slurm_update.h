@@ -1,5 +1,5 @@
-// scontrol update: "JobId=17 TimeLimit=+30 Priority=5" as an update of divvy's, "NodeName=n1 State=drain" as an order
-// to nodes.
+// scontrol update: turns "JobId=17 TimeLimit=+30 Priority=5" into a job update, and "NodeName=n1 State=drain" into a
+// node command.
 #pragma once
 
 #include <functional>
@@ -17,10 +17,10 @@ namespace divvy::cli::slurm {
 struct UpdateWish {
   wire::JobUpdate update;
   std::optional<bool> holds;       // True: hold as well; false: release.
-  std::vector<std::string> notes;  // What means nothing here.
+  std::vector<std::string> notes;  // Fields that have no effect here.
 };
 
-/// `job_of` looks a job up, for what is relative to its present value ("TimeLimit=+30").
+/// `job_of` looks a job up, for values relative to the present one ("TimeLimit=+30").
 Result<UpdateWish> ReadUpdate(const std::vector<std::string>& words, const dialect::Surroundings& around,
                               const std::function<Result<wire::JobDetail>(const std::string& id)>& job_of);
 
@@ -28,7 +28,7 @@ struct NodeUpdate {
   std::string verb;  // "drain" | "resume": POST /v1/nodes/VERB.
   wire::NodeRequest request;
 };
-/// "NodeName=n[1-3] State=DRAIN Reason=disk". As in Slurm, what runs there goes on, and a drain needs its reason.
+/// "NodeName=n[1-3] State=DRAIN Reason=disk". As in Slurm, running jobs continue, and a drain needs a reason.
 Result<NodeUpdate> ReadNodeUpdate(const std::vector<std::string>& words);
 
 }  // namespace divvy::cli::slurm

@@ -1,4 +1,4 @@
-// Slurm's listings over made-up jobs: the expected texts were taken from Slurm 22.05 with the same jobs.
+// Slurm's listings of made-up jobs. The expected texts come from Slurm 22.05 with the same jobs.
 #include "cli/shims/slurm_look/slurm_view.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST(Squeue, DefaultColumnsAreSlurms) {
   array.display_id = "2_[2-9]";
   array.array_indices = "2-9";
   array.array_at_once = 2;
-  array.reason = "array 2 runs 2 of at most 2";  // The controller's words.
+  array.reason = "array 2 runs 2 of at most 2";  // Worded as by the controller.
   wire::JobView held = Job(3, "held");
   wire::JobView waits = Job(4, "queued");
   waits.dependencies = {"afterok:1"};

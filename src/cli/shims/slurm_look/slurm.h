@@ -1,5 +1,5 @@
-// divvy called by the names of Slurm's commands. Each takes the words after its name and gives the exit code; each
-// prints what Slurm's own prints, so that scripts which read it go on working. docs/slurm.md says where they differ.
+// divvy called by the names of Slurm's commands. Each function takes the words after the name and returns the exit
+// code. The output equals that of Slurm's commands, so that scripts keep working. docs/slurm.md lists the differences.
 #pragma once
 
 #include <string>

@@ -16,7 +16,7 @@ using Get = std::string (*)(const AccountRow&, const Scene&);
 
 struct AccountField {
   std::string_view name;
-  int width = 10;  // Below zero: left-aligned.
+  int width = 10;  // Negative: left-aligned.
   bool needs_detail = false;
   Get get = nullptr;
 };
@@ -122,7 +122,7 @@ std::string Nothing(const AccountRow&, const Scene&) { return ""; }
 std::string NoTime(const AccountRow&, const Scene&) { return "00:00:00"; }
 std::string NoError(const AccountRow& r, const Scene&) { return OfJob(r, "0:0"); }
 
-/// In the order of sacct --helpformat; widths are those of Slurm 22.05.
+/// In the order of sacct --helpformat, with the widths of Slurm 22.05.
 constexpr auto kFields = std::to_array<AccountField>({
     {"Account", 10, false, Account},
     {"AdminComment", 19, false, Nothing},
@@ -249,7 +249,7 @@ constexpr auto kFields = std::to_array<AccountField>({
     {"WorkDir", 20, true, WorkDir},
 });
 
-/// By its name, or by the beginning of it: the first of those that begin so, as sacct has it.
+/// Finds a field by its name or the beginning of it. As in sacct, the first match counts.
 const AccountField* FindField(std::string_view name) {
   if (name.empty()) return nullptr;
   for (const AccountField& field : kFields) {
@@ -266,7 +266,7 @@ const AccountField* FindField(std::string_view name) {
 std::string AccountState(const AccountRow& r, const Scene& s) {
   if (r.was_oom_killed && (!r.is_step() || r.is_step_measured)) return "OUT_OF_MEMORY";
   if (r.job.state == "cancelled" && !r.is_step()) return "CANCELLED by " + std::to_string(s.uid_of(r.job.user));
-  // Accounting knows only whether a job has its GPUs.
+  // Slurm's accounting only distinguishes whether a job has its resources.
   if (r.job.state == "starting" || r.job.state == "stopping") return "RUNNING";
   return StateName(r.job);
 }

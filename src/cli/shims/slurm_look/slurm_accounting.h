@@ -14,15 +14,15 @@
 
 namespace divvy::cli::slurm {
 
-/// A job, or a step of one: then `job` is what the step is (JobStep).
+/// A job, or one of its steps. For a step, `job` is the JobStep's view.
 struct AccountRow {
   wire::JobView job;
   std::string step;              // "batch", "0"; empty: the job.
-  bool is_step_measured = true;  // What the job used is what the step used.
+  bool is_step_measured = true;  // The job's measured usage is the step's usage.
   std::int64_t step_tasks = 1;
   bool is_step() const { return !step.empty(); }
   bool is_measured_step() const { return is_step() && is_step_measured; }
-  // Known only when the job was asked for in full (NeedsDetail).
+  // Set only if the job's full answer was fetched (NeedsDetail).
   double cpu_time_s = 0;
   std::int64_t memory_peak_bytes = 0;
   bool was_oom_killed = false;
@@ -30,7 +30,7 @@ struct AccountRow {
   std::string command;
   std::string output;
   std::string error;
-  std::map<std::string, std::string> labels;  // What the dialect kept: "slurm.wckey".
+  std::map<std::string, std::string> labels;  // Labels that the dialect stored: "slurm.wckey".
 };
 
 struct AccountFormat {
@@ -43,18 +43,18 @@ inline constexpr std::string_view kAccountBrief = "JobID,State,ExitCode";
 inline constexpr std::string_view kAccountLong =
     "JobID,JobIDRaw,JobName,Partition,MaxRSS,AveRSS,NTasks,AllocCPUS,Elapsed,State,ExitCode,ReqMem,ReqTRES,AllocTRES";
 
-/// True when a field is only in a job's full answer.
+/// True if a field is only in a job's full answer.
 bool NeedsDetail(const std::vector<std::string>& fields);
 Result<std::string> FormatAccounts(const std::vector<AccountRow>& rows, const AccountFormat& format,
                                    const Scene& scene);
-/// {"jobs": [...]} with the fields of Slurm 22.05's accounting interface that exist here; rows with their detail, steps
-/// behind their jobs.
+/// {"jobs": [...]} with those fields of Slurm 22.05's accounting interface that exist here. Rows must have their
+/// details; steps follow their jobs.
 std::string AccountsJson(const std::vector<AccountRow>& rows, const Scene& scene);
-/// {"steps": [...]}, each as it stands with its job there.
+/// {"steps": [...]}, each as it appears with its job in Slurm.
 std::string StepsJson(const std::vector<AccountRow>& steps, const Scene& scene);
-/// The state as accounting has it: "CANCELLED by 1000", "OUT_OF_MEMORY".
+/// The state as accounting shows it: "CANCELLED by 1000", "OUT_OF_MEMORY".
 std::string AccountState(const AccountRow& row, const Scene& scene);
-/// All names that --format takes, four a line.
+/// All names that --format accepts, four per line.
 std::string AccountFieldNames();
 
 }  // namespace divvy::cli::slurm

@@ -71,7 +71,7 @@ void AddTime(const AccountRow& row, const Scene& scene, JsonWriter& json) {
 
 void AddState(const AccountRow& row, const Scene& scene, JsonWriter& json) {
   JsonFields out(json);
-  // Who cancelled is a field of its own, not a part of the state.
+  // In JSON, the user who cancelled is a separate field, not part of the state.
   const std::string state = AccountState(row, scene);
   json.Key("state");
   json.BeginObject();

@@ -48,7 +48,7 @@ std::pair<std::string, std::int64_t> GroupOf(const std::string& user) {
   return {is_known ? found_group->gr_name : std::to_string(entry.pw_gid), entry.pw_gid};
 }
 
-/// Digits and signs ("17", "17_[1-3:2,5]", "@~1"), and behind them a step where one is named: ".batch", ".0".
+/// True for digits and signs ("17", "17_[1-3:2,5]", "@~1"), optionally followed by a step: ".batch", ".0".
 bool IsJobId(std::string_view id) {
   constexpr std::string_view kDigits = "0123456789";
   const std::string_view job = id.substr(0, id.find('.'));
@@ -79,7 +79,7 @@ std::string RefusalOf(const wire::ActionResult& result) {
 
 bool Greets(std::string_view program, std::string_view usage, const std::vector<dialect::Option>& options,
             const std::vector<std::string>& words) {
-  // Only words that come before the command belong to us.
+  // Only the words before the command are ours.
   for (const std::string& word : words) {
     if (word.empty() || word.front() != '-' || word == "--") return false;
     if (word == "--version" || word == "-V") {
@@ -139,7 +139,7 @@ Scene SceneOf(Api& api, const std::vector<wire::JobView>& jobs) {
                             return !job.node.empty() || !job.seats.empty();
                           });
   if (!has_others) return scene;
-  // A listing is no worse for a name that could not be asked for.
+  // If the name cannot be queried, the listing is still useful.
   const auto text = api.Raw("GET", "/v1/nodes", "");
   const auto views =
       text ? DecodeShown<std::vector<wire::NodeView>>(*text) : Result<std::vector<wire::NodeView>>(text.error());

@@ -1,4 +1,4 @@
-// What Slurm's commands have in common here: how they fail, greet, and look up the server.
+// Shared parts of Slurm's commands: errors, --help and --version, and data about the server.
 #pragma once
 
 #include <cstdint>
@@ -16,71 +16,71 @@
 
 namespace divvy::cli::slurm {
 
-/// "sbatch: error: MESSAGE" to stderr; gives 1, Slurm's exit code for every error.
+/// Prints "sbatch: error: MESSAGE" to stderr and returns 1, Slurm's exit code for every error.
 int FailAs(std::string_view program, std::string_view message);
-/// The same for an error of the daemon: what was not found is "Invalid job id specified", as scripts look for.
+/// The same for an error of the daemon. kNotFound becomes "Invalid job id specified", which scripts look for.
 int FailAs(std::string_view program, const Error& error);
 
-/// What could not be done to a job, in Slurm's words where there are any.
+/// Why an action on a job failed, in Slurm's words if there are any.
 std::string RefusalOf(const wire::ActionResult& result);
 
-/// What programs that ask for Slurm's version are told: the release whose ways these commands have.
+/// The Slurm release that these commands imitate and report as their version.
 inline constexpr std::string_view kVersion = "slurm 22.05.8";
-/// The line of `scontrol version`. The exit code.
+/// Prints the line of `scontrol version`. Returns the exit code.
 int PrintVersion();
-/// For how long Slurm lists a job that has ended (its MinJobAge), in seconds.
+/// How long Slurm lists an ended job (its MinJobAge), in seconds.
 inline constexpr double kMinJobAgeS = 300;
 
-/// Numbers among them become the names of those users ("0" -> "root"). Not of a daemon elsewhere, whose users may be
-/// others than this machine's.
+/// Replaces uids among `users` with user names ("0" -> "root"). Does nothing if the daemon is on another machine, which
+/// may have other users.
 void NameUsers(std::vector<std::string>& users);
-/// Whether this machine would know such a user, by name or number; true where the daemon is elsewhere.
+/// True if this machine knows the user, by name or number. Always true if the daemon is on another machine.
 bool MayBeUser(const std::string& user);
 
-/// --help, --usage, --version: prints and says so. `usage` is the line after "Usage: ".
+/// Handles --help, --usage and --version. Returns true if it printed one of them. `usage`: the text after "Usage: ".
 bool Greets(std::string_view program, std::string_view usage, const std::vector<dialect::Option>& options,
             const std::vector<std::string>& words);
 
-/// "Sat Nov 21 08:00:00 2026" and the end of the line: above long listings and those that repeat.
+/// "Sat Nov 21 08:00:00 2026" with a line break: printed above long or repeated listings.
 std::string DateLine();
-/// Sleeps for the seconds of --iterate; false without any, when one listing was all.
+/// Sleeps for the seconds of --iterate. Returns false if there are none, so one listing is enough.
 bool WaitForNextRound(const std::string& seconds);
 
-/// This server, for listings.
+/// Data about this server, for listings.
 Scene SceneOfServer();
-/// The same for these jobs: where some are on other machines, or the caller is, the controller's own machine has the
-/// name that the others know it by.
+/// The same for these jobs. If some are on other nodes, or if the caller is, the controller's own machine gets its node
+/// name.
 Scene SceneOf(Api& api, const std::vector<wire::JobView>& jobs);
 std::string Hostname();
-/// The name of who calls.
+/// The caller's user name.
 std::string CallerName();
 
-/// The words as an option table keeps them: a flag, a text, a list that may come several times.
+/// Entries for an option table: a flag, a text, or a list that may be given several times.
 dialect::Option Flag(std::string_view name, char letter, std::string_view help, bool& flag);
 dialect::Option Text(std::string_view name, char letter, std::string_view value_name, std::string_view help,
                      std::string& text);
 dialect::Option List(std::string_view name, char letter, std::string_view value_name, std::string_view help,
                      std::vector<std::string>& list);
-/// Read and without meaning on one server.
+/// Accepted, but without effect on a single server.
 dialect::Option Ignored(std::string_view name, char letter, dialect::Takes takes);
 
-/// A variable that stands for an option ("SQUEUE_USERS", "user"). A flag counts by being there.
+/// An environment variable that sets an option ("SQUEUE_USERS", "user"). A flag counts if the variable exists.
 struct EnvironmentOption {
   std::string_view variable;
   std::string_view option;
   bool is_flag = false;
 };
-/// Applies those that are set. What the command line says must be read into another wish, and win.
+/// Applies the variables that are set. Parse the command line into separate flags, which must override these.
 Status ReadEnvironment(const std::vector<dialect::Option>& options, std::span<const EnvironmentOption> variables);
-/// The command line's list, or else the environment's.
+/// Uses `fallback` (from the environment) if the command line gave nothing.
 template <typename T>
 void OrElse(T& wanted, const T& fallback) {
   if (wanted.empty()) wanted = fallback;
 }
 
-/// "17,18_[1-3,5],19" as ids; commas inside brackets do not separate. Refuses what cannot be a job's id.
+/// Splits "17,18_[1-3,5],19" into ids; commas inside brackets do not separate. Refuses invalid ids.
 Result<std::vector<std::string>> SplitJobIds(std::string_view text);
-/// Reads a list of Slurm states into divvy's; the message is squeue's.
+/// Translates a list of Slurm states to divvy's. Errors have squeue's wording.
 Result<std::vector<std::string>> ReadStates(const std::vector<std::string>& slurm_states);
 
 }  // namespace divvy::cli::slurm

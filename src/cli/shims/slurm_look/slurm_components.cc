@@ -11,7 +11,7 @@ namespace {
 
 std::string IdOf(const std::string& job, std::size_t component) { return job + "+" + std::to_string(component); }
 
-/// What JobView and JobDetail share.
+/// Works on fields that JobView and JobDetail share.
 template <typename View>
 void Narrow(const View& job, std::size_t component, View& out) {
   out.display_id = IdOf(job.display_id, component);
@@ -42,7 +42,7 @@ wire::JobDetail ComponentDetail(const wire::JobDetail& job, std::size_t componen
   wire::JobDetail one = job;
   Narrow(job, component, one);
   if (component == 0) return one;
-  // What the first has said of itself.
+  // Remove the labels that describe the first component only.
   constexpr std::array<std::string_view, 6> kOwn = {"cpus-", "ntasks", "nodelist", "exclude", "gpus", "tres-"};
   std::erase_if(one.labels, [&](const auto& label) {
     return std::ranges::any_of(

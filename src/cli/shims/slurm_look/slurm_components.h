@@ -1,5 +1,5 @@
-// Components of heterogeneous jobs, each as Slurm lists it: a line of its own, "17+1", with what it asks for and has.
-// The id is the whole job's: there is no other.
+// Components of heterogeneous jobs as Slurm lists them: each has its own line, "17+1", with its own request and
+// resources. The id is that of the whole job, because components have no ids of their own.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,18 @@ namespace divvy::cli::slurm {
 
 inline bool IsHeterogeneous(const wire::JobView& job) { return !job.request.others.empty(); }
 
-/// One component, from 0, as if it were a job. Requires: there is one.
+/// One component, counted from 0, as if it were a job. Requires: it exists.
 wire::JobView ComponentView(const wire::JobView& job, std::size_t component);
 wire::JobDetail ComponentDetail(const wire::JobDetail& job, std::size_t component);
 
-/// A line for each component in place of its job. `ids`: those that were asked for; of a job of which only components
-/// are named ("17+1") just these.
+/// Replaces each heterogeneous job with a line per component. `ids`: the requested ones. If they name only components
+/// of a job ("17+1"), only these are included.
 std::vector<wire::JobView> SplitComponents(const std::vector<wire::JobView>& jobs, const std::vector<std::string>& ids);
 
-/// The first component that has, on every machine of `step`, the step's GPUs; 0 if none has. `job`: whole.
+/// The first component that has the step's GPUs on every node of `step`; 0 if none has. `job`: the whole job.
 std::size_t ComponentOfStep(const wire::JobView& job, const wire::JobView& step);
 
-/// Which component of its job such a line is: 1 of "17+1", and of its steps; nothing: it is none.
+/// The component number of a line, or of a step's line: 1 for "17+1"; nullopt if it is not a component.
 std::optional<std::size_t> ComponentNumber(const wire::JobView& line);
 
 }  // namespace divvy::cli::slurm

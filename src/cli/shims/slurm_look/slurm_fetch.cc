@@ -21,13 +21,13 @@ Result<std::vector<wire::JobView>> ElementsOf(Api& api, const wire::JobView& arr
   return api.Jobs(elements);
 }
 
-/// A cancelled array as the line of those elements that never began; nothing when all did.
+/// A cancelled array as a line for the elements that never began; nullopt if all have begun.
 std::optional<wire::JobView> NeverBegun(Api& api, wire::JobView array) {
   const auto detail = api.Job(ToString(array.id));
   if (!detail) return std::nullopt;
   const std::string written = LabelOf(*detail, "array", "");
   auto indices = IndexRanges::Parse(std::string_view(written).substr(0, written.find('%')), "--array");
-  // No array of Slurm's: its own name is all there is to say.
+  // Not a Slurm array, so show it under its own id.
   if (!indices) return array;
   const auto elements = ElementsOf(api, array, {});
   if (!elements) return array;
@@ -50,7 +50,7 @@ std::optional<wire::JobView> NeverBegun(Api& api, wire::JobView array) {
   return array;
 }
 
-/// An array whose elements have all begun is no line of its own.
+/// Removes arrays whose elements have all begun.
 std::vector<wire::JobView> WithoutEmptyArrays(Api& api, std::vector<wire::JobView> jobs) {
   std::vector<wire::JobView> kept;
   for (wire::JobView& job : jobs) {

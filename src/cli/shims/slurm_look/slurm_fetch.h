@@ -1,4 +1,4 @@
-// The jobs of a listing as Slurm has them: an array is its elements, and one line for those that have not begun.
+// The jobs of a listing as Slurm shows them: an array is its elements, with one line for those that have not begun.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace divvy::cli::slurm {
 
-/// The jobs that `select` names, in every state where it names ids: who lists them leaves out what it does not want.
-/// Of several ids, those that there are; kNotFound only for a single one.
+/// The jobs that `select` names. If it names ids, jobs in every state are returned, and the caller must filter. Ids
+/// that do not exist are skipped; kNotFound if there is only one id.
 Result<std::vector<wire::JobView>> FetchJobs(Api& api, const wire::JobSelector& select);
 
-/// True for the record of an array as a whole, not of one of its elements.
+/// True for the record of an array as a whole; false for one of its elements.
 bool IsWholeArray(const wire::JobView& job);
 
 }  // namespace divvy::cli::slurm

@@ -13,21 +13,21 @@
 
 namespace divvy::cli::slurm {
 
-/// One column that a format can name by letter or by word.
+/// A column that a format can select by letter or by name.
 template <typename Row>
 struct Field {
   char letter = 0;        // 0: by word only.
-  std::string_view name;  // For -O, lower case; empty: by letter only.
+  std::string_view name;  // For -O, in lower case. Empty: by letter only.
   std::string_view header;
   std::function<std::string(const Row&)> text;
   bool needs_detail = false;  // Only a job's full answer has it.
 };
 
-/// A column as a format asks for it.
+/// A column that a format requests.
 template <typename Row>
 struct Shown {
   const Field<Row>* field = nullptr;
-  std::size_t width = 0;  // 0: as wide as the text. Otherwise padded, and cut.
+  std::size_t width = 0;  // 0: as wide as the text. Otherwise padded or cut.
   bool is_right_aligned = false;
   std::string prefix;  // Text before the first column.
   std::string suffix;  // Text after this one.
@@ -40,8 +40,8 @@ inline std::string FitTo(std::string_view text, std::size_t width, bool is_right
   return is_right_aligned ? space + cut : cut + space;
 }
 
-/// "%[[.]size]type[suffix]...", or "%all": every letter, with '|' between. An unknown letter is refused; `what` is the
-/// program's word for its format ("job").
+/// "%[[.]size]type[suffix]...", or "%all": every letter, with '|' between. Refuses an unknown letter; `what` is the
+/// program's name for its format ("job").
 template <typename Row>
 Result<std::vector<Shown<Row>>> ParseLetters(std::string_view format, const std::vector<Field<Row>>& fields,
                                              std::string_view what) {

@@ -10,7 +10,7 @@
 namespace divvy::cli::slurm {
 namespace {
 
-/// Of a job on several machines: what it has on those of the step.
+/// For a job on several nodes: limits `view` to the job's resources on the step's nodes.
 void TakePlaces(const wire::JobView& job, const std::vector<wire::SeatView>& seats, wire::JobView& view) {
   std::int64_t cpus = 0;
   std::int64_t memory_bytes = 0;
@@ -45,7 +45,7 @@ wire::JobView AsStep(const wire::JobView& job, const wire::StepView& step) {
   if (step.exit_code) {
     view.state = *step.exit_code == 0 ? "succeeded" : "failed";
     if (*step.exit_code > 128) view.signal = *step.exit_code - 128;
-    // It ended with its job, or by its own number.
+    // It ended with its job, or was cancelled by its own number.
     const bool was_stopped = view.signal == SIGTERM || view.signal == SIGKILL;
     const bool was_cancelled = step.state == "cancelled" || job.state == "cancelled" || job.state == "timed_out";
     if (was_stopped && was_cancelled) {
@@ -57,7 +57,7 @@ wire::JobView AsStep(const wire::JobView& job, const wire::StepView& step) {
     view.exit_code = 0;
     view.signal = 9;
   }
-  // Cores are counted for each task, over all machines; tasks that share cores have no more than the job.
+  // Cores are counted per task on all nodes. Tasks that share cores have at most the job's cores.
   const std::int64_t cpus = CpusOf(job);
   const std::int64_t tasks = std::max<std::int64_t>(job.request.tasks, 1);
   const std::int64_t each = std::max<std::int64_t>(cpus / tasks, 1);

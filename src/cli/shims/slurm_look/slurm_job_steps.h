@@ -1,4 +1,4 @@
-// The steps of a job as Slurm's listings have them. Pure functions of messages.
+// The steps of a job as Slurm's listings show them. Pure functions of messages.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace divvy::cli::slurm {
 
-/// One step: what the columns of a job say of it.
+/// One step, as the columns of a job describe it.
 struct JobStep {
   std::string id;            // "batch", "0".
-  wire::JobView job;         // With the step's name, state, times, exit, tasks and GPUs in place of the job's.
-  bool is_measured = false;  // What the job used is what it used.
-  std::int64_t tasks = 1;    // job.request.tasks are no more than its cores.
+  wire::JobView job;         // The job, with the step's name, state, times, exit, tasks and GPUs.
+  bool is_measured = false;  // The job's measured usage is the step's usage.
+  std::int64_t tasks = 1;    // May exceed job.request.tasks, which is at most the number of cores.
 };
 
-/// On the first machine of the job, with what the job has there.
+/// The batch step: on the first node of the job, with what the job has there.
 JobStep BatchStepOf(const wire::JobView& job);
 
-/// Those of a job that has started, in Slurm's order: the batch step first, then by number. `steps`: those that it
-/// started itself. A foreground job has no batch step: srun's is step 0 by itself, salloc has what was started in it.
-/// Steps that wait are none yet.
+/// The steps of a job that has started, in Slurm's order: the batch step, then by number. `steps`: those that the job
+/// started. A foreground job has no batch step: the job of srun is its own step 0, and salloc has only the steps
+/// started in it. Waiting steps are left out.
 std::vector<JobStep> JobStepsOf(const wire::JobDetail& job, const std::vector<wire::StepView>& steps);
 
 /// scontrol show step.

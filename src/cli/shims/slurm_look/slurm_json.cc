@@ -36,7 +36,7 @@ namespace {
 
 constexpr std::string_view kParser = "v0.0.38";
 
-/// True for text that YAML would take for something else, or for its own signs.
+/// True for text that YAML would take for another type or for its own syntax.
 bool NeedsQuotes(std::string_view text) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/.-";
   if (text.empty() || text.find_first_not_of(kPlain) != std::string_view::npos || text.front() == '-') return true;
@@ -56,7 +56,7 @@ std::string Scalar(JsonValue value) {
   return value.is_array() ? "[]" : value.is_object() ? "{}" : "null";
 }
 
-/// `value` behind "KEY:" or "-", with what is in it on lines of its own.
+/// Appends `value` after "KEY:" or "-", with nested values on their own lines.
 void AddYaml(JsonValue value, std::size_t indent, bool is_item, std::string& out) {
   if (value.size() == 0) {
     out += " " + Scalar(value) + "\n";
@@ -65,12 +65,12 @@ void AddYaml(JsonValue value, std::size_t indent, bool is_item, std::string& out
   bool is_first = true;
   if (!is_item) out += "\n";
   for (const JsonValue one : value) {
-    // The first field of an item stands on the item's own line.
+    // The first field of an item is on the item's own line.
     out += is_item && is_first ? " " : std::string(indent, ' ');
     is_first = false;
     if (value.is_array()) out += "-";
     else out += std::string(NeedsQuotes(one.key()) ? ToJson(std::string(one.key())) : one.key()) + ":";
-    // A list stands below its key, not further in.
+    // A list is indented like its key.
     AddYaml(one, value.is_object() && one.is_array() ? indent : indent + 2, value.is_array(), out);
   }
 }
@@ -125,7 +125,7 @@ std::string RecordsJson(std::string_view command, std::string_view key, const st
     json.BeginObject();
     for (const auto& [name, text] : record) {
       json.Key(name);
-      const std::string_view value = Trim(text);  // In a table blanks before it make a tree.
+      const std::string_view value = Trim(text);  // In a table, leading blanks show the tree.
       const auto number = ParseInteger(value);
       if (number && std::to_string(*number) == value) json.Int(*number);
       else json.String(value);

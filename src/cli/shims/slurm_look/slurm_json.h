@@ -11,7 +11,7 @@
 
 namespace divvy::cli::slurm {
 
-/// The fields of one object, by kind.
+/// Writes the fields of one object, by type.
 class JsonFields {
  public:
   explicit JsonFields(JsonWriter& json) : json_(json) {}
@@ -32,27 +32,27 @@ class JsonFields {
   JsonWriter& json_;
 };
 
-/// "meta" and an empty "errors": what stands before the list in every answer. `command` is the program.
+/// Writes "meta" and an empty "errors", which precede the list in every answer. `command` is the program.
 void AddMeta(JsonWriter& json, std::string_view command);
 
-/// Of --json and --yaml, which every listing takes.
+/// The options --json and --yaml, which every listing accepts.
 struct AnswerForm {
   bool is_json = false;
   bool is_yaml = false;
   bool lists_parsers = false;  // --json=list
   bool any() const { return is_json || is_yaml; }
 };
-/// Appends "--json[=v0.0.38|list]" and "--yaml[=...]". Of another release's shape a note says which these fields are
-/// of.
+/// Appends "--json[=v0.0.38|list]" and "--yaml[=...]". If another release's schema is requested, a note names the
+/// release of these fields.
 void AddAnswerForms(std::vector<dialect::Option>& options, AnswerForm& form);
-/// What --json=list answers; 0.
+/// Prints the answer to --json=list. Returns 0.
 int PrintParsers();
-/// To stdout, as YAML where that is wanted. `json` is an object and the end of the line.
+/// Prints `json`, an object with a line break, to stdout; as YAML if requested.
 void PrintAnswer(const std::string& json, const AnswerForm& form);
-/// JSON as YAML in blocks; the text itself where it is none.
+/// Converts JSON to block YAML. Returns the text unchanged if it is not JSON.
 std::string YamlOf(const std::string& json);
 
-/// {"meta": ..., KEY: [{"field": "text", ...}, ...]}: of listings that are text in all columns. Whole numbers are
+/// {"meta": ..., KEY: [{"field": "text", ...}, ...]}, for listings with text in all columns. Whole numbers become
 /// numbers.
 using Record = std::map<std::string, std::string, std::less<>>;
 std::string RecordsJson(std::string_view command, std::string_view key, const std::vector<Record>& records);

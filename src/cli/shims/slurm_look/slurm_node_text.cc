@@ -30,7 +30,7 @@ std::string UpperState(const NodeRow& row) {
   return state;
 }
 
-/// Those in force that keep GPUs of it which nobody uses: "course,3".
+/// Active reservations with unused GPUs on the node: "course,3".
 std::string ReservationsOf(const NodeRow& row) {
   std::vector<std::string> names;
   for (const wire::GpuView& gpu : row.gpus) {
@@ -57,7 +57,7 @@ std::string Load(const NodeRow& row) {
   return text;
 }
 
-/// "main,a100": those of its partitions that the row was not asked for in particular.
+/// The partition that was requested for this row, or else all partitions of the node: "main,a100".
 std::vector<std::string> AllPartitionsOf(const NodeRow& row) {
   if (!row.partition.empty()) return {row.partition};
   std::vector<std::string> names;
@@ -271,7 +271,7 @@ std::string PartitionsJson(const std::vector<std::vector<NodeRow>>& partitions) 
   for (const std::vector<NodeRow>& rows : partitions) {
     const PartitionTotals totals = TotalsOf(rows);
     const wire::PoolView& pool = rows.front().pool;
-    // Minutes; -1: no limit.
+    // In minutes; -1: no limit.
     const auto minutes = [](const std::optional<double>& seconds) {
       return seconds ? static_cast<std::int64_t>(std::ceil(*seconds / 60)) : -1;
     };

@@ -16,11 +16,11 @@
 namespace divvy::cli::slurm {
 namespace {
 
-/// Nodes that a line stands for: alike in all that the line shows.
+/// Nodes that share a line, because the line shows the same for all.
 using NodeGroup = std::vector<const NodeRow*>;
 using NodeField = Field<NodeGroup>;
 
-/// What adds up, or is listed, over the nodes of a line.
+/// Columns that are added up or listed over the nodes of a line.
 constexpr std::string_view kSummed[] = {"nodelist", "nodes", "nodeaiot", "nodeai", "cpusstate"};
 
 std::string CpuCounts(const NodeGroup& group) {
@@ -34,7 +34,7 @@ std::string CpuCounts(const NodeGroup& group) {
   return std::to_string(used) + "/" + std::to_string(idle) + "/" + std::to_string(other) + "/" + std::to_string(all);
 }
 
-/// Allocated, idle, other and all.
+/// Counts of allocated, idle, other and all nodes.
 std::tuple<int, int, int, int> NodeCounts(const NodeGroup& group) {
   int used = 0, idle = 0, other = 0;
   for (const NodeRow* row : group) {
@@ -64,10 +64,10 @@ NodeField Of(char letter, std::string_view name, std::string_view header,
   return {letter, name, header, [text = std::move(text)](const NodeGroup& group) { return text(*group.front()); }};
 }
 
-/// Slurm's reason of a machine that is not heard from.
+/// Slurm's reason for a node that does not respond.
 constexpr std::string_view kNotHeard = "Not responding";
 
-/// "fan, by root", as the controller has it: the reason and who gave it.
+/// Splits the controller's "fan, by root" into the reason and the user.
 std::pair<std::string, std::string> ReasonAndUserOf(const NodeRow& row) {
   const std::string text = ReasonOf(row);
   constexpr std::string_view kBy = ", by ";
@@ -173,7 +173,7 @@ std::vector<NodeField> NodeFields() {
   };
 }
 
-/// Nodes alike in what these columns show; each by itself where all are wanted.
+/// Groups nodes for which these columns show the same. With `is_by_node`, each node has its own group.
 std::vector<NodeGroup> Grouped(const std::vector<NodeRow>& rows, const std::vector<Shown<NodeGroup>>& columns,
                                bool is_by_node) {
   std::vector<NodeGroup> groups;
@@ -190,14 +190,14 @@ std::vector<NodeGroup> Grouped(const std::vector<NodeRow>& rows, const std::vect
       continue;
     }
     NodeGroup& group = groups[static_cast<std::size_t>(same - keys.begin())];
-    // A node of several partitions counts once on a line that does not tell these apart.
+    // A node in several partitions counts once on a line that does not show the partition.
     const auto is_same = [&](const NodeRow* other) { return HostOf(*other) == HostOf(row); };
     if (std::ranges::none_of(group, is_same)) group.push_back(&row);
   }
   return groups;
 }
 
-/// The state without what is said of it being heard from.
+/// The state, without the marker for a node that does not respond.
 std::string StateHere(const NodeRow& row) {
   const bool is_busy = std::ranges::any_of(row.jobs, HoldsGpus);
   const auto has = [&](std::string_view state) {
@@ -208,7 +208,7 @@ std::string StateHere(const NodeRow& row) {
   if (!IsTakingWork(row)) return is_busy || row.view.state == "draining" ? "draining" : "drained";
   if (has_used && !has_free && !has_reserved) return "allocated";
   if (has_reserved && !has_free && !is_busy) return "reserved";
-  // No GPU of it may be used.
+  // None of its GPUs may be used.
   if (row.view.state == "up" && !row.gpus.empty() && !has_free && !is_busy) return "drained";
   return is_busy || has_used ? "mixed" : "idle";
 }
@@ -255,7 +255,7 @@ std::string ReasonOf(const NodeRow& row) {
 }
 
 Result<bool> IsInState(const NodeRow& row, std::string_view state) {
-  // A state that no machine here is ever in is one all the same.
+  // Slurm's states that no node here ever has are valid, too.
   static constexpr std::string_view kStates[] = {
       "allocated",    "blocked",       "cloud",       "completing", "comp",     "down",      "drained",
       "draining",     "dynamic",       "fail",        "failing",    "future",   "idle",      "inval",
@@ -273,7 +273,7 @@ Result<bool> IsInState(const NodeRow& row, std::string_view state) {
                              "these), down, unknown and no_respond");
     }
     const bool is_silent = std::string_view("no_respond").starts_with(wanted) && NodeState(row).ends_with('*');
-    // A machine of which a part is in use counts as allocated too.
+    // A partly used node also counts as allocated.
     const bool is_in_use = std::string_view("allocated").starts_with(wanted) && CompactState(row) == "mix";
     is_in = is_in && (begins(NodeState(row)) || begins(CompactState(row)) || is_silent || is_in_use);
   }
@@ -417,7 +417,7 @@ Result<std::string> FormatNodes(const std::vector<NodeRow>& rows, std::string_vi
     DIVVY_TRY(columns, ParseLetters(letters, fields, "node"));
   }
   const std::vector<NodeGroup> groups = Grouped(rows, columns, is_by_node);
-  // sinfo's own formats give names as much room as they need; cut names would be of no use.
+  // Widen name columns of sinfo's own formats to fit, because cut names are useless.
   for (Shown<NodeGroup>& column : columns) {
     const bool is_name = column.field->letter == 'N' || column.field->letter == 'P';
     if (!names.empty() || column.width == 0 || !is_name) continue;

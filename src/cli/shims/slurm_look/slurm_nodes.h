@@ -1,5 +1,5 @@
-// sinfo's listing and scontrol's views of nodes and partitions, as text. Each machine is a node; every node is in the
-// partition "main", and in one for each of its pools.
+// sinfo's listing and scontrol's views of nodes and partitions, as text. Every node is in the partition "main", and in
+// one partition for each of its pools.
 #pragma once
 
 #include <memory>
@@ -13,16 +13,16 @@
 
 namespace divvy::cli::slurm {
 
-/// One machine.
+/// One node.
 struct NodeRow {
-  wire::StatusView status;  // Of the controller.
-  wire::NodeView view;      // Without a name: a server that is alone, whose name is scene.hostname.
+  wire::StatusView status;  // The controller's status.
+  wire::NodeView view;      // Unnamed on a single-node server, which is called scene.hostname.
   std::vector<wire::GpuView> gpus;
-  std::vector<wire::JobView> jobs;                           // Those that run, and have a part on it.
-  Scene scene;                                               // Its cores and memory; below 0: not known.
-  std::string partition;                                     // In which it is shown; empty: "main".
-  wire::PoolView pool;                                       // That partition; without a name: it bounds nothing.
-  std::shared_ptr<const std::vector<wire::PoolView>> pools;  // All there are; null: none.
+  std::vector<wire::JobView> jobs;                           // Running jobs with an allocation on this node.
+  Scene scene;                                               // With this node's cores and memory; < 0: not known.
+  std::string partition;                                     // The partition to show it in. Empty: "main".
+  wire::PoolView pool;                                       // The pool of that partition. Unnamed: no limits.
+  std::shared_ptr<const std::vector<wire::PoolView>> pools;  // All pools; null: none.
 };
 
 inline constexpr std::string_view kInfoDefault = "%9P %.5a %.10l %.6D %.6t %N";
@@ -33,62 +33,63 @@ inline constexpr std::string_view kInfoSummary = "%9P %.5a %.10l %.16F %N";
 inline constexpr std::string_view kInfoReasons = "%20E %9u %19H %N";
 inline constexpr std::string_view kInfoReasonsLong = "%20E %12U %19H %6t %N";
 
-/// "n1".
+/// The node's name: "n1".
 std::string HostOf(const NodeRow& row);
-/// "idle", "mixed", "allocated", "reserved", "draining", "drained", "down*", "unknown*"; "*": not heard from.
+/// "idle", "mixed", "allocated", "reserved", "draining", "drained", "down*", "unknown*". "*" means not responding.
 std::string NodeState(const NodeRow& row);
 /// "mix", "alloc", "resv", "drng", "drain", "down*" ...
 std::string CompactState(const NodeRow& row);
-/// In this state, as `sinfo -t` has it: a name or the beginning of one, several joined by '&' for all of them at once.
-/// Fails for what is no state of Slurm's.
+/// True if the node is in this state, as `sinfo -t` defines it: a name or its beginning, or several joined by '&' that
+/// must all apply. Fails if Slurm has no such state.
 Result<bool> IsInState(const NodeRow& row, std::string_view state);
-/// Neither drained nor about to be.
+/// Neither drained nor draining.
 bool IsTakingWork(const NodeRow& row);
-/// Why it takes no work; empty: it does, or nobody said.
+/// Why it takes no work. Empty if it does, or if no reason was given.
 std::string ReasonOf(const NodeRow& row);
-/// "disk [root@2024-05-01T08:30:00]", where it is known who said it when.
+/// "disk [root@2024-05-01T08:30:00]", if the user and time are known.
 std::string ReasonWithMoment(const NodeRow& row);
 std::int64_t CpusInUse(const NodeRow& row);
 std::int64_t MemoryInUse(const NodeRow& row);  // MiB.
-/// "ib", "ib=yes", "rack", "rack=a": what --constraint can name, ascending.
+/// Names for --constraint, in ascending order: "ib", "ib=yes", "rack", "rack=a".
 std::vector<std::string> FeaturesOf(const NodeRow& row);
 
 std::string VersionOf(const NodeRow& row);
 std::string AddressOf(const NodeRow& row);
 
-/// Its pools, but for "main".
+/// Its pools except "main".
 std::vector<std::string> PoolsOf(const NodeRow& row);
-/// "main", unless another is that of jobs that name none, and the pools there are.
+/// All pools, preceded by "main" unless another pool is the default.
 std::vector<std::string> PartitionsOf(const std::vector<NodeRow>& rows);
 std::string PartitionOf(const NodeRow& row);
-/// Those in it. Empty: "main". Where no pools were made, a partition that no machine is in is a label, and has all of
-/// them.
+/// The nodes in a partition; "" means "main". If no pools are configured, a partition without nodes is only a label and
+/// contains all nodes.
 std::vector<NodeRow> NodesIn(const std::vector<NodeRow>& rows, const std::string& partition);
-/// Those of these names; all without names.
+/// The nodes with these names; all nodes if `names` is empty.
 std::vector<NodeRow> NodesNamed(const std::vector<NodeRow>& rows, const std::vector<std::string>& names);
 
-/// A line for each kind of node, or for each node (`is_by_node`). Kinds differ in what the columns show.
+/// One line per group of equal nodes, or per node (`is_by_node`). Nodes are equal if the columns show the same.
 Result<std::string> FormatNodes(const std::vector<NodeRow>& rows, std::string_view letters, const std::string& names,
                                 bool has_header, bool is_by_node = false);
 std::string NodesJson(const std::vector<NodeRow>& rows);
 
-/// Jobs that name none go there.
+/// True for the partition of jobs that name none.
 bool IsDefaultPartition(const NodeRow& row);
-/// "1-00:00:00", as scontrol has it; `none` where the partition does not bound it.
+/// "1-00:00:00", as scontrol shows it; `none` if the partition has no limit.
 std::string PartitionTime(const std::optional<double>& seconds, std::string_view none);
 
 /// scontrol show node | partition | config. `is_one_line` as with -o.
 std::string ShowNode(const NodeRow& row, bool is_one_line);
-/// Requires: one row at least, all of one partition.
+/// Requires: at least one row, and all in one partition.
 std::string ShowPartition(const std::vector<NodeRow>& rows, bool is_one_line);
 std::string ShowConfig(const NodeRow& row);
 /// The same as JSON: {"partitions": [...]}, one for each list of rows; {"config": {...}}.
 std::string PartitionsJson(const std::vector<std::vector<NodeRow>>& partitions);
 std::string ConfigJson(const NodeRow& row);
 
-/// Asks the daemon for all of it; the controller's own machine first.
+/// Fetches everything from the daemon. The controller's own machine comes first.
 Result<std::vector<NodeRow>> FetchNodes();
-/// Refuses a job for several machines where there is but one, as the daemon would; asks it only of such a job.
+/// Refuses a job for several nodes on a single-node server, as the daemon would. Queries the daemon only for such a
+/// job.
 Status CheckSeveral(const JobSpec& spec);
 
 }  // namespace divvy::cli::slurm

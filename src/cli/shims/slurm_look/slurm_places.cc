@@ -8,7 +8,7 @@
 namespace divvy::cli::slurm {
 namespace {
 
-/// The part of `all` that `tasks` of `all_tasks` have.
+/// The share of `all` for `tasks` of `all_tasks`.
 std::int64_t PartOf(std::int64_t all, std::int64_t tasks, std::int64_t all_tasks) {
   return all_tasks > 0 ? all * tasks / all_tasks : all;
 }

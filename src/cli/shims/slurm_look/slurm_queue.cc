@@ -18,7 +18,7 @@ Result<std::vector<Shown<QueueRow>>> ColumnsOf(const QueueFormat& format, const 
   return ParseLetters(format.letters, fields, what);
 }
 
-/// Numbers by value, other texts by letters.
+/// Compares numbers by value and other texts alphabetically.
 bool Less(const std::string& a, const std::string& b) {
   const auto x = ParseNumber(a);
   const auto y = ParseNumber(b);
@@ -27,7 +27,7 @@ bool Less(const std::string& a, const std::string& b) {
 
 Status SortBy(std::vector<QueueRow>& rows, std::string_view sort, const std::vector<JobField>& fields) {
   const std::vector<std::string_view> keys = Split(sort, ',');
-  // The last key first, stably, so that the first key decides.
+  // Sort stably by the last key first, so that the first key decides.
   for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
     std::string_view letters = Trim(*key);
     const bool is_descending = letters.starts_with('-');

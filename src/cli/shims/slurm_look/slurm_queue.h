@@ -12,12 +12,12 @@
 
 namespace divvy::cli::slurm {
 
-/// One line of squeue: the job, or one of its steps, and what only some columns need.
+/// One line of squeue: the job or one of its steps, and data that only some columns need.
 struct QueueRow {
   wire::JobView job;
   std::optional<double> predicted_start;          // For --start.
-  std::shared_ptr<const wire::JobDetail> detail;  // For columns that need it (QueueNeedsDetail), and for JSON.
-  std::int64_t step_tasks = 0;                    // Of a step.
+  std::shared_ptr<const wire::JobDetail> detail;  // For columns that need it (QueueNeedsDetail) and for JSON.
+  std::int64_t step_tasks = 0;                    // Set for a step only.
 };
 
 struct QueueFormat {
@@ -33,13 +33,13 @@ inline constexpr std::string_view kQueueLong = "%.18i %.9P %.8j %.8u %.8T %.10M 
 inline constexpr std::string_view kQueueSteps = "%.15i %.8j %.9P %.8u %.9M %N";
 inline constexpr std::string_view kQueueStart = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R";
 
-/// True when a column is only in a job's full answer; false also for a format that FormatQueue refuses.
+/// True if a column is only in a job's full answer. False also for a format that FormatQueue refuses.
 bool QueueNeedsDetail(const QueueFormat& format);
 
-/// The header and a line for each row, in the order given unless format.sort says another.
+/// The header and one line per row, in the given order unless format.sort is set.
 Result<std::string> FormatQueue(std::vector<QueueRow> rows, const QueueFormat& format, const Scene& scene);
 
-/// {"jobs": [...]} with the fields of Slurm 22.05's REST interface (v0.0.38) that exist here; rows with their detail.
+/// {"jobs": [...]} with those fields of Slurm 22.05's REST interface (v0.0.38) that exist here. Rows must have details.
 std::string QueueJson(const std::vector<QueueRow>& rows, const Scene& scene);
 
 }  // namespace divvy::cli::slurm

@@ -12,7 +12,7 @@
 namespace divvy::cli::slurm {
 namespace {
 
-/// Of a component: its job's.
+/// The job's id for a component, else "N/A".
 std::string HetId(const QueueRow& row) { return ComponentNumber(row.job) ? ToString(row.job.id) : std::string("N/A"); }
 
 std::string Cpus(const QueueRow& row) { return std::to_string(CpusOf(row.job)); }
@@ -26,12 +26,12 @@ std::string TimeLeft(const QueueRow& row, const Scene& scene) {
   return Elapsed(row.job.request.time_limit_s - RunTime(row.job, scene.now));
 }
 
-/// A plain text for columns that have one answer on one server.
+/// A constant column: it has the same value for every job here.
 JobField ConstantJobField(char letter, std::string_view name, std::string_view header, std::string text) {
   return {letter, name, header, [text = std::move(text)](const QueueRow&) { return text; }};
 }
 
-/// A column of a job's full answer.
+/// A column from a job's full answer.
 JobField Detail(char letter, std::string_view name, std::string_view header,
                 std::function<std::string(const wire::JobDetail&)> text, std::string none = "(null)") {
   return {letter, name, header,
@@ -42,7 +42,7 @@ JobField Detail(char letter, std::string_view name, std::string_view header,
           true};
 }
 
-/// What the job said for --OPTION.
+/// The job's value of --OPTION.
 JobField Said(char letter, std::string_view name, std::string_view header, std::string option,
               const std::string& none = "(null)") {
   return Detail(

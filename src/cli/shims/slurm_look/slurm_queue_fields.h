@@ -10,17 +10,17 @@ namespace divvy::cli::slurm {
 
 using JobField = Field<QueueRow>;
 
-/// All columns. They look at `scene`, which must outlive them.
+/// All columns. They refer to `scene`, which must outlive them.
 std::vector<JobField> JobFields(const Scene& scene);
-/// The same of steps (squeue -s), with those that steps alone have in place of jobs' of the same letter.
+/// The columns for steps (squeue -s). Columns that only steps have replace those of jobs with the same letter.
 std::vector<JobField> StepFields(const Scene& scene);
 
-// What columns and JSON say of the same things.
-/// "afterok:12(unfulfilled)"; "" for none, and for a job that waits no more.
+// Texts that the columns and JSON share.
+/// "afterok:12(unfulfilled)"; "" without a dependency, and for a job that no longer waits.
 std::string DependencyText(const QueueRow& row);
-/// When it began, or is expected to.
+/// When it began, or is expected to begin.
 std::optional<double> StartOf(const QueueRow& row);
-/// When it ended, or its time limit ends it at the latest.
+/// When it ended, or when its time limit will end it.
 std::optional<double> EndOf(const QueueRow& row);
 
 }  // namespace divvy::cli::slurm

@@ -14,7 +14,7 @@ namespace {
 
 std::int64_t Seconds(std::optional<double> time) { return static_cast<std::int64_t>(time.value_or(0)); }
 
-/// What only a job's full answer has.
+/// Adds the fields that only a job's full answer has.
 void AddDetail(const wire::JobDetail& job, JsonFields& out) {
   out.Text("command", LabelOf(job, "script", job.command));
   out.Text("current_working_directory", job.directory);

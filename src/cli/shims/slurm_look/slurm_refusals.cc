@@ -18,7 +18,8 @@ using Translate = std::string (*)(std::string_view value, const JobSpec& asked);
 
 bool Says(const JobSpec& asked, std::string_view option) { return dialect::slurm::Value(asked, option).has_value(); }
 
-/// Counted as the job counts them. A part of a GPU is for divvy's own commands to ask for.
+/// The number of GPUs as the job counts them. Fractions stay in divvy's form, because Slurm's commands cannot request
+/// them.
 std::string Gpus(std::string_view value, const JobSpec& asked) {
   const auto count = ParseInteger(value);
   if (!count) return "--gpus " + std::string(value);
@@ -30,7 +31,7 @@ std::string Gpus(std::string_view value, const JobSpec& asked) {
   return "--gres=gpu:" + per_machine;
 }
 
-/// divvy's are of all tasks on a machine.
+/// divvy counts the CPUs of all tasks on a node.
 std::string Cpus(std::string_view value, const JobSpec& asked) {
   const auto count = ParseInteger(value);
   const int machines = std::max(asked.request.nodes, 1);
@@ -55,7 +56,7 @@ constexpr char kTasks[] = "--ntasks=";
 constexpr char kNodes[] = "--nodes=";
 constexpr char kGpusPerTask[] = "--gpus-per-task=";
 
-/// An option with the value that would do.
+/// Options followed by a suggested value, and how to translate the value.
 constexpr std::pair<std::string_view, Translate> kWithValues[] = {{"--gpus ", Gpus},
                                                                   {"--cpus ", Cpus},
                                                                   {"--time ", CheckTime},
@@ -64,7 +65,7 @@ constexpr std::pair<std::string_view, Translate> kWithValues[] = {{"--gpus ", Gp
                                                                   {"--nodes ", Named<kNodes>},
                                                                   {"--gpus-per-task ", Named<kGpusPerTask>}};
 
-/// What stands for each other otherwise. The longer first.
+/// Other phrases and their replacements. Longer ones come first.
 constexpr std::pair<std::string_view, std::string_view> kPhrases[] = {
     {"name another pool with --pool", "name another with --partition"},
     {"leave --gpu-type out", "leave the type of the GPUs out"},

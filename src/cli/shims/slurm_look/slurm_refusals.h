@@ -1,4 +1,5 @@
-// Where divvy refuses a job: Slurm's words, which programs look for, and repairs in options that Slurm's commands have.
+// Translates divvy's refusals of a job: Slurm's wording, which programs look for, and options that Slurm's commands
+// have.
 #pragma once
 
 #include <string>
@@ -7,9 +8,9 @@
 
 namespace divvy::cli::slurm {
 
-/// "User's group not permitted to use this partition: pool big is for ..."; any other text as it is, but for the
-/// options that it names: "--mem=23G" for divvy's "--memory 23G". `asked`: the job that was refused; GPUs and CPUs are
-/// counted as it counts them (--gpus in all, --gres on each node).
+/// Returns "User's group not permitted to use this partition: pool big is for ..." and similar. Other texts keep their
+/// wording, but options in them become Slurm's: "--mem=23G" for divvy's "--memory 23G". `asked`: the refused job. GPUs
+/// and CPUs are counted as that job counts them (--gpus in total, --gres on each node).
 std::string InSlurmsWords(const std::string& refusal, const JobSpec& asked = {});
 
 }  // namespace divvy::cli::slurm

@@ -1,4 +1,4 @@
-// What divvy refuses, in Slurm's words.
+// divvy's refusals in Slurm's words.
 #include "cli/shims/slurm_look/slurm_refusals.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ TEST(Refusals, NameOptionsThatSlurmHas) {
             std::string::npos);
 }
 
-/// What sbatch would have made of these words.
+/// The spec that sbatch would make of these words.
 JobSpec Asked(const std::vector<std::string>& words) {
   JobSpec spec;
   const dialect::Surroundings nowhere;

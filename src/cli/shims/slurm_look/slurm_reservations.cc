@@ -23,7 +23,7 @@ std::string Flags(const wire::ReservationView& view) {
   return "";
 }
 
-/// Its turn that is now or comes next.
+/// The present or next occurrence of a reservation.
 struct Turn {
   std::string name;
   double start = 0;

@@ -1,4 +1,4 @@
-// scontrol show reservations: what divvy reserve keeps, in Slurm's words.
+// scontrol show reservations: the reservations of divvy reserve, in Slurm's format.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace divvy::cli::slurm {
 
-/// Of its turn that is now or comes next; `now` in seconds since the epoch, `own`: how the machine of a server that is
-/// alone is called. No nodes are named where nothing is held yet. Ends with an empty line.
+/// Shows the present or next occurrence. `now`: seconds since 1970. `own`: the node name of a single-node server. Names
+/// no nodes if nothing is reserved yet. Ends with an empty line.
 std::string ShowReservation(const wire::ReservationView& view, double now, const std::string& own, bool is_one_line);
 /// {"reservations": [...]}
 std::string ReservationsJson(const std::vector<wire::ReservationView>& views, double now, const std::string& own);
-/// sinfo -T: a line for each, under a header.
+/// sinfo -T: a header and one line per reservation.
 std::string ListReservations(const std::vector<wire::ReservationView>& views, double now, const std::string& own,
                              bool has_header);
 

@@ -1,4 +1,4 @@
-// sinfo: the machines, in the partitions that they are in.
+// sinfo: the nodes, by partition.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -101,7 +101,7 @@ Result<std::string> Draw(const SinfoFlags& wish) {
   if (wish.lists_reservations) return DrawReservations(wish);
   DIVVY_TRY(std::vector<NodeRow> rows, FetchNodes());
   DIVVY_TRY(const std::vector<std::string> names, HostNames(wish.nodes));
-  DIVVY_CHECK(IsWanted({}, wish.states));  // Also where there is no row to ask.
+  DIVVY_CHECK(IsWanted({}, wish.states));  // Also checks the states if there are no rows.
   rows = NodesNamed(rows, names);
   std::erase_if(rows, [&](const NodeRow& row) {
     const bool is_dead = NodeState(row).ends_with('*');

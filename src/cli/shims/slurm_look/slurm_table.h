@@ -1,5 +1,5 @@
-// Tables as sacct, sacctmgr and sshare print them: columns of their own widths under a header with a rule, or fields
-// with a delimiter between.
+// Tables as sacct, sacctmgr and sshare print them: columns of fixed widths below a header with a rule, or fields
+// separated by a delimiter.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace divvy::cli::slurm {
 
 struct TableColumn {
   std::string header;
-  int width = 10;  // Below zero: left-aligned. Longer text is cut, and ends with '+'.
+  int width = 10;  // Negative: left-aligned. Longer text is cut and ends with '+'.
 };
 
 struct TableStyle {
@@ -21,17 +21,17 @@ struct TableStyle {
   bool has_header = true;
 };
 
-/// Each row has a text for each column.
+/// Each row has one text per column.
 std::string DrawTable(const std::vector<TableColumn>& columns, const std::vector<std::vector<std::string>>& rows,
                       const TableStyle& style);
 
-/// `text` in a column of that width.
+/// Fits `text` into a column of that width.
 std::string TableCell(std::string_view text, int width);
 
-/// "State", "State%20", "State%-20": a field, and how wide it is to be.
+/// A requested field and its width: "State", "State%20", "State%-20".
 struct WantedField {
   std::string name;
-  int width = 0;  // 0: as it comes.
+  int width = 0;  // 0: the field's default.
 };
 Result<WantedField> ReadWantedField(std::string_view text);
 

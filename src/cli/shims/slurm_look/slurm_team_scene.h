@@ -1,4 +1,4 @@
-// What accounting's listings ask of the daemon and of this machine.
+// Data from the daemon and this machine for the listings of accounting.
 #pragma once
 
 #include "base/result.h"
@@ -10,7 +10,7 @@ namespace divvy::cli::slurm {
 Result<wire::TeamsView> FetchTeams(Api& api);
 TeamScene TeamSceneOf(Api& api);
 
-/// -n, -p, -P, --delimiter as accounting's commands have them.
+/// -n, -p, -P, --delimiter, as the accounting commands define them.
 struct TableFlags {
   bool has_no_header = false;
   bool is_parsable = false;

@@ -22,7 +22,7 @@ struct TeamField {
   int width = 10;
 };
 
-/// Widths are those of Slurm 22.05. The first of those that begin alike is meant.
+/// With the widths of Slurm 22.05. If several begin alike, the first one is meant.
 constexpr auto kFields = std::to_array<TeamField>({
     {"account", "Account", 10},
     {"adminlevel", "Admin", 9},
@@ -117,7 +117,7 @@ std::string GpusText(const std::optional<T>& gpus) {
   return gpus ? "gres/gpu=" + TeamNumber(static_cast<double>(*gpus)) : "";
 }
 
-/// The users of a team, ascending: those that it names, those whose default it is, and the caller where they are in it.
+/// The users of a team, in ascending order: listed members, users whose default it is, and the caller if a member.
 std::vector<std::string> MembersOf(const wire::TeamView& team, const wire::TeamsView& all, const TeamScene& scene) {
   std::vector<std::string> members;
   bool has_caller = false;
@@ -143,7 +143,7 @@ const wire::TeamView* UserRow(const wire::TeamsView& all, const std::string& use
   return everybody == all.users.end() ? nullptr : &*everybody;
 }
 
-/// Everybody of whom anything is known, ascending, root among them.
+/// All known users in ascending order, including root.
 std::vector<std::string> AllUsers(const wire::TeamsView& all, const TeamScene& scene) {
   std::vector<std::string> users = {std::string(kRoot), scene.user};
   for (const wire::TeamView& user : all.users) users.push_back(user.name);
@@ -154,7 +154,7 @@ std::vector<std::string> AllUsers(const wire::TeamsView& all, const TeamScene& s
   return users;
 }
 
-/// The users that are in no team: they are root's.
+/// Users without a team; they belong to the account root.
 std::vector<std::string> RootMembers(const wire::TeamsView& all, const TeamScene& scene) {
   std::vector<std::string> users = AllUsers(all, scene);
   std::erase_if(users, [&](const std::string& user) {
@@ -307,7 +307,7 @@ struct Share {
   std::string account;
   std::string user;
   double weight = 1;
-  double siblings = 1;  // Their weights, its own among them.
+  double siblings = 1;  // The sum of the siblings' weights, including its own.
   double used_hours = 0;
   std::int64_t depth = 0;
 };
@@ -329,7 +329,7 @@ TeamRow ShareRow(const Share& share, double used_in_all) {
   return row;
 }
 
-/// In the team and in all below it.
+/// The usage of the team and of all teams below it.
 double UsedInTree(const wire::TeamsView& all, const std::string& team) {
   double used = 0;
   for (const wire::TeamMemberView& member : all.members) {
@@ -440,7 +440,7 @@ std::vector<TeamRow> ShareRows(const wire::TeamsView& teams, const TeamScene& sc
   root["rawshares"].clear();
   root["normshares"] = "0.000000";
   std::vector<TeamRow> rows = {std::move(root)};
-  // Also those who have left the team, for their use is part of its.
+  // Also users who have left the team, because their usage is part of the team's.
   const auto add_users = [&](const std::string& account, const std::string& team, std::vector<std::string> users,
                              std::int64_t depth) {
     std::map<std::string, double> hours;

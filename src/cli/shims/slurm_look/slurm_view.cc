@@ -37,7 +37,7 @@ constexpr auto kStates = std::to_array<StateWords>({
     {"timed_out", "TIMEOUT", "TO"},
     {"lost", "NODE_FAIL", "NF"},
 });
-/// States of Slurm's that a job here never has; asking for them is not wrong.
+/// Slurm's states that jobs here never have. They are still valid filters.
 constexpr auto kOtherStates = std::to_array<std::string_view>(
     {"PREEMPTED", "PR", "BOOT_FAIL",    "BF", "REQUEUED",    "RQ", "RESIZING",      "RS",
      "REVOKED",   "RV", "STOPPED",      "ST", "SIGNALING",   "SI", "SPECIAL_EXIT",  "SE",
@@ -51,7 +51,7 @@ bool IsOutOfMemory(std::string_view slurm_state) {
   return EqualsIgnoringCase(slurm_state, "OUT_OF_MEMORY") || EqualsIgnoringCase(slurm_state, "OOM");
 }
 
-/// The states in the order in which squeue's listing has them.
+/// The rank of the job's state in squeue's listing.
 int StateOrder(const wire::JobView& job) {
   if (IsPending(job)) return 0;
   if (job.state == "running") return 1;
@@ -175,7 +175,7 @@ std::vector<std::string> StatesOf(std::string_view slurm_state) {
       states.emplace_back(words.state);
     }
   }
-  // Slurm counts a job whose last processes are ending, or beginning, as running too.
+  // Slurm also counts a job whose processes are just starting or ending as running.
   if (EqualsIgnoringCase(slurm_state, "R") || EqualsIgnoringCase(slurm_state, "RUNNING"))
     states.emplace_back("starting");
   if (IsOutOfMemory(slurm_state)) states.emplace_back("failed");
@@ -303,7 +303,7 @@ std::string GresOf(const wire::JobView& job, std::int64_t gpus) {
 }
 
 std::string TresPerNode(const wire::JobView& job) {
-  // Tasks that lie anywhere ask for nothing by the node.
+  // Tasks without fixed nodes have no request per node.
   if (job.request.gpus == 0 || job.request.spreads_tasks) return "N/A";
   return "gres:" + GresOf(job, job.request.nodes > 1 ? job.request.gpus : GpusOf(job));
 }
@@ -336,7 +336,7 @@ bool IsInOneOf(const std::vector<std::string>& partitions, const wire::JobView& 
 
 std::vector<std::string> PoolsOf(const std::vector<std::string>& partitions) {
   std::vector<std::string> pools = partitions;
-  // A job that named no partition is in the one that there is.
+  // A job that named no partition is in "main".
   if (std::ranges::find(pools, dialect::kSlurmPartition) != pools.end()) pools.emplace_back();
   return pools;
 }

@@ -1,5 +1,5 @@
-// What divvy knows of a job or of the server, in Slurm's words: state letters, reason codes, times, ids, GRES strings.
-// Pure functions of messages, so that every listing can be tested without a daemon.
+// Jobs and the server in Slurm's terms: state letters, reason codes, times, ids, GRES strings. Pure functions of
+// messages, so that every listing can be tested without a daemon.
 #pragma once
 
 #include <cstdint>
@@ -14,33 +14,33 @@
 
 namespace divvy::cli::slurm {
 
-/// What a listing needs besides the jobs.
+/// Data for a listing in addition to the jobs.
 struct Scene {
   std::string hostname;  // The controller's own machine.
   double now = 0;
-  int cpus = 1;  // Of the server.
+  int cpus = 1;  // The server's cores.
   std::int64_t memory_mib = 0;
   std::int64_t memory_free_mib = 0;
   double load = 0;
   std::function<std::int64_t(const std::string& user)> uid_of = [](const std::string&) { return 0; };
-  /// "staff(50)" of a user: the name and the number of the first group.
+  /// A user's first group, name and number: "staff(50)".
   std::function<std::pair<std::string, std::int64_t>(const std::string& user)> group_of = [](const std::string&) {
     return std::pair<std::string, std::int64_t>("(null)", 0);
   };
 };
 
-/// The parts of a job in full that listings show as well.
+/// The part of a job's full answer that listings also have.
 wire::JobView ViewOf(const wire::JobDetail& detail);
 
 std::string StateName(const wire::JobView& job);  // "PENDING", "OUT_OF_MEMORY"
 std::string StateCode(const wire::JobView& job);  // "PD", "OOM"
-/// It failed by the limit of its memory, which Slurm has a state for.
+/// True if it failed because of its memory limit, for which Slurm has a state.
 bool RanOutOfMemory(const wire::JobView& job);
-/// It had to be over by a time, and was not started, or stopped, for it.
+/// True if it was not started, or was stopped, because of its deadline.
 bool MissedDeadline(const wire::JobView& job);
-/// Whether it is one of Slurm's states that are named, by name or letters.
+/// True if the job is in one of the named Slurm states (names or letters).
 bool IsInSlurmState(const wire::JobView& job, const std::vector<std::string>& slurm_states);
-/// The divvy states that a Slurm state's name or letters stand for ("PD" -> held, queued); empty: no such state.
+/// The divvy states for a Slurm state's name or letters ("PD" -> held, queued). Empty if there is no such state.
 std::vector<std::string> StatesOf(std::string_view slurm_state);
 inline constexpr std::string_view kStateNames =
     "PENDING,RUNNING,SUSPENDED,COMPLETED,CANCELLED,FAILED,TIMEOUT,NODE_FAIL,COMPLETING,CONFIGURING";
@@ -60,26 +60,26 @@ std::string JobIdText(const wire::JobView& job);
 std::string ArrayJobId(const wire::JobView& job);
 std::string ArrayTaskId(const wire::JobView& job);  // "3", "4-99%8", "N/A".
 
-/// Local time, "2026-03-01T16:00:00", or as SLURM_TIME_FORMAT has it ("%F %T"); `none` for no time.
+/// Local time, "2026-03-01T16:00:00", or formatted with SLURM_TIME_FORMAT ("%F %T"); `none` for no time.
 std::string Moment(std::optional<double> time, std::string_view none = "N/A");
-/// "0:05", "1:02:03", "1-02:03:04": as squeue has it.
+/// "0:05", "1:02:03", "1-02:03:04": as squeue shows it.
 std::string Elapsed(double seconds);
-/// "00:00:05", "1-02:03:04": as sacct and scontrol have it.
+/// "00:00:05", "1-02:03:04": as sacct and scontrol show it.
 std::string LongElapsed(double seconds);
 double RunTime(const wire::JobView& job, double now);
 /// "UNLIMITED" without a limit.
 std::string TimeLimit(const wire::JobView& job);
 /// "0:0", "3:0", "0:9": exit code and signal.
 std::string ExitCode(const wire::JobView& job);
-/// The CPUs that it counts for: those it asks for, one for each task at least.
+/// The number of CPUs to show: those it requests, but at least one per task.
 std::int64_t CpusOf(const wire::JobView& job);
-/// Of each of its nodes.
+/// CPUs on each of its nodes.
 std::int64_t CpusPerNode(const wire::JobView& job);
-/// Bytes, of all its nodes; 0: it asks for none.
+/// Bytes on all its nodes; 0 if it requests none.
 std::int64_t MemoryOf(const wire::JobView& job);
-/// The GPUs that it asks for on all its nodes; of an elastic job the fewest.
+/// GPUs that it requests on all its nodes; the minimum of an elastic job.
 std::int64_t GpusAskedBy(const wire::JobView& job);
-/// The GPUs that it asks for, or has got: an elastic job may have more.
+/// GPUs that it has, or requests. An elastic job may have more than requested.
 std::int64_t GpusOf(const wire::JobView& job);
 /// "gpu:2", "gpu:h100:2" for that many of the job's GPUs; "" for none.
 std::string GresOf(const wire::JobView& job, std::int64_t gpus);
@@ -89,23 +89,23 @@ std::string TresPerNode(const wire::JobView& job);
 std::string Tres(const wire::JobView& job, std::int64_t gpus);
 /// "16G", "512M"; "0" for none.
 std::string Megabytes(std::int64_t bytes);
-/// What the job named with -p; "main" where it named none.
+/// The partition that the job named with -p, else "main".
 std::string Partition(const wire::JobView& job);
-/// It is in one of these partitions, or waits for one of them; with none, it is in any.
+/// True if it is in one of these partitions or waits for one of them. Always true without partitions.
 bool IsInOneOf(const std::vector<std::string>& partitions, const wire::JobView& job);
 /// A selector's pools for a list of partitions ("-p main,gpu").
 std::vector<std::string> PoolsOf(const std::vector<std::string>& partitions);
 /// "(null)" for an empty text.
 std::string OrNull(const std::string& text);
 
-/// What the job said for --NAME, by its labels; `none` where it said nothing.
+/// The job's value of --NAME, from its labels; `none` if it has none.
 std::string LabelOf(const std::map<std::string, std::string>& labels, const std::string& name,
                     const std::string& none = "(null)");
 inline std::string LabelOf(const wire::JobDetail& job, const std::string& name, const std::string& none = "(null)") {
   return LabelOf(job.labels, name, none);
 }
 
-/// The GPUs' model and the machines' features that it asks for: "a100", "a100&ib"; "(null)" for none.
+/// The requested GPU model and node features: "a100", "a100&ib"; "(null)" for none.
 std::string FeaturesOf(const wire::JobView& job);
 
 /// "gpu:3(IDX:0-1,3)": the GPUs that a job holds; "" for none.
@@ -116,7 +116,7 @@ std::string Gres(const std::vector<wire::GpuView>& gpus);
 /// The same with how many are in use, and which: "gpu:h100:2(IDX:0,3)".
 std::string GresUsed(const std::vector<wire::GpuView>& gpus);
 
-/// Jobs in Slurm's order: those that wait first, in the queue's order, then those that run, then the rest.
+/// Sorts in Slurm's order: waiting jobs in queue order, then running jobs, then the rest.
 void SortLikeSqueue(std::vector<wire::JobView>& jobs);
 /// One line for each waiting element of an array (squeue -r).
 std::vector<wire::JobView> SplitArrays(const std::vector<wire::JobView>& jobs);

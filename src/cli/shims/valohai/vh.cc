@@ -148,7 +148,7 @@ int Other(const std::string& group) {
   return Fail(FailedPrecondition("vh " + group + ": " + std::string(kInstead.at(group))));
 }
 
-/// The options before the group; `at` is left at the group's word.
+/// Parses the options before the group, and leaves `at` at the group's word.
 Result<VhGlobal> ParseGlobal(const Words& words, std::size_t& at) {
   VhGlobal out;
   for (; at < words.size() && words[at].starts_with("-"); ++at) {
@@ -192,7 +192,7 @@ int VhMain(const Words& words) {
     return at == words.size() ? 2 : 0;
   }
   auto group = ResolveVerb(words[at], kGroups, "");
-  // "ex" begins both exec and execution, which are one.
+  // "ex" begins both exec and execution, which are the same group.
   if (!group && words[at].size() > 1 && std::string_view("execution").starts_with(words[at])) group = "execution";
   if (!group) return Fail(group.error());
   const Words rest(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end());

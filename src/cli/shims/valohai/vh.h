@@ -1,5 +1,5 @@
-// `vh`, Valohai's command line, spoken by divvy: steps of a valohai.yaml become jobs of this server. docs/valohai.md is
-// the list of what applies. Execution #N is divvy's job N.
+// `vh`, Valohai's command line, implemented by divvy: steps of a valohai.yaml become jobs of this server.
+// docs/valohai.md lists what is supported. Execution #N is divvy's job N.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace divvy::cli {
 
-/// The words after the program's name; the answer is the exit code.
+/// Takes the words after the program's name and returns the exit code.
 int VhMain(const std::vector<std::string>& words);
 
 }  // namespace divvy::cli

@@ -27,7 +27,7 @@ std::string Elapsed(const wire::JobView& job, double now) {
 
 double Now() { return ToSeconds(CallerSurroundings().now); }
 
-/// The executions that the words mean.
+/// The executions that the words select.
 Result<std::vector<wire::JobView>> Select(Api& api, const Words& words, const VhGlobal& global) {
   DIVVY_TRY(std::vector<wire::JobView> all, FetchExecutions(api, global.project));
   std::vector<std::uint64_t> ids;
@@ -47,7 +47,7 @@ Result<wire::JobDetail> SelectOne(Api& api, const Words& words, const VhGlobal& 
   return api.Job(ToString(jobs[0].id));
 }
 
-/// Where the execution's files are: only below the place where vh puts them, whatever a label says.
+/// The directory of the execution's files. Whatever a label says, only directories below vh's own are accepted.
 Result<std::string> RootOf(const wire::JobDetail& job) {
   auto root = job.labels.find("valohai.root");
   bool is_ours = root != job.labels.end() && root->second.find("/executions/") != std::string::npos &&
@@ -70,7 +70,7 @@ std::vector<std::pair<std::string, std::uintmax_t>> FilesBelow(const std::string
 
 struct Parsed {
   Words words;
-  std::optional<int> code;  // Set: there is nothing left to do.
+  std::optional<int> code;  // If set, the command is finished.
 };
 
 Parsed ParseWords(std::string_view usage, std::vector<Option> table, const Words& words) {

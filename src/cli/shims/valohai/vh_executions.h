@@ -1,4 +1,4 @@
-// vh execution ...: everything but run (vh_run.h).
+// vh execution ...: all verbs except run (vh_run.h).
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace divvy::cli {
 
-/// All executions of the caller, also ended ones, ascending by number; of one project when it is not empty.
+/// All executions of the caller, ended ones included, in ascending order. Only those of `project` if it is not empty.
 Result<std::vector<wire::JobView>> FetchExecutions(Api& api, const std::string& project);
-/// Rows for `vh exec list`, the newest first: #, Status, Step, Duration, URL.
+/// Rows for `vh exec list`, newest first: #, Status, Step, Duration, URL.
 std::vector<std::vector<std::string>> ExecutionRows(const std::vector<wire::JobView>& jobs, double now);
-/// Rows for `vh exec summarize`: one for each execution, one column for each key of its metadata.
+/// Rows for `vh exec summarize`: one per execution, with a column for each metadata key.
 std::vector<std::vector<std::string>> SummaryRows(const std::vector<wire::JobView>& jobs,
                                                   const std::vector<std::map<std::string, std::string>>& metadata,
                                                   double now);

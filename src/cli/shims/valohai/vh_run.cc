@@ -38,7 +38,7 @@ constexpr std::string_view kRunUsage =
 std::string RandomUuid() {
   std::array<unsigned char, 16> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    return "";  // MakeExecution makes one.
+    return "";  // MakeExecution creates one.
   std::string digits;
   for (const unsigned char byte : bytes) {
     std::array<char, 4> hex{};
@@ -64,11 +64,12 @@ Status AddParameterFile(VhRun& run, const dialect::Surroundings& around) {
   if (run.parameter_file.empty()) return {};
   DIVVY_TRY(std::string text, around.read_file(run.parameter_file));
   DIVVY_TRY(auto values, dialect::ParseValohaiValues(text, run.parameter_file));
-  for (auto& [name, list] : values) run.request.parameters.emplace(name, std::move(list));  // The words win.
+  for (auto& [name, list] : values)
+    run.request.parameters.emplace(name, std::move(list));  // The words override the file.
   return {};
 }
 
-/// The code of the execution: a copy below its directory, or the project itself where a copy would be slow.
+/// Provides the code of the execution: a copy below its directory, or the project itself if copying would be slow.
 void Pack(const VhProject& project, VhRun& run) {
   run.request.repository = project.directory;
   if (!run.is_adhoc) return;
@@ -79,7 +80,7 @@ void Pack(const VhProject& project, VhRun& run) {
   else run.request.repository = destination;
 }
 
-/// 1, or 0 on a machine without GPUs; only asked when nothing else says how many.
+/// 1, or 0 on a machine without GPUs. Called only if nothing else gives the number.
 int DefaultGpus() {
   auto api = Api::Connect();
   if (!api) return 1;
@@ -137,7 +138,7 @@ Result<std::vector<Started>> Start(const dialect::ValohaiProject& yaml, const Vh
     }
     return {};
   };
-  // Once to refuse a mistake before anything is copied, then with the copy's place.
+  // First check the request before anything is copied, then build it with the copy's path.
   DIVVY_CHECK(make());
   bool has_gpus = run.sets_gpus;
   for (const std::string& variable : specs.front().extra_environment) has_gpus = has_gpus || variable == "VH_GPUS=0";
@@ -155,7 +156,7 @@ Result<std::vector<Started>> Start(const dialect::ValohaiProject& yaml, const Vh
     Started one{{}, spec.name, spec.labels["valohai.execution"], spec.labels["valohai.root"]};
     auto answer = SubmitJob(std::move(spec));
     if (!answer) {
-      // Refused: nobody will ask for the copy again.
+      // The job was refused, so the copy is not needed.
       std::error_code ignored;
       if (out.empty()) std::filesystem::remove_all(run.request.root, ignored);
       return answer.error();
@@ -176,7 +177,7 @@ Result<VhProject> FindVhProject(const std::string& yaml) {
                                       : around.directory + "/" + yaml;
   out.shown = yaml.empty() ? "valohai.yaml" : yaml;
   struct stat status {};
-  // Without --yaml the project may begin in a directory above, as with git.
+  // Without --yaml, the project may begin in a parent directory, as with git.
   for (std::string directory = around.directory; yaml.empty() && ::stat(path.c_str(), &status) != 0;) {
     auto slash = directory.rfind('/');
     if (slash == std::string::npos || directory.empty()) {

@@ -1,4 +1,4 @@
-// `vh exec run`: from its words to an ExecutionRequest. The parsing needs no daemon; the submission is in vh_run.cc.
+// `vh exec run`: parses its words into an ExecutionRequest without a daemon. The submission is in vh_run.cc.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,8 @@ struct VhGlobal {
 };
 
 struct VhRun {
-  std::string target;  // The step's (or task's) name as written; empty: none was given.
-  std::string yaml;    // --yaml PATH; empty: valohai.yaml here or above.
+  std::string target;  // The step's (or task's) name as written. Empty if none was given.
+  std::string yaml;    // --yaml PATH. Empty: valohai.yaml in this directory or above.
   dialect::ExecutionRequest request;
   std::string parameter_file;
   bool is_adhoc = false;
@@ -29,21 +29,21 @@ struct VhRun {
   std::vector<std::string> notes;
 };
 
-/// `read_project` is asked once, when the words name a step or the project's options must be known. With `is_task` the
-/// name is a task's, whose step gives the options.
+/// Calls `read_project` once, when the words name a step or when the project's options are needed. With `is_task`, the
+/// name is a task's, and the task's step has the options.
 Result<VhRun> ParseVhRun(const std::vector<std::string>& words, bool is_task,
                          const std::function<Result<dialect::ValohaiProject>(const std::string& yaml)>& read_project);
 
-/// The project of this directory: its file, where it lies, what it says.
+/// The project of this directory: its file, directory and content.
 struct VhProject {
   std::string directory;
-  std::string name;   // The directory's own, unless --project says otherwise.
-  std::string shown;  // The path as messages have it.
+  std::string name;   // The directory's name, unless --project overrides it.
+  std::string shown;  // The path to show in messages.
   std::string text;
 };
 Result<VhProject> FindVhProject(const std::string& yaml);
 
-/// Where the directories of executions are: below a private daemon's home, else the user's data directory.
+/// The directory for executions: in a private daemon's home, else in the user's data directory.
 std::string ExecutionsDirectory();
 
 int VhRunMain(const std::vector<std::string>& words, bool is_task, const VhGlobal& global);

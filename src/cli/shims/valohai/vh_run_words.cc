@@ -18,7 +18,7 @@ struct RunOption {
   std::string_view name;
   char letter;
   Value value;
-  std::string_view note;  // Not empty: accepted, does nothing here, and this says why.
+  std::string_view note;  // If not empty: accepted, but without effect here; this text says why.
 };
 
 constexpr std::string_view kNoContainer = "does not apply on one server";
@@ -90,7 +90,7 @@ class WordReader {
       : words_(words), is_task_(is_task), read_project_(read_project) {}
 
   Result<VhRun> Parse() {
-    // The step's own options can only be read once its file is known, so --yaml is looked for first.
+    // The step's options are only known once its file is, so look for --yaml first.
     for (std::size_t i = 0; i < words_.size(); ++i) {
       if (words_[i].starts_with("--yaml=")) out_.yaml = words_[i].substr(7);
       if (words_[i] == "--yaml" && i + 1 < words_.size()) out_.yaml = words_[i + 1];
@@ -144,7 +144,7 @@ class WordReader {
     std::string_view name = text.substr(0, equals);
     std::optional<std::string> value;
     if (equals != std::string_view::npos) value = std::string(text.substr(equals + 1));
-    // After the step's name its own options come first: a parameter may be called "title".
+    // After the step's name, its own options have priority: a parameter may be called "title".
     if (step_ != nullptr) {
       if (const ValohaiParameter* parameter = FindFolded(step_->parameters, name))
         return Parameter(*parameter, value, false);
@@ -245,7 +245,7 @@ class WordReader {
   }
 
   Status Priority(std::optional<std::string> value) {
-    // "--priority" alone is 1; "--priority 3" and "--priority=3" say how high.
+    // "--priority" alone means 1; "--priority 3" and "--priority=3" give the number.
     if (!value && at_ + 1 < words_.size() && ParseInteger(words_[at_ + 1])) value = words_[++at_];
     auto number = ParseInteger(value.value_or("1"));
     if (!number || *number < 0 || *number > dialect::kMostPriority)

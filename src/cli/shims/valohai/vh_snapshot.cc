@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Entry {
-  std::string path;  // Relative.
+  std::string path;  // Relative to the root.
   fs::file_type type = fs::file_type::none;
 };
 
@@ -29,10 +29,10 @@ std::string ReadSmallFile(const fs::path& path) {
   return text.str();
 }
 
-/// Lists what is to be copied; stops as soon as it is too much.
+/// Lists the files to copy. Stops as soon as they exceed the limits.
 class Walk {
  public:
-  /// `destination` may lie inside the root: what leads to it, with earlier snapshots, is left out.
+  /// `destination` may be inside the root. Its directory, with earlier snapshots, is skipped.
   Walk(fs::path root, const std::string& destination, const SnapshotLimits& limits)
       : root_(std::move(root)), destination_(destination), limits_(limits) {}
 
@@ -140,7 +140,7 @@ bool MatchesGlob(std::string_view pattern, std::string_view path) {
 }
 
 void IgnoreRules::Add(std::string_view text, std::string_view directory) {
-  constexpr std::size_t kMostStars = 8;  // A pattern's cost grows with its stars; nobody writes more.
+  constexpr std::size_t kMostStars = 8;  // A pattern's cost grows with its stars; real patterns have fewer.
   for (std::string_view line : Split(text, '\n')) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     while (line.ends_with(' ') && !line.ends_with("\\ ")) line.remove_suffix(1);

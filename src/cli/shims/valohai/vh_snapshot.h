@@ -1,5 +1,5 @@
-// What `vh exec run --adhoc` packs: a copy of the project as it is now, without what .gitignore and .valohaiignore
-// name, so that the code may be edited while the execution waits.
+// The snapshot for `vh exec run --adhoc`: a copy of the project without the files in .gitignore and .valohaiignore. So
+// the user may edit the code while the execution waits.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,14 @@
 
 namespace divvy::cli {
 
-/// The rules of ignore files, as git reads them: "#" comments, "!" takes back, a trailing "/" means directories only, a
-/// "/" elsewhere anchors at the file's own directory, "*" "?" "[...]" stay within a name, "**" crosses them. The last
-/// rule that matches decides.
+/// The rules of ignore files, as git reads them. "#" starts a comment, "!" negates, and a trailing "/" matches
+/// directories only. A "/" elsewhere anchors the pattern at the file's directory. "*", "?" and "[...]" match within a
+/// name; "**" crosses directories. The last matching rule decides.
 class IgnoreRules {
  public:
-  /// `directory`: where the file lies, relative to the project's root; "" for the root itself.
+  /// `directory`: the directory of the file, relative to the project's root; "" for the root itself.
   void Add(std::string_view text, std::string_view directory);
-  /// `path` is relative to the root. What lies below an ignored directory is ignored too, which is the caller's walk to
-  /// see to.
+  /// `path` is relative to the root. The caller must skip everything below an ignored directory.
   bool Ignores(std::string_view path, bool is_directory) const;
 
  private:
@@ -30,19 +29,19 @@ class IgnoreRules {
   std::vector<Rule> rules_;
 };
 
-/// `*` and the like as in a path; exposed for the tests.
+/// Matches `*` and similar patterns against a path. Public for the tests.
 bool MatchesGlob(std::string_view pattern, std::string_view path);
 
 struct SnapshotLimits {
-  std::uint64_t bytes = 100ULL << 20;  // As much as a page cache copies in tens of milliseconds.
+  std::uint64_t bytes = 100ULL << 20;  // A page cache copies this much in tens of milliseconds.
   std::uint64_t files = 5000;
 };
 struct Snapshot {
   bool is_copied = false;
-  std::string reason;  // Why not: "the project is larger than 100 MiB".
+  std::string reason;  // Why it was not copied: "the project is larger than 100 MiB".
   std::uint64_t bytes = 0, files = 0;
 };
-/// Copies `source` to the new directory `destination`, or leaves nothing behind. Links are copied as links.
+/// Copies `source` to the new directory `destination`; on failure nothing is left there. Copies links as links.
 Result<Snapshot> CopyProject(const std::string& source, const std::string& destination,
                              const SnapshotLimits& limits = {});
 

@@ -14,7 +14,7 @@ namespace {
 
 using dialect::JsonText;
 
-/// Reads the flat part of JSON: strings, and whatever else up to the comma or brace that ends it.
+/// Scans flat JSON: strings, and any other value up to the comma or brace that ends it.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : rest_(text) {}
@@ -61,7 +61,7 @@ class Scanner {
           break;
         case 'u':
           out += "\\u";
-          break;  // Kept as written: metadata keys and numbers have none.
+          break;  // Kept as written: metadata keys and numbers contain none.
         default:
           out += escaped;
       }
@@ -172,7 +172,7 @@ std::string_view VhStatusOf(std::string_view state) {
   if (state == "cancelled") return "stopped";
   if (state == "failed" || state == "timed_out") return "error";
   if (state == "lost") return "crashed";
-  return state;  // queued, stopping
+  return state;  // queued and stopping have the same names.
 }
 
 Result<std::vector<std::uint64_t>> ParseCounters(std::span<const std::string> words,

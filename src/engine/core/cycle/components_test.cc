@@ -1,5 +1,5 @@
-// Components of one ask: what is found is sound, and on small clusters it is found whenever there is a way, by an
-// oracle that tries them all.
+// Placing the components of one request: every result is valid, and on small clusters a placement is found whenever an
+// exhaustive oracle finds one.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -47,7 +47,7 @@ Ask Of(const std::vector<Wanted>& wanted) {
   return ask;
 }
 
-/// `is_proven`: nothing was found, and there is nothing.
+/// `is_proven`: set if nothing was found and nothing exists.
 std::vector<Piece> Find(Cluster& cluster, const Ask& ask, bool* is_proven = nullptr) {
   Placing placing(cluster.state(), At(0), At(0));
   std::vector<Piece> pieces = placing.Find(ask, Duration(0), {}, true, kRootTeam, 0);
@@ -55,7 +55,7 @@ std::vector<Piece> Find(Cluster& cluster, const Ask& ask, bool* is_proven = null
   return pieces;
 }
 
-/// Empty, or what is wrong with an answer.
+/// Returns "", or what is wrong with a result.
 std::string Wrong(const Cluster& cluster, const Ask& ask, const std::vector<Piece>& pieces) {
   std::map<NodeIndex, GpuSet> taken;
   std::map<int, int> tasks;
@@ -79,7 +79,7 @@ std::string Wrong(const Cluster& cluster, const Ask& ask, const std::vector<Piec
   return "";
 }
 
-/// Whether there is any way at all, tried task by task.
+/// Returns whether any placement exists, trying all of them task by task.
 bool IsPossible(const Cluster& cluster, const std::vector<Wanted>& wanted, std::vector<int>& free, std::size_t at,
                 int task, std::set<NodeIndex>& own, int model) {
   if (at == wanted.size()) return true;
@@ -140,7 +140,7 @@ TEST(ComponentsOfAsk, AreFoundWheneverThereIsAWayOnSmallClusters) {
     missed += can && pieces.empty();
     ASSERT_FALSE(can && is_proven) << "seed " << seed;
     proven += is_proven;
-    // Nothing is left behind.
+    // The search leaves no trace.
     ASSERT_EQ(cluster.CheckInvariants(), "") << "seed " << seed;
   }
   EXPECT_GT(possible, 500);

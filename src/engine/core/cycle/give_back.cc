@@ -18,7 +18,7 @@
 namespace divvy::core {
 namespace {
 
-/// Sets of one taker that are tried, the best first.
+/// Sets that are tried for one taker, best first.
 constexpr std::size_t kMostTried = 64;
 
 struct Head {
@@ -28,16 +28,16 @@ struct Head {
   static bool Later(const Head& a, const Head& b) { return b.key < a.key; }
 };
 
-/// All sets of so many GPUs are looked at; with more, which of them are is decided before (Asker::Narrow).
+/// With up to this many usable GPUs all sets are searched; otherwise Asker::Narrow first reduces them.
 constexpr std::size_t kSearched = 16;
 
-/// GPUs that one taker could have.
+/// A set of GPUs for one taker. Ordered by preference.
 struct Choice {
   int asked = 0;
   int jobs = 0;
-  // Negative: so many from the one that grew last, from the next ...
+  // How many GPUs each job releases, negated; jobs that grew last come first.
   std::array<std::int8_t, GpuSet::kCapacity> kept{};
-  int worst_pair = 0;  // Negative, as the sum is: more is better.
+  int worst_pair = 0;  // Negated, like the sum: more is better.
   int sum_of_pairs = 0;
   GpuSet gpus;
   friend auto operator<=>(const Choice&, const Choice&) = default;
@@ -85,22 +85,22 @@ class Asker {
     return std::any_of(surplus_.begin(), surplus_.end(), [](const Surplus& one) { return one.most > 0; });
   }
 
-  /// Something could be had for the job, sooner than what it is promised.
+  /// Returns whether the job could start this way, and sooner than its reservation.
   bool IsWorthALook(const Head& head) const {
     const ClassKey& key = state_.classes[head.job_class].key;
     const Ask& ask = state_.asks[key.ask];
     if (ask.groups.size() != 1 || ask.groups.front().least != 1) return false;
     if (!ask.groups.front().alternatives.front().is_whole()) return false;
     if (BarrierOf(state_, head.job_class).could_never_run) return false;
-    // Nobody ends for it; within a cap on GPUs there may be room once some are given back.
+    // No job ends, so a full job count stays full. Under a cap on GPUs, released GPUs may make room.
     if (std::any_of(key.caps.begin(), key.caps.end(), [&](CapIndex cap) { return RefusesJobs(state_.caps[cap]); }))
       return false;
     const PromiseSlot* slot = SlotOf(state_, head.place.id);
     return slot == nullptr || slot->promise.start > AddSaturating(now_, state_.rules.grace);
   }
 
-  // A claim lasts until it is given back, and as long no start at a later time can be promised on its node
-  // (Placing::ClaimsStand): who is promised one and stands before this job would lose it.
+  // A nomination lasts until the GPUs are released, and as long as it lasts no later start can be reserved on its node
+  // (Placing::ClaimsStand). A job before this one with such a reservation would lose it.
   bool PassesAPromise(const Head& head) const {
     return std::any_of(state_.promises.begin(), state_.promises.end(), [&](const PromiseSlot& slot) {
       const Promise& promise = slot.promise;
@@ -143,22 +143,22 @@ class Asker {
     return state_.asks[state_.classes[head.job_class].key.ask].groups.front().alternatives.front();
   }
 
-  /// Of those that the job has, and was not asked for.
+  /// GPUs of the job on `node` that were not requested yet; empty if it has no surplus.
   GpuSet Own(const Surplus& one, NodeIndex node) const {
     const core::Run& run = *cluster_.running(one.job);
     if (one.most <= 0 || run.pieces.front().node != node) return {};
     return GpusOf(run) - AskedOf(run);
   }
 
-  /// GPUs of a node among which sets for a taker are looked for.
+  /// The GPUs of a node among which sets for a taker are searched.
   struct Searched {
-    std::array<GpuSet, GpuSet::kCapacity> own{};  // By surplus_: what that job has of the node.
-    GpuSet pool;                                  // All of these.
-    GpuSet open;                                  // May be taken: free ones and those of `pool`, of the right kind.
-    GpuSet fixed;                                 // Are taken in any case.
+    std::array<GpuSet, GpuSet::kCapacity> own{};  // By index in surplus_: GPUs of that job on the node.
+    GpuSet pool;                                  // The union of these.
+    GpuSet open;                                  // Usable GPUs of an accepted kind: free ones and those of `pool`.
+    GpuSet fixed;                                 // GPUs that every set contains.
   };
 
-  // Every set of GPUs that are free or surplus, with at least one that is to be asked for.
+  // All sets of free or surplus GPUs with at least one surplus GPU.
   std::vector<Choice> ChoicesOn(NodeIndex index, const Head& head) const {
     const Node& node = state_.nodes[index];
     const Shape& shape = ShapeOf(head);
@@ -203,9 +203,9 @@ class Asker {
     return choices;
   }
 
-  /// Fewer GPUs to search, where more than kSearched are usable. They are put in order, free ones first and then those
-  /// of the jobs that have most to give. The first ones are taken in any case, and kSearched around the last one that
-  /// is needed are searched. Where the GPUs have to be joined, one joined set is searched.
+  /// Reduces the GPUs to search if more than kSearched are usable. GPUs are ordered: free ones first, then those of the
+  /// jobs with the most surplus. The first ones are always used, and the kSearched around the last needed one are
+  /// searched. If the GPUs must be connected, one connected set is searched.
   Searched Narrow(const Searched& all, const Node& node, const Ask& ask) const {
     const std::size_t count = static_cast<std::size_t>(ask.groups.front().alternatives.front().gpus);
     std::vector<int> order;
@@ -216,7 +216,7 @@ class Asker {
                   .ToVector();
     } else {
       order = (all.open - all.pool).ToVector();
-      if (order.size() >= count) order.resize(count - 1);  // At least one is to be asked for.
+      if (order.size() >= count) order.resize(count - 1);  // At least one surplus GPU is needed.
       std::vector<std::size_t> jobs(surplus_.size());
       std::iota(jobs.begin(), jobs.end(), std::size_t{0});
       const auto gives = [&](std::size_t i) { return (all.own[i] & all.open).Lowest(surplus_[i].most); };
@@ -243,8 +243,8 @@ class Asker {
     return parts;
   }
 
-  // Whether it starts there once they are given back, and which holds move for that. Nobody knows when that is, so it
-  // must delay no promise whenever it starts: its time limit does not help.
+  // Returns which holds must move so that the job starts there once the GPUs are released; nothing if it cannot. The
+  // time of release is unknown, so the job must delay no reservation whenever it starts; its time limit does not help.
   std::optional<std::vector<Shift>> ShiftsFor(const Head& head, NodeIndex node, GpuSet gpus) {
     const ClassKey& key = state_.classes[head.job_class].key;
     const std::vector<GiveBack::Part> parts = PartsOf(node, gpus);

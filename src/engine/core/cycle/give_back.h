@@ -1,9 +1,8 @@
-// Elastic jobs that run on more than their fewest give it back where that lets a job start that waits: "surplus is
-// first to go". Nobody is ended for it and nobody loses what they asked for, so neither rights nor patience matter.
-//
-// Only what is needed is asked for, and only if the taker then starts. Of all sets that would do, the one with the
-// fewest GPUs, then of the fewest jobs, then of those that grew last, then the best connected for the taker, then the
-// lowest indices. What is asked for is claimed for the taker (claims.h) and stays its owner's until it is given back.
+// Running elastic jobs release surplus GPUs if that lets a waiting job start: "surplus is first to go". No job is ended
+// for it and none goes below its minimum, so neither preemption rights nor `patience` apply.
+// Only as many GPUs as needed are requested, and only if the taker then starts. Among all suitable sets, the choice is:
+// fewest GPUs, then fewest jobs, then jobs that grew last, then the best connected set for the taker, then the lowest
+// indices. The requested GPUs are nominated for the taker (claims.h), and stay with their owner until it releases them.
 #pragma once
 
 #include <vector>
@@ -12,26 +11,26 @@
 
 namespace divvy::core {
 
-/// A running job of one task that may have fewer GPUs.
+/// A running job of one task that may be reduced to fewer GPUs.
 struct Surplus {
   JobId job;
-  int most = 0;          // So many, beside those that it was asked for before.
-  Time grown = kNoTime;  // Since when it has what it has.
+  int most = 0;          // How many GPUs it may release, not counting those requested before.
+  Time grown = kNoTime;  // When it last grew.
 };
 
 struct GiveBack {
   struct Part {
     JobId job;
-    GpuSet gpus;  // Beside those that it was asked for before.
+    GpuSet gpus;  // Not counting those requested before.
   };
   JobId taker;
   std::vector<Part> parts;
 };
 
-/// Jobs for which surplus is looked for in one decision.
+/// Jobs for which surplus is searched in one decision.
 inline constexpr int kMostAskers = 32;
 
-/// Applied already: the jobs have been told (Resize), and what they are to give back is claimed.
+/// Returns what was requested. It is applied already: the jobs are resized (Resize), and the GPUs are nominated.
 std::vector<GiveBack> AskBack(Cluster& cluster, std::vector<Surplus> surplus, Time now);
 
 }  // namespace divvy::core

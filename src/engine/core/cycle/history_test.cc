@@ -1,10 +1,10 @@
-// Random histories on random clusters. After each decision: the invariants hold, a second one changes nothing, a look
-// at everybody starts nobody whom a look at what changed did not start; no promise is put off without a cause; teams,
-// caps and bookings are kept to; and at last everything has run.
+// Random histories on random clusters. After each decision: the invariants hold; a second decision changes nothing;
+// examining all jobs starts none that examining only the changes missed; no reservation is postponed without a cause;
+// teams, caps and bookings are respected. In the end every job has run.
 //
-// DIVVY_SEEDS=first..last looks at those seeds instead of the usual few; DIVVY_DUMP=FILE writes every plan into a file,
-// which has to be the same from every compiler (scripts/determinism). So no two draws are arguments of one call: which
-// of them comes first is the compiler's choice.
+// DIVVY_SEEDS=first..last runs those seeds instead of the usual few. DIVVY_DUMP=FILE writes every plan to a file, which
+// must be identical for every compiler (scripts/determinism). So no two draws are arguments of one call, because the
+// compiler chooses their order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,15 +24,15 @@ namespace history_test {
 using std::chrono::minutes;
 
 struct Kind {
-  bool is_calm = false;  // Everybody has a limit and keeps to it, nodes stay, nobody has a priority.
+  bool is_calm = false;  // All jobs have a limit and use it fully, nodes stay, and there are no priorities.
   bool has_teams = false;
   bool has_bookings = false;
   bool has_gpu_caps = false;
   bool has_components = false;
-  int first_gpu = 0;  // On each node the GPUs below this one are out of service.
+  int first_gpu = 0;  // On each node, GPUs below this one are out of service.
 };
 
-// GPUs are counted from `first_gpu` on.
+// GPU numbers in the output are relative to `first_gpu`.
 
 std::string TextOf(const std::vector<Piece>& pieces, int first_gpu) {
   std::ostringstream out;
@@ -75,7 +75,7 @@ class History {
     for (int i = 0; i < 6; ++i) asks_.push_back(RandomAsk());
   }
 
-  /// Empty, or what went wrong.
+  /// Returns "", or what went wrong.
   std::string Run(int steps) {
     for (int step = 0; step < steps; ++step) {
       const int next = now_ + draws_.Below(300);
@@ -106,7 +106,7 @@ class History {
 
   GpuSet InService() const { return GpuSet::FirstN(GpuSet::kCapacity) - GpuSet::FirstN(kind_.first_gpu); }
 
-  // Decides at every end and wake-up on the way: nobody is seen to end late.
+  // Decides at every end and wake-up until then, so no end is noticed late.
   std::string GoTo(int until) {
     while (true) {
       int next = wakeup_ == kNever ? until : static_cast<int>((wakeup_ - At(0)) / std::chrono::seconds(1));
@@ -135,7 +135,7 @@ class History {
     cluster_.RecountTeams(At(now_));
   }
 
-  // Of a group, and of each user; some count jobs as well.
+  // Caps on GPUs for a group and for each user; some also limit the number of jobs.
   void MakeGpuCaps() {
     for (int i = 0; i < 4; ++i) {
       const std::int64_t parts = RandomGpuCap();
@@ -282,21 +282,21 @@ class History {
     }
     ends_[start.job] = end;
     if (kind_.is_calm && !kind_.has_bookings && !kind_.has_teams) {
-      // Each of those ahead runs 90 minutes at most, and so does what ran when it came.
+      // Each of the jobs ahead runs 90 minutes at most, and so did the jobs that were running at its submission.
       const auto bound = static_cast<std::int64_t>(at->second.ahead + 2) * 5400;
       if (now_ - at->second.since > bound + 5 * 5400) return "job " + std::to_string(start.job.value()) + " starved";
     }
     return "";
   }
 
-  // Members of an array may start together: who has left is known only after all of a plan's starts.
+  // Members of an array may start together, so the entry is removed only after all starts of a plan.
   std::string BeginAll(const Plan& plan) {
     for (const Start& start : plan.starts) {
       if (std::string wrong = Begin(start); !wrong.empty()) return wrong;
     }
     for (const Start& start : plan.starts) {
       if (!cluster_.is_waiting(start.entry)) waiting_.erase(start.entry);
-      promised_.erase(start.entry);  // What the next member of an array is promised is another promise.
+      promised_.erase(start.entry);  // The next member of an array gets a reservation of its own.
     }
     return "";
   }
@@ -318,7 +318,7 @@ class History {
     return held;
   }
 
-  // One that was lowered below what is held takes nobody else in.
+  // If a cap is lowered below what is held, no other job starts under it.
   std::string CheckCaps(const std::vector<CapUse>& before) const {
     const std::vector<CapUse> after = HeldOfCaps();
     for (CapIndex index = 0; index < after.size(); ++index) {
@@ -331,7 +331,7 @@ class History {
     return "";
   }
 
-  // In a calm history nobody is left on what is booked, and only those it was made for start there.
+  // In a calm history, started bookings are free of other jobs, and only their owners start there.
   std::string CheckBookings() const {
     const Cluster::State& state = cluster_.state();
     for (const Booking& booking : state.bookings) {
@@ -351,8 +351,8 @@ class History {
     return "";
   }
 
-  // First come, first served, everybody keeps to the limit: a promise is never put off but by who came before, who
-  // starts, or is promised to start, as soon as it fits, wherever that is.
+  // Under first come, first served with exact limits, a reservation is postponed only by an earlier job that starts, or
+  // gets a reservation, as soon as it fits anywhere.
   std::string CheckPromises(const Plan& plan) {
     std::map<JobId, Promised> promised;
     std::optional<JobId> first_moved;
@@ -376,7 +376,7 @@ class History {
     return std::any_of(plan.starts.begin(), plan.starts.end(), [&](const Start& start) { return start.entry < id; });
   }
 
-  // Nothing else arrives: whoever can run does.
+  // Without further arrivals, every job that can run does.
   std::string RunOut() {
     for (NodeIndex node = 0; node < cluster_.node_count(); ++node) cluster_.SetUsable(node, InService(), true);
     promised_.clear();
@@ -404,7 +404,7 @@ class History {
       const bool is_barred = state.teams.OverLimit(key.team, parts) != kRootTeam ||
                              (is_firm && state.teams.OverFirmQuota(key.team, parts) != kRootTeam) ||
                              RefusedBy(state, key.caps, parts);
-      // In strict order one that cannot start keeps all behind it waiting.
+      // Under strict order, a job that cannot start blocks all behind it.
       const bool is_strict = cluster_.rules().backfill == Backfill::kNone;
       if (!is_barred && !is_strict && CouldRunAlone(id)) return "job " + std::to_string(id.value()) + " never started";
     }
@@ -426,7 +426,7 @@ class History {
       if (other != id) others.push_back(other);
     }
     for (const JobId other : others) copy.Remove(other, At(now_));
-    copy.SetRules(copy.rules());  // Promises and all that is known of who cannot start go.
+    copy.SetRules(copy.rules());  // Drops the reservations and the knowledge about blocked jobs.
     return !copy.Decide(At(now_)).starts.empty();
   }
 
@@ -440,7 +440,7 @@ class History {
   int nodes_ = 0;
   Cluster cluster_;
   CapIndex cap_ = 0;
-  std::vector<CapIndex> gpu_caps_;  // The first is of a group, the others are of the users.
+  std::vector<CapIndex> gpu_caps_;  // The first is for a group, the others are for the users.
   int teams_ = 0;
   std::uint64_t bookings_ = 0;
   std::vector<Ask> asks_;
@@ -456,8 +456,8 @@ class History {
   int now_ = 0;
   Time wakeup_ = kNever;
   std::string dump_;
-  std::string last_;   // Of the decision before,
-  std::string trail_;  // and of the last two, for whoever reads a failure.
+  std::string last_;   // The log of the previous decision.
+  std::string trail_;  // The logs of the last two decisions, for diagnosing a failure.
 };
 
 std::pair<int, int> Seeds(int from, int until) {
@@ -501,7 +501,7 @@ TEST(History, TheSameTwiceGivesTheSamePlans) {
   }
 }
 
-// What happens on the first GPUs of a node happens in the same way on the last of a large one.
+// The first GPUs of a node and the last ones of a large node behave the same.
 TEST(History, TheLastGpusOfALargeNodeAreAsTheFirstOfASmallOne) {
   for (const Kind kind : {Kind{}, Kind{.is_calm = true, .has_bookings = true}, Kind{.has_components = true}}) {
     Kind last = kind;

@@ -13,10 +13,10 @@
 namespace divvy::core {
 namespace {
 
-/// With more nodes changed at once it is cheaper to ask the index for each class than to look at each node.
+/// If more nodes changed at once, querying the index for each class is cheaper than visiting each node.
 constexpr std::size_t kManyGrown = 48;
 
-/// A job of which nobody knows how long it will run, among those that fill gaps.
+/// The assumed length of a filler whose length is unknown.
 constexpr Duration kUnknownLength = std::chrono::hours(24);
 
 }  // namespace
@@ -55,10 +55,10 @@ Plan Pass::Decide() {
 }
 
 bool Pass::MustGoOn() const {
-  // Holds that make way for each other in a circle start nobody; what has grown is looked at in the next decision.
+  // Holds that displace each other in a circle start no job. Remaining grown nodes are handled in the next decision.
   if (idle_rounds_ >= 2 * kMostIdleRounds) return false;
   if (!state_.grown.empty() || !state_.fresh.empty() || state_.must_find_head) return true;
-  // Shares change with every start, and with them who goes before whom.
+  // Every start changes the teams' shares, and with them the order.
   return has_started_ && state_.IsAnyFair();
 }
 
@@ -77,7 +77,7 @@ void Pass::Push(Candidate candidate) {
   std::push_heap(heap_.begin(), heap_.end(), Later);
 }
 
-// Who is looked at next: the best of the heap and of the pool.
+// The next candidate: the better of the heap's and the pool's first.
 const Pass::Candidate* Pass::Next() {
   if (!is_pool_checked_) {
     is_pool_checked_ = true;
@@ -116,7 +116,7 @@ bool Pass::IsFiller(const Candidate& candidate) {
   return !state_.IsEscalatedAt(candidate.job_class, candidate.place.since, now_) && !IsPromised(candidate.place.id);
 }
 
-// Nobody of their pool and priority is left.
+// Returns whether all other jobs of their pool and priority have been considered.
 bool Pass::AreFillersNext(const Candidate* next) const {
   if (fillers_.empty()) return false;
   const auto rank = Filler::RankOf(fillers_.begin()->candidate.key);
@@ -132,7 +132,7 @@ void Pass::PushFiller(Candidate candidate) {
 }
 
 void Pass::Round() {
-  settled_ = 0;  // First: who is looked at must not depend on what the last round settled.
+  settled_ = 0;  // First, because the candidates must not depend on what the last round settled.
   Collect();
   first_blocked_.assign(state_.heads.size(), JobId());
   has_started_ = false;
@@ -160,13 +160,13 @@ void Pass::Round() {
   idle_rounds_ = has_started_ ? 0 : idle_rounds_ + 1;
 }
 
-// The keys of the heads and of the promises, as of now.
+// Updates the keys of the heads and of the reservations.
 void Pass::RankHeads() {
   if (!state_.IsAnyFair()) {
     RankDue(RankPromises());
     return;
   }
-  // Every start and end moves all jobs of the teams that it concerns, but not those of one team among each other.
+  // Every start and end moves all jobs of the teams concerned, but does not reorder the jobs of one team.
   RankDue({});
   state_.FindTeamFronts(now_);
   const std::vector<KeyChange> promised = RankPromises();
@@ -187,7 +187,7 @@ void Pass::RankHeads() {
   state_.must_find_head = true;
 }
 
-// Those whose head is another one or has escalated.
+// Updates the classes whose head changed or has escalated.
 void Pass::RankDue(const std::vector<KeyChange>& promised) {
   if (now_ < state_.next_change) {
     for (const ClassIndex index : std::exchange(state_.stale_heads, {})) {
@@ -203,19 +203,20 @@ void Pass::RankDue(const std::vector<KeyChange>& promised) {
     const Key before = state_.keys[index];
     const bool is_due = state_.classes[index].head_changes_at <= now_;
     state_.HeadChanged(index, now_);
-    const bool is_ahead = state_.IsFair(index) && state_.keys[index] < before;  // Of whom is not known yet.
+    const bool is_ahead = state_.IsFair(index) && state_.keys[index] < before;  // Which jobs it overtook is not known
+                                                                                // yet.
     if (is_due || is_ahead || Passes(promised, before, state_.keys[index])) state_.Freshen(index);
   }
   state_.stale_heads.clear();
 }
 
-// It may have passed somebody whose hold bound it.
+// Returns whether the job may have overtaken a job whose hold bound it.
 bool Pass::Passes(const std::vector<KeyChange>& promised, const Key& before, const Key& after) {
   return std::any_of(promised.begin(), promised.end(),
                      [&](const KeyChange& one) { return one.before < before && !(one.after < after); });
 }
 
-// Everybody who may have become able to start.
+// Collects all jobs that may now be able to start.
 void Pass::Collect() {
   RankHeads();
   state_.round += 1;
@@ -231,7 +232,7 @@ void Pass::Collect() {
     job_class.looked = state_.round;
     heap_.push_back({state_.keys[index], index, job_class.line.At(job_class.line.begin()).place, false, true});
   };
-  // In strict order nobody is looked at behind a blocked job, so nobody is known to be blocked either.
+  // Under strict order, jobs behind a blocked job are not examined, so it is unknown whether they are blocked.
   const bool is_strict = state_.rules.backfill == Backfill::kNone;
   const bool is_all = grown_.size() > kManyGrown || is_strict;
   for (const ClassIndex index : std::exchange(state_.fresh, {})) {
@@ -260,8 +261,8 @@ void Pass::Collect() {
   }
 }
 
-// Jobs escalate and teams are served while a promise stands; its place in the order is that of now. Gives back the keys
-// before and after.
+// Jobs escalate and teams are served while a reservation exists, so its key is updated. Returns the keys before and
+// after.
 std::vector<Pass::KeyChange> Pass::RankPromises() {
   std::vector<KeyChange> keys;
   for (PromiseSlot& slot : state_.promises) {
@@ -292,7 +293,7 @@ bool Pass::FitsOnGrown(ClassIndex index) const {
   return false;
 }
 
-// It waits, and nothing that could let it start has changed; but it has its place in the order.
+// Pushes a job that waits, and that no change could have helped, so that it keeps its position in the order.
 void Pass::PushBlocked(JobId entry) {
   const Waiting& waiting = state_.waiting.at(entry);
   if (waiting.lane != Waiting::Lane::kReady || IsPromised(entry)) return;
@@ -301,8 +302,8 @@ void Pass::PushBlocked(JobId entry) {
   if (blocked_.insert(entry).second) Push({key, waiting.job_class, waiting.place, true, false});
 }
 
-// The first of each kind among those who are not looked at in this round, and those that have escalated: they are
-// promised a start even though nothing changed for them.
+// Pushes the first job of each type that is not examined in this round, and escalated jobs: they get a reservation even
+// if nothing changed for them.
 void Pass::FindHeads() {
   if (state_.rules.backfill != Backfill::kReserved) return;
   std::vector<ClassIndex> escalated;
@@ -333,7 +334,8 @@ void Pass::FindHeads() {
   for (const ClassIndex index : escalated) PushBlocked(entry(index));
 }
 
-// Whatever is free. Who is refused for a team's sake is looked at again when the team has less.
+// Returns whether the class is blocked even if everything were free. A class blocked by a team limit is re-examined
+// when the team has less.
 bool Pass::IsBarred(ClassIndex index) {
   const Barrier barrier = BarrierOf(state_, index);
   if (barrier.over_limit != kRootTeam || barrier.over_quota != kRootTeam) state_.team_blocked.insert(index);
@@ -356,7 +358,7 @@ void Pass::Try(Candidate candidate) {
   const Line::Position at = job_class.line.LowerBound(candidate.place);
   const bool is_there = !job_class.line.IsEnd(at) && job_class.line.At(at).place == candidate.place;
   if (candidate.is_blocked) {
-    // Who stood for all that are not looked at has started or may not start now: then another does.
+    // The job that represented all unexamined ones has started or may not start now, so another takes its role.
     if (is_there && !IsBarred(candidate.job_class) && !IsKept(candidate.job_class)) Blocked(candidate);
     else FindHeads();
     return;
@@ -378,11 +380,10 @@ void Pass::Try(Candidate candidate) {
     }
   }
   if (state_.rules.backfill == Backfill::kNone && first_blocked(candidate.job_class).is_set()) return;
-  // Settling its promise has tried it, without its own holds in the way.
+  // Settling its reservation has already tried it, without its own holds in the way.
   if (IsPromised(candidate.place.id) || IsBarred(candidate.job_class)) return;
   if (IsKept(candidate.job_class)) return;
-  // What is promised to those behind it does not bind it; but one that has escalated keeps it where there is other
-  // room.
+  // Reservations of jobs behind it do not bind it. But those of escalated jobs are spared if there is other room.
   std::vector<Piece> pieces;
   if (IsAnyEscalated(settled_)) pieces = Find(candidate.job_class, candidate.place.id, candidate.is_everywhere);
   if (pieces.empty()) {
@@ -400,7 +401,7 @@ void Pass::Try(Candidate candidate) {
   PushNext(candidate.job_class);
 }
 
-// The next of a class whose head has started.
+// Pushes the next job of a class whose head has started.
 void Pass::PushNext(ClassIndex index) {
   JobClass& job_class = state_.classes[index];
   if (job_class.line.empty()) return;
@@ -453,7 +454,7 @@ void Pass::Launch(ClassIndex index, const Place& place, std::vector<Piece> piece
     break;
   }
   PartHolds(index, run.pieces, now_);
-  // What a booking keeps for its owners is less by what they use of it, of CPUs and memory perhaps by more.
+  // The booking now reserves less by what its owners use, and possibly frees CPUs and memory.
   for (const Piece& piece : run.pieces) {
     const std::vector<Hold>& holds = state_.nodes[piece.node].holds;
     const bool is_booked = std::any_of(holds.begin(), holds.end(), [&](const Hold& hold) {
@@ -465,8 +466,8 @@ void Pass::Launch(ClassIndex index, const Place& place, std::vector<Piece> piece
   NoteBarred(index);
 }
 
-// What the job that has just started took of a cap or a team may have been the last that a job with a promise, or one
-// that keeps others waiting, needs: then that one waits for it alone.
+// The started job may have taken the last of a cap or team limit that a job with a reservation, or a head, needs. Then
+// that job waits only for it.
 void Pass::NoteBarred(ClassIndex started) {
   const std::vector<CapIndex>& taken = state_.classes[started].key.caps;
   const auto is_concerned = [&](ClassIndex other) {

@@ -1,6 +1,6 @@
-// One decision. Jobs are taken in the order of their keys: each starts if it fits and delays nothing that is held for
-// a job before it; the first blocked job of its kind (with GPUs, without) and every escalated one holds the earliest
-// start that it can have. What could not start before and is not touched by anything that changed is not looked at.
+// One scheduling cycle. Jobs are considered in key order. Each starts if it fits and delays no reservation of a job
+// before it. The first blocked job of each type (with GPUs, without) and every escalated job reserve their earliest
+// possible start. Blocked jobs unaffected by changes are skipped.
 #pragma once
 
 #include <optional>
@@ -12,20 +12,20 @@
 
 namespace divvy::core {
 
-/// Reservations at one time. Each costs a look at the ends of running jobs; those further back are made when their turn
-/// comes nearer. Slurm bounds its backfill in the same way (bf_max_job_test).
+/// The maximum number of reservations at a time. Each costs a look at the ends of running jobs. Jobs further back get
+/// theirs when they come nearer to the head. Slurm bounds its backfill in the same way (bf_max_job_test).
 inline constexpr std::size_t kMostPromises = 16;
 
-/// How many promises are made anew in one decision to let jobs pass that fit beside them elsewhere.
+/// How many reservations are recomputed in one decision so that jobs may pass that fit if reservations move elsewhere.
 inline constexpr int kMostRemakes = 32;
 
-/// Gangs that drain nodes and look for better ones in one decision.
+/// How many gangs that drain nodes search for better ones in one decision.
 inline constexpr int kMostBetterDrains = 2;
 
-/// Rounds in which nobody starts, after which promises are no longer improved in this decision.
+/// After this many rounds without a start, reservations are no longer improved in this decision.
 inline constexpr int kMostIdleRounds = 64;
 
-/// Why a job may not start whatever is free.
+/// The reasons why a job cannot start even if everything were free.
 struct Barrier {
   std::optional<CapIndex> cap;
   TeamIndex over_limit = kRootTeam;
@@ -38,7 +38,7 @@ Barrier BarrierOf(const Cluster::State& state, ClassIndex job_class);
 class Pass {
  public:
   Pass(Cluster::State& state, Time now, const Cluster::NameMember& name, int most_remakes = kMostRemakes);
-  /// Promises stay as they are: nobody gets one, and who has one does not start.
+  /// Leaves reservations unchanged: no job gets one, and jobs that have one do not start.
   void KeepPromises() { keeps_promises_ = true; }
   Plan Decide();
 
@@ -47,22 +47,22 @@ class Pass {
     Key key;
     ClassIndex job_class = 0;
     Place place;
-    bool is_blocked = false;     // Known to be; it may be promised a start.
-    bool is_everywhere = false;  // Else the grown nodes are all that can help it.
+    bool is_blocked = false;     // It is known to be blocked; it may still get a reservation.
+    bool is_everywhere = false;  // False: only the grown nodes can help it.
   };
-  /// Of the same job who may start comes first, and who is known to be blocked after it.
+  /// For the same job, a candidate that may start comes before one known to be blocked.
   static bool Later(const Candidate& a, const Candidate& b) {
     return b.key < a.key || (b.key == a.key && a.is_blocked && !b.is_blocked);
   }
-  /// Stands behind a blocked head in first come, first served: tried when all of its priority are settled, by how long
-  /// it waits beside how long it will run, whatever its place: the head has its promise, so nobody waits longer for the
-  /// order among those who fill gaps. Source: largest expansion factor first (LXF-backfill: Chiang, Arpaci-Dusseau,
-  /// Vernon, JSSPP 2002).
+  /// A job behind a blocked head under first come, first served. Fillers are tried after all other jobs of their
+  /// priority, ordered by waiting time relative to their own length, whatever their position. The head has its
+  /// reservation, so the order of the fillers delays no job. Source: largest expansion factor first (LXF-backfill:
+  /// Chiang, Arpaci-Dusseau, Vernon, JSSPP 2002).
   struct Filler {
-    /// Of those in one pool with the same priority, which a key of Order::kFifo begins with.
+    /// Pool and priority, which a key of Order::kFifo begins with.
     static std::pair<std::int64_t, std::int64_t> RankOf(const Key& key) { return {key.rank[0], key.rank[1]}; }
     Candidate candidate;
-    double waits = 0;  // In lengths of its own.
+    double waits = 0;  // Waiting time in units of its own length.
     Duration likely{0};
     friend bool operator<(const Filler& a, const Filler& b) {
       if (const auto order = RankOf(a.candidate.key) <=> RankOf(b.candidate.key); order != 0) return order < 0;
@@ -108,9 +108,9 @@ class Pass {
   bool Stands(const PromiseSlot& slot) const;
   bool IsReady(const PromiseSlot& slot) const;
   struct Outlook {
-    std::vector<Piece> pieces;  // It starts there now.
+    std::vector<Piece> pieces;  // The job starts there now.
     std::optional<Promise> promise;
-    bool is_later = false;  // Than it was promised.
+    bool is_later = false;  // The start is later than its reservation's.
     bool is_kept() const { return !pieces.empty() || (promise && !is_later); }
   };
   Outlook Look(const PromiseSlot& slot, bool is_escalated);
@@ -140,21 +140,21 @@ class Pass {
   Plan plan_;
   std::vector<NodeIndex> grown_;
   std::vector<Candidate> heap_;
-  // Classes that fit on a grown node. They are many and few of them start, so they are not put in order: the first is
-  // looked for each time, and those that no longer fit are dropped.
+  // Classes that fit on a grown node. They are many, and few of them start, so they are not sorted: the first is
+  // searched each time, and classes that no longer fit are dropped.
   std::vector<ClassIndex> pool_;
   std::optional<Candidate> pool_front_;
   bool is_pool_checked_ = true;
   std::set<Filler> fillers_;
-  std::size_t settled_ = 0;           // promises[0..settled_) stand in this round.
-  std::vector<JobId> first_blocked_;  // By State::HeadOf.
-  std::set<JobId> blocked_;           // Pushed as such in this round.
-  std::optional<Key> reached_;        // Of whom was looked at last in this round.
-  bool has_started_ = false;          // Somebody, in this round.
-  int idle_rounds_ = 0;               // Since somebody started.
+  std::size_t settled_ = 0;           // promises[0..settled_) are settled in this round.
+  std::vector<JobId> first_blocked_;  // Indexed by State::HeadOf.
+  std::set<JobId> blocked_;           // Entries pushed as blocked in this round.
+  std::optional<Key> reached_;        // The key of the last job examined in this round.
+  bool has_started_ = false;          // A job started in this round.
+  int idle_rounds_ = 0;               // Rounds since the last start.
   int remakes_left_ = 0;
   int drains_left_ = kMostBetterDrains;
-  bool has_overrun_ = false;  // Somebody was expected to have ended by now.
+  bool has_overrun_ = false;  // A job is running past its expected end.
   bool keeps_promises_ = false;
 };
 

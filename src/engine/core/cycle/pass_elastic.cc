@@ -1,4 +1,4 @@
-// What nobody who waits can use goes to running jobs that said that they can.
+// Gives resources that no waiting job can use to running elastic jobs.
 #include <algorithm>
 #include <utility>
 
@@ -14,7 +14,7 @@ void Pass::GrowElastic() {
   const bool somebody_waits = std::any_of(state_.fronts.begin(), state_.fronts.end(),
                                           [](const Front& front) { return front.wants_gpu && front.is_waiting; });
   if (somebody_waits) return;
-  // One task each in turn, so that no job takes all.
+  // One task per job in turn, so that no job takes all.
   std::vector<Growth> growths;
   for (const JobId id : state_.elastic) growths.push_back({id, {}});
   std::vector<Growth*> open;

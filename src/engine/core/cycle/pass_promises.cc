@@ -1,4 +1,4 @@
-// Promises: who gets one, what becomes of it when something changes, and who has to make way for whom.
+// Backfill reservations: which job gets one, how changes affect it, and which reservations displace others.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -17,7 +17,7 @@ bool Pass::IsPromised(JobId entry) const {
                      [&](const PromiseSlot& slot) { return slot.promise.entry == entry; });
 }
 
-// Who is promised a start keeps a place in its caps and teams for that time, and as many GPUs as it starts with.
+// A reserved job also reserves room in its caps and teams for that time, for its minimum number of GPUs.
 bool Pass::IsKept(ClassIndex index) {
   if (settled_ == 0) return false;
   const JobClass& job_class = state_.classes[index];
@@ -43,7 +43,7 @@ void Pass::HoldFor(PromiseSlot& slot) {
   HoldAgain(slot);
 }
 
-// Where it held before.
+// Restores the holds at the places of the reservation.
 void Pass::HoldAgain(PromiseSlot& slot) {
   const ClassKey& key = state_.classes[slot.job_class].key;
   for (const Piece& piece : slot.promise.pieces) {
@@ -63,7 +63,7 @@ void Pass::HoldAgain(PromiseSlot& slot) {
   slot.is_lifted = slot.is_lost = false;
 }
 
-// What is placed may count on GPUs from which another's hold can still move to others of the node; so that one does.
+// The placement may rely on moving another job's hold to other GPUs of the node; this moves it.
 void Pass::PartHolds(ClassIndex index, const std::vector<Piece>& pieces, Time at) {
   if (std::all_of(pieces.begin(), pieces.end(),
                   [&](const Piece& piece) { return state_.nodes[piece.node].holds.empty(); })) {
@@ -78,7 +78,8 @@ void Pass::PartHolds(ClassIndex index, const std::vector<Piece>& pieces, Time at
   if (shifts) Apply(state_, *shifts);
 }
 
-// Takes its holds away for a while. What is free meanwhile is free for those before it only, so nothing has grown.
+// Lifts its holds temporarily. Resources that this frees are available only to jobs before it, so nothing counts as
+// grown.
 void Pass::Unhold(PromiseSlot& slot) {
   slot.is_lifted = true;
   for (const Piece& piece : slot.promise.pieces) {
@@ -90,8 +91,8 @@ void Pass::Unhold(PromiseSlot& slot) {
   }
 }
 
-// Promises from here on are behind the job that is looked at: they do not bind it. What was taken for somebody binds
-// everybody: else it was taken for nothing. Whether there was any.
+// Lifts the reservations from `from` on, which are behind the current job and do not bind it. Nominations are not
+// lifted: they bind every job, otherwise the preemption was in vain. Returns whether any was lifted.
 bool Pass::Lift(std::size_t from) {
   bool has_lifted = false;
   for (std::size_t i = from; i < state_.promises.size(); ++i) {
@@ -110,8 +111,7 @@ bool Pass::IsAnyEscalated(std::size_t from) const {
       });
 }
 
-// Those that were lifted hold again what they held, if nobody took it; else they are settled anew when their turn
-// comes.
+// Restores lifted holds if no other job took the resources. Otherwise the reservation is resettled at its turn.
 void Pass::Restore(bool has_changed) {
   for (std::size_t i = settled_; i < state_.promises.size(); ++i) {
     PromiseSlot& slot = state_.promises[i];
@@ -131,7 +131,7 @@ void Pass::Forget(std::size_t index) {
   if (index < settled_) settled_ -= 1;
 }
 
-// Some end that it counts on will come later: a job runs longer than was predicted.
+// Returns whether an end that the reservation relies on will be later, because a job runs longer than predicted.
 bool Pass::IsPutOff(const PromiseSlot& slot) const {
   if (slot.promise.start == kNever || slot.promise.is_claim) return false;
   if (!has_overrun_) return false;
@@ -147,7 +147,8 @@ bool Pass::IsPutOff(const PromiseSlot& slot) const {
   });
 }
 
-// After its holds were lifted: nobody before it took what it counts on.
+// Returns whether the reservation is still valid, that is, no job before it took its resources. Call while its holds
+// are lifted.
 bool Pass::Stands(const PromiseSlot& slot) const {
   if (slot.promise.is_claim) return true;
   if (slot.promise.start <= now_) return false;
@@ -157,7 +158,7 @@ bool Pass::Stands(const PromiseSlot& slot) const {
   return placing.Keeps(state_.asks[key.ask], slot.promise.pieces, LengthOf(state_.rules, key), key.team, key.user);
 }
 
-// Its time has come, and just what it was promised is free.
+// Returns whether its start time has come and exactly its reserved resources are free.
 bool Pass::IsReady(const PromiseSlot& slot) const {
   if (slot.promise.start > now_) return false;
   const ClassKey& key = state_.classes[slot.job_class].key;
@@ -165,7 +166,7 @@ bool Pass::IsReady(const PromiseSlot& slot) const {
   return placing.Keeps(state_.asks[key.ask], slot.promise.pieces, LengthOf(state_.rules, key), key.team, key.user);
 }
 
-// A grown node has room for a task of it before its time.
+// Returns whether a grown node has room for one of its tasks before its start.
 bool Pass::Concerns(const PromiseSlot& slot) const {
   if (slot.promise.start == kNever) return !grown_.empty();
   const Ask& ask = state_.asks[state_.classes[slot.job_class].key.ask];
@@ -190,7 +191,7 @@ void Pass::Settle() {
     settled_ += 1;
     return;
   }
-  // A claim waits for its victims, who may stand in the way of its team's limit as well.
+  // A nominated job waits for its victims, which may also count against its team's limit.
   const bool is_claim = slot.promise.is_claim;
   const bool deserves = is_claim || !first.is_set() || first == place.id || is_escalated;
   const bool is_barred = !is_claim && IsBarred(slot.job_class);
@@ -199,11 +200,11 @@ void Pass::Settle() {
                                    : IsKept(slot.job_class);
   if (!deserves || is_over) {
     Forget(settled_);
-    // While it had a promise nobody tried whether it starts.
+    // While it had a reservation, the job was not tried.
     if (!is_over) PushNext(slot.job_class);
     return;
   }
-  // Who bars it will have ended by its start: all that it may do until then is wait for it.
+  // The jobs that block it will have ended by its start, and it can only wait for them.
   if (is_barred) {
     if (slot.is_stale || slot.is_lifted) {
       if (!slot.is_lifted) Unhold(state_.promises[settled_]);
@@ -228,7 +229,7 @@ void Pass::Settle() {
   if (is_escalated) PushBehind(slot.job_class, place);
 }
 
-// Its caps and teams have no room for it now, but will have by its start.
+// Returns whether its caps and teams lack room now, but will have it by its start.
 bool Pass::IsBarredUntilItsStart(const PromiseSlot& slot) const {
   if (slot.promise.start <= now_ || slot.promise.start == kNever) return false;
   const JobClass& job_class = state_.classes[slot.job_class];
@@ -239,11 +240,11 @@ bool Pass::IsBarredUntilItsStart(const PromiseSlot& slot) const {
   return job_class.could_run && HasRightsAt(state_, slot.job_class, slot.promise.start, until, is_settled);
 }
 
-// False: it has started, or nothing can be promised to it any more.
+// Returns false if the job has started or lost its reservation.
 bool Pass::Resettle(PromiseSlot slot, const Place& place, bool is_escalated) {
   if (!slot.is_lifted) Unhold(state_.promises[settled_]);
-  // What it has is bettered with what is promised to nobody; those behind it give way if what it has is lost, or if it
-  // can start at once.
+  // The reservation is first improved with unreserved resources only. Reservations behind it give way if it is lost, or
+  // if the job can start at once.
   Outlook outlook = Look(slot, is_escalated);
   if (outlook.pieces.empty() && Lift(settled_ + 1)) {
     if (!outlook.is_kept()) {
@@ -286,7 +287,7 @@ bool Pass::Resettle(PromiseSlot slot, const Place& place, bool is_escalated) {
   return true;
 }
 
-// What a promised job can have now, its own holds lifted: a start, or what it is promised from here on.
+// Returns what a reserved job can get now while its own holds are lifted: a start, or its reservation from here on.
 Pass::Outlook Pass::Look(const PromiseSlot& slot, bool is_escalated) {
   Outlook outlook;
   const bool is_claim = slot.promise.is_claim;
@@ -302,7 +303,7 @@ Pass::Outlook Pass::Look(const PromiseSlot& slot, bool is_escalated) {
   return outlook;
 }
 
-// A promise that stands is never put off, and moves only to an earlier start.
+// A valid reservation is never postponed; it may only move to an earlier start.
 std::optional<Promise> Pass::Renewed(const PromiseSlot& slot, bool is_escalated) {
   const JobId entry = slot.promise.entry;
   const bool stands = !slot.is_stale || Stands(slot);
@@ -314,7 +315,7 @@ std::optional<Promise> Pass::Renewed(const PromiseSlot& slot, bool is_escalated)
     promise = EarlierOn(state_, slot.job_class, entry, now_, grown_, slot.promise.start);
     if (!promise && slot.promise.start == kNever && !grown_.empty() && drains_left_ > 0) {
       const Ask& ask = state_.asks[state_.classes[slot.job_class].key.ask];
-      if (LeastTasks(ask) > 1) drains_left_ -= 1;  // Of a gang it is a look at every node.
+      if (LeastTasks(ask) > 1) drains_left_ -= 1;  // For a gang this visits every node.
       promise = BetterDrain(state_, ask, grown_, slot.promise.pieces);
       if (promise) promise->entry = entry;
       if (promise) return promise;
@@ -324,8 +325,8 @@ std::optional<Promise> Pass::Renewed(const PromiseSlot& slot, bool is_escalated)
   return promise;
 }
 
-// To one that asks for the same, nobody can promise a start until more becomes free than is known: whatever is known to
-// end has been counted, so it does not matter how long it runs. Bookings make a difference between users.
+// No job with the same Ask can get a reservation until something becomes free unexpectedly: all known ends were
+// considered, so the job's length does not matter. Bookings make a difference between users.
 void Pass::NoteHopeless(ClassIndex index, bool is_escalated) { HopelessSince(index, is_escalated) = state_.room_epoch; }
 
 bool Pass::IsHopeless(ClassIndex index, bool is_escalated) {
@@ -348,10 +349,10 @@ void Pass::Blocked(const Candidate& candidate) {
   const bool is_escalated = state_.IsEscalatedAt(candidate.job_class, candidate.place.since, now_);
   if (state_.rules.backfill != Backfill::kReserved || (!is_first && !is_escalated) || keeps_promises_) return;
   if (IsPromised(candidate.place.id)) return;
-  // Those of the highest order have the promises.
+  // Only the first jobs in order have reservations.
   const bool is_full = state_.promises.size() >= kMostPromises && !is_first;
   if (is_full && (settled_ == state_.promises.size() || state_.promises.back().promise.is_claim)) return;
-  // Hopeless as it is, so is who waits behind it in its class.
+  // If this job is hopeless, so are those behind it in its class.
   if (IsHopeless(candidate.job_class, is_escalated)) return;
   Lift(settled_);
   std::optional<Promise> promise = Earliest(state_, candidate.job_class, candidate.place.id, now_, is_escalated);
@@ -369,7 +370,7 @@ void Pass::Blocked(const Candidate& candidate) {
   if (is_escalated) PushBehind(candidate.job_class, candidate.place);
 }
 
-// Those behind it in its class may have escalated as well.
+// The next job of its class may have escalated as well.
 void Pass::PushBehind(ClassIndex index, const Place& place) {
   const Line& line = state_.classes[index].line;
   Line::Position at = line.LowerBound(place);
@@ -378,8 +379,8 @@ void Pass::PushBehind(ClassIndex index, const Place& place) {
   PushBlocked(line.At(at).place.id);
 }
 
-// The job fits, but only on what is held. A promise is about a time: if every promise before this job can be kept
-// elsewhere no later than it is, they move.
+// The job fits only on reserved resources. If every reservation before this job can be kept elsewhere with no later
+// start, they move.
 std::vector<Piece> Pass::MovePromises(const Candidate& candidate) {
   if (settled_ == 0 || remakes_left_ < static_cast<int>(settled_)) return {};
   const ClassKey& key = state_.classes[candidate.job_class].key;
@@ -395,7 +396,7 @@ std::vector<Piece> Pass::MovePromises(const Candidate& candidate) {
   const bool has_lifted = Lift(settled_);
   const std::vector<PromiseSlot> before(state_.promises.begin(),
                                         state_.promises.begin() + static_cast<std::ptrdiff_t>(settled_));
-  // What drains, or was taken for somebody, has no time to compare: its holds stand as they are.
+  // Draining reservations and nominations have no start to compare, so their holds stay.
   const auto has_date = [](const PromiseSlot& slot) { return slot.promise.start != kNever && !slot.promise.is_claim; };
   const auto lift_settled = [&] {
     for (std::size_t i = 0; i < settled_; ++i) {
@@ -411,7 +412,7 @@ std::vector<Piece> Pass::MovePromises(const Candidate& candidate) {
   }
   bool is_fine = !pieces.empty();
   if (is_fine) {
-    // As if it ran: a stand-in piece on the node.
+    // Simulate that the job runs, with a stand-in piece on the node.
     Node& node = state_.nodes[pieces.front().node];
     const Time end = key.limit > Duration(0) ? AddSaturating(now_, key.limit) : kNever;
     node.pieces.push_back({candidate.place.id, ShapeOf(ask, pieces.front()), pieces.front().place, now_, end, kNever});
@@ -429,7 +430,7 @@ std::vector<Piece> Pass::MovePromises(const Candidate& candidate) {
     state_.Rebuild(pieces.front().node);
   }
   if (is_fine) {
-    // What they held before may help others.
+    // The resources that they held before may help others.
     for (std::size_t i = 0; i < settled_; ++i) {
       if (state_.promises[i].promise.pieces == before[i].promise.pieces) continue;
       for (const Piece& piece : before[i].promise.pieces) state_.Grow(piece.node);

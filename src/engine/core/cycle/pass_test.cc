@@ -43,7 +43,7 @@ TEST(Pass, TheFirstBlockedJobHoldsTheEarliestStart) {
   cluster.Decide(At(1));
   ASSERT_EQ(cluster.promises().size(), 1u);
   EXPECT_EQ(cluster.promises().front().start, At(7200));
-  // Ends in time: starts beside it.
+  // It ends in time, so it is backfilled.
   cluster.Put(MakeJob(cluster, 3, GpuAsk(2), At(2), hours(1)), At(2));
   Rules fifo;
   EXPECT_EQ(Started(cluster.Decide(At(2))), (Ids{3}));

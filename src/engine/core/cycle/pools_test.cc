@@ -1,4 +1,4 @@
-// Pools: each has a line and an order of its own.
+// Pools: each has a queue and a queue policy of its own.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -127,7 +127,7 @@ TEST(Pools, AnOrderCanBeChangedWhileJobsWait) {
   EXPECT_EQ(Started(cluster.Decide(At(3))), (std::vector<std::uint64_t>{3}));
 }
 
-// Two pools of a cluster that share nothing are two clusters.
+// Two pools of a cluster that share nothing behave like two clusters.
 class Twins {
  public:
   explicit Twins(std::uint64_t seed) : draws_(seed), together_{RulesOf(Order::kSmallFirst)} {
@@ -166,8 +166,7 @@ class Twins {
   static Rules RulesOf(Order order) {
     Rules rules;
     rules.order = order;
-    // Who has escalated is promised a start when the line is next looked at, which events of the other pool bring
-    // about.
+    // An escalated job gets a reservation at the next look at the queue, which events of the other pool can trigger.
     rules.escalate_after = Duration(0);
     return rules;
   }

@@ -18,7 +18,7 @@ Shape OnGpus(Shape shape, GpuSet gpus) {
   return shape;
 }
 
-// What stays is one task, and what is to go another, so that the cluster knows what is about to be free.
+// GPUs that stay form one task and those to be released another, so that the cluster knows what will be free.
 Ask AskFor(Shape shape, const std::vector<FilterIndex>& filters, GpuSet stays, GpuSet goes) {
   Ask ask;
   ask.placement = PlacementStrategy::kSequential;

@@ -1,4 +1,4 @@
-// A job of one node that runs on more GPUs, or on fewer, from now on.
+// Changes the number of GPUs of a running single-node job.
 #pragma once
 
 #include <optional>
@@ -9,16 +9,17 @@
 
 namespace divvy::core {
 
-/// Job `id` has `gpus` from now on, and was told to give `asked` of them back. Its start, its end, its place in the
-/// queue, its team and its caps stay. Requires: it is one task; those of `gpus` that are not its own are free; `asked`
-/// are some of them, but not all.
+/// Sets the GPUs of job `id` to `gpus`, of which it was told to release `asked`. Its start, end, queue position, team
+/// and caps stay. Requires: it is one task; GPUs in `gpus` that are not its own are free; `asked` is a proper subset of
+/// `gpus`.
 void Resize(Cluster& cluster, JobId id, GpuSet gpus, GpuSet asked, Time now);
 
-/// Whether `piece` can be taken now without delaying what is held, and which holds move for that.
+/// Returns which holds must move so that `piece` can be taken now without delaying any hold; nothing if that is
+/// impossible.
 std::optional<std::vector<Shift>> ShiftsFor(Cluster::State& state, const Ask& ask, const Piece& piece, Length length,
                                             TeamIndex team, UserIndex user, Time now);
 
-/// All that the job has; what it was told to give back is part of it.
+/// All GPUs of the job, including those that it was told to release.
 GpuSet GpusOf(const Run& run);
 GpuSet AskedOf(const Run& run);
 
@@ -27,8 +28,8 @@ struct Taste {
   TopologyNeed topology = TopologyNeed::kAny;
   bool requires_topology = false;
 };
-/// The GPU that goes best with those of job `id`: one that is free until the job ends, whatever is held for others, and
-/// that its teams may have; empty if there is none. What is held there for others has moved.
+/// Returns the GPU that best complements those of job `id`, or an empty set. The GPU is free until the job ends,
+/// respecting all holds, and its teams have room for it. Holds of others there have been moved already.
 GpuSet OneMore(Cluster& cluster, JobId id, const Taste& taste, Time now);
 
 }  // namespace divvy::core

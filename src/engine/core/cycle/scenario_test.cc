@@ -1,40 +1,40 @@
-// Runs tests/scenarios/cluster/**.txt: each shows one rule of a cluster of many nodes as commands above "----" and what
-// the engine says to them below. After every decision the invariants hold, five more decisions at the same moment
-// change nothing, a look at everybody starts nobody, and everybody who waits can be told why. DIVVY_REWRITE=1 writes
-// what the engine says into the files; keep a rewrite only once its difference is understood.
+// Runs tests/scenarios/cluster/**.txt. Each file shows one rule of a cluster of many nodes: commands above "----", the
+// engine's output below. After every decision, the invariants hold, five more decisions at the same moment change
+// nothing, examining all jobs starts none, and `why` explains every waiting job. DIVVY_REWRITE=1 writes the output into
+// the files; keep a rewrite only after its difference is understood.
 //
 //   node [count=4] [gpus=8] [model=h100] [pool=p] [mixed=2xh100+2xa100] [cpus=64] [memory=512G] [rack=0] [block=0]
 //        [gpu_memory=80G] [mig] [features=a,b] [compute=9.0]
 //        [numa=4] [nvlink=2]       n0, n1, ... in order; numa=4: the first four on one NUMA node, the next on another;
-//                                  nvlink=2: joined two by two
-//   features n0 a,b                from now on the node has these
-//   demand 6x1:4 2x0.5             asked for lately, for placement: six times 1 GPU with 4 CPUs, twice half of a GPU
+//                                  nvlink=2: connected in pairs
+//   features n0 a,b                replaces the node's features
+//   demand 6x1:4 2x0.5             recent requests, for placement: six times 1 GPU with 4 CPUs, twice half a GPU
 //   rules [fifo|small-first|fair|shortest] [backfill=none] [escalate_after=1h] [reclaims] [preempts] [consolidates]
-//        [least_run=10m] [patience=1m] [grace=30s] ...: RuleTable; what is not named stays
-//   team NAME [under=TEAM] [quota=4] [limit=8] [weight=2] [priority=1] [used=9h]     used: time of one GPU so far
-//   line NAME [fifo|small-first|fair|shortest] [escalate_after=1h] [tier=1]          a pool's line, with its own order
+//        [least_run=10m] [patience=1m] [grace=30s] ...: RuleTable; rules that are not named are unchanged
+//   team NAME [under=TEAM] [quota=4] [limit=8] [weight=2] [priority=1] [used=9h]     used: past usage in GPU time
+//   line NAME [fifo|small-first|fair|shortest] [escalate_after=1h] [tier=1]          a pool's queue and its policy
 //   cap NAME limit=2
 //   submit NAME [gpus=1|0.5|2x0.5] [tasks=4] [most=8] [cpus=8] [memory=64G] [type=h100>a100] [pool=p]
 //        [and gpus=0 tasks=2 ...]                        another group of tasks, which starts with the first
 //        [together=rack:required] [widest=block] [mixes] [placement=pack|random=DRAW] [topology=nvlink:required]
 //        [slice=3g] [gpu_memory=20G] [line=NAME]
-//        [constraint='a&b|c'] [nodes=n[1-3]] [exclude=n2] [compute=8.0] [vram=40G]      of all its nodes; vram: the
-//                                  least memory of each GPU
+//        [constraint='a&b|c'] [nodes=n[1-3]] [exclude=n2] [compute=8.0] [vram=40G]      for all its nodes; vram:
+//                                  minimum memory of each GPU
 //        [limit=2h] [predicted=1h] [runs=90m] [priority=1] [team=t] [user=u] [cap=a,b] [preemptible=requeue]
 //        [begin=30m] [count=10] [held] [anyway]
-//        runs: how long it truly runs; type: the first is liked best, h100+a100 are liked alike, h100>a100*0.5 is half
-//        as fast on the second; most: elastic, in tasks; anyway: queued although it can never run
-//   adopt NAME on=n0:0-3+n1:0-3 [since=1h] [and what submit takes]      runs already
+//        runs: the actual run time; type: the first is preferred, h100+a100 are equal, h100>a100*0.5 is half as fast on
+//        the second; most: elastic, in tasks; anyway: queued although it can never run
+//   adopt NAME on=n0:0-3+n1:0-3 [since=1h] [and submit's options]       is running already
 //   book NAME [gpus=1] [tasks=1] [user=u|team=t] [from=1h] until=3h | unbook NAME
 //   usable n0 0-3 | drain n0 | return n0 | release NAME | cancel NAME | cap NAME limit=3
-//   decide                         one decision: who starts where, who makes room, what is promised
+//   decide                         one decision: starts and places, victims, reservations
 //   advance 30m                    lets time pass: a decision first, and one after each event. Jobs end at their limits
-//                                  or when they truly do; who makes room has left after the grace, and is queued again
-//   finish NAME | gone NAME        ends now; has left as it was told to. A decision follows
-//   queue | teams | why NAME       answers; a change that "why" names is made on a copy, and has to start the job
+//                                  or actual ends; victims leave after the grace period and are queued again
+//   finish NAME | gone NAME        the job ends now; a victim has left. A decision follows
+//   queue | teams | why NAME       output; a change that "why" suggests is made on a copy, and must start the job
 //
-// Members of an array are called NAME.1, NAME.2, ... in the order in which they start. "expects" is a promise that
-// rests on predictions, "awaits" one of what was taken for the job from others.
+// Members of an array are called NAME.1, NAME.2, ... in start order. "expects" is a reservation that rests on
+// predictions, "awaits" a nomination.
 
 #include <bit>
 #include <sstream>
@@ -310,7 +310,7 @@ class Scenario {
     return PlaceText(world_.cluster.ask(world_.job(id).ask), pieces);
   }
 
-  /// Task by task: "n0 GPUs 0-3, n1 GPUs 0-3", "0.4 of n0 GPU 1", "n2" for one without GPUs.
+  /// Task by task: "n0 GPUs 0-3, n1 GPUs 0-3", "0.4 of n0 GPU 1", "n2" for a task without GPUs.
   std::string PlaceText(const Ask& ask, const std::vector<Piece>& pieces) const {
     std::vector<std::string> places;
     for (const Piece& piece : pieces) {

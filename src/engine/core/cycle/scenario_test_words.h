@@ -1,5 +1,5 @@
-// The words of scenarios (scenario_test.cc), and what they make: kinds of nodes, and what jobs ask for. A word that no
-// table knows fails the scenario; a new one is a line in the table of its command.
+// The words of scenarios (scenario_test.cc) and what they create: node kinds and job requests. An unknown word fails
+// the scenario; a new word needs an entry in the table of its command.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace divvy::core {
 
 inline int ReadInt(const std::string& text) { return std::atoi(text.c_str()); }
 
-/// The commands of a line, which '|' separates outside of quotes.
+/// Splits a line into commands at '|' outside of quotes.
 inline std::vector<std::string> SplitCommands(std::string_view line) {
   std::vector<std::string> commands(1);
   bool is_quoted = false;
@@ -33,7 +33,7 @@ inline std::vector<std::string> SplitCommands(std::string_view line) {
   return commands;
 }
 
-/// One command: "submit a gpus=2 held" has the plain words submit, a and held. A value may stand in quotes.
+/// One command: "submit a gpus=2 held" has the plain words submit, a and held. A value may be quoted.
 struct Words {
   explicit Words(std::string_view line) : text(line) {
     for (std::string_view word : SplitWords(line)) {
@@ -42,7 +42,7 @@ struct Words {
       else all.emplace_back(word.substr(0, equals), Unquoted(word.substr(equals + 1)));
     }
   }
-  /// The n-th word, if it stands alone; else "".
+  /// The n-th word if it has no value; otherwise "".
   std::string Plain(std::size_t n) const { return n < all.size() && all[n].second.empty() ? all[n].first : ""; }
   std::string Get(std::string_view name, std::string otherwise = "") const {
     for (const auto& [word, value] : all) {
@@ -64,11 +64,11 @@ struct Words {
   std::vector<std::pair<std::string, std::string>> all;
 };
 
-/// A word of a command and what it sets.
+/// Maps each word of a command to a setter.
 template <typename Target>
 using WordTable = std::map<std::string_view, void (*)(Target&, const std::string&)>;
 
-/// Sets all words from the `first` on.
+/// Applies all words from `first` on.
 template <typename Target>
 void ReadWords(const WordTable<Target>& table, const Words& words, std::size_t first, Target& target) {
   for (std::size_t i = first; i < words.all.size(); ++i) {
@@ -80,7 +80,7 @@ void ReadWords(const WordTable<Target>& table, const Words& words, std::size_t f
 
 inline std::int32_t ReadMib(const std::string& text) { return ReadInt(text) * (text.ends_with('G') ? 1024 : 1); }
 
-/// How many of which `whole` make one: "4", "0.5".
+/// Reads a decimal number in units of 1 / `whole`: "4", "0.5".
 inline std::int32_t ReadDecimal(const std::string& text, int whole) {
   return static_cast<std::int32_t>(std::strtod(text.c_str(), nullptr) * whole + 0.5);
 }
@@ -115,7 +115,7 @@ inline std::vector<std::string> ReadNodes(const std::string& text) {
   return names;
 }
 
-/// `text` among the names; fails the scenario where it is none of them.
+/// Looks `text` up in `names`; fails the scenario if it is unknown.
 template <typename Value>
 Value ReadOneOf(const std::string& text, const std::map<std::string, Value>& names) {
   const auto at = names.find(text);
@@ -126,20 +126,20 @@ Value ReadOneOf(const std::string& text, const std::map<std::string, Value>& nam
 
 // --- Nodes ----------------------------------------------------------------------------------------------------------
 
-/// What "node" says. Nodes of a scenario are n0, n1, ... in order.
+/// The options of "node". Nodes of a scenario are n0, n1, ... in order.
 struct NodeWords {
   int count = 1;
   int gpus = 8;
   std::string model = "h100";
   std::string pool;
-  std::vector<std::string> models;  // Of each GPU, where they differ.
+  std::vector<std::string> models;  // The model of each GPU, if they differ.
   std::int32_t cpu_milli = 64'000;
   std::int32_t memory_mib = 512 * 1024;
   std::uint32_t rack = 0;
   std::uint32_t block = 0;
   int numa = 0;
   int nvlink = 0;
-  std::int32_t gpu_memory_mib = 0;  // Of each GPU; 0: not counted.
+  std::int32_t gpu_memory_mib = 0;  // Per GPU; 0: not accounted.
   std::vector<std::string> features;
   int compute = 0;
   bool has_mig = false;
@@ -175,7 +175,7 @@ inline const WordTable<NodeWords>& NodeTable() {
   return table;
 }
 
-/// GPUs on NUMA nodes of `numa`, joined by NVLink in sets of `nvlink`; 0: not known, none. Null where both are 0.
+/// GPUs on NUMA nodes of `numa`, connected by NVLink in groups of `nvlink`; 0: unknown or none. Null if both are 0.
 inline std::shared_ptr<const GpuTopology> TopologyOf(int gpus, int numa, int nvlink) {
   if (numa == 0 && nvlink == 0) return nullptr;
   std::vector<GpuFacts> facts(static_cast<std::size_t>(gpus));
@@ -192,7 +192,7 @@ inline std::shared_ptr<const GpuTopology> TopologyOf(int gpus, int numa, int nvl
   return std::make_shared<GpuTopology>(facts);
 }
 
-/// What requests can name of such a node.
+/// The node's properties that requests can name.
 inline NodeTraits TraitsOf(const NodeWords& words, std::string name) {
   NodeTraits traits;
   traits.name = std::move(name);
@@ -213,7 +213,7 @@ struct TaskWords {
   bool has_gpus = false;
   int tasks = 1;
   int most = 0;
-  std::vector<std::string> types;  // In the order of liking, each "h100", "h100+a100" or "a100*0.55".
+  std::vector<std::string> types;  // In order of preference, each "h100", "h100+a100" or "a100*0.55".
   std::string pool;
 };
 
@@ -221,7 +221,7 @@ inline const WordTable<TaskWords>& TaskTable() {
   static const WordTable<TaskWords> table = {
       {"gpus",
        [](TaskWords& task, const std::string& text) {
-         const std::size_t x = text.find('x');  // 2x0.5: half of each of two.
+         const std::size_t x = text.find('x');  // 2x0.5: half of each of two GPUs.
          const std::int32_t parts = ReadParts(x == std::string::npos ? text : text.substr(x + 1));
          const bool is_whole = x == std::string::npos && parts % placement::kGpuParts == 0;
          task.has_gpus = true;
@@ -251,7 +251,7 @@ inline const WordTable<TaskWords>& TaskTable() {
   return table;
 }
 
-/// What else "submit" says.
+/// The other options of "submit".
 struct JobWords {
   Ask ask;
   Job job;
@@ -260,14 +260,14 @@ struct JobWords {
   std::string line;
   std::vector<std::string> caps;
   Duration begin{0};
-  Duration runs{0};   // How long it truly runs; 0: until its limit.
-  Duration since{0};  // Of a job that runs already: for so long.
+  Duration runs{0};   // The actual run time; 0: until its limit.
+  Duration since{0};  // For a job that runs already: how long it has run.
   std::vector<std::string> on;
-  bool is_anyway = false;  // Also if it can never run.
+  bool is_anyway = false;  // Queued even if it can never run.
   std::vector<TaskWords> groups = std::vector<TaskWords>(1);
   std::string constraint;
-  NodeWishes wishes;    // Of all tasks.
-  std::string refusal;  // Of the words themselves.
+  NodeWishes wishes;    // For all tasks.
+  std::string refusal;  // An error in the options.
 };
 
 inline Together ReadTogether(const std::string& text) {
@@ -336,7 +336,7 @@ inline const WordTable<JobWords>& JobTable() {
   return table;
 }
 
-/// One task of a group, wherever it runs.
+/// One task of a group, without node requirements.
 inline TaskGroup GroupOf(const TaskWords& words) {
   TaskGroup group;
   group.least = words.tasks;
@@ -351,8 +351,8 @@ inline TaskGroup GroupOf(const TaskWords& words) {
   return group;
 }
 
-/// These groups on what `words` say of types and pool, and `wishes` besides. The types are alternatives, the first
-/// liked best.
+/// Expands these groups by the types and pool of `words`, plus `wishes`. The types become alternatives, the first one
+/// preferred.
 inline Result<std::vector<TaskGroup>> PutOn(KindBook& book, const std::vector<TaskGroup>& groups,
                                             const TaskWords& words, NodeWishes wishes, bool* alike) {
   Ask bare;
@@ -379,7 +379,7 @@ inline Result<std::vector<TaskGroup>> PutOn(KindBook& book, const std::vector<Ta
   }
   for (TaskGroup& group : made) {
     if (words.types.size() < 2) group.speeds.clear();
-    // A later one may have told apart what an earlier one accepts.
+    // A later filter may have split the kinds of an earlier one.
     for (std::size_t i = 0; i < group.filters.size(); ++i) {
       group.alternatives[i].models = book.Accepted(group.filters[i]);
     }
@@ -387,7 +387,7 @@ inline Result<std::vector<TaskGroup>> PutOn(KindBook& book, const std::vector<Ta
   return made;
 }
 
-/// "gpus=2 tasks=4 together=rack and gpus=0 cpus=8": words from the `first` on, groups of tasks apart.
+/// "gpus=2 tasks=4 together=rack and gpus=0 cpus=8": reads words from `first` on; "and" separates task groups.
 inline JobWords ReadJob(const Words& words, std::size_t first) {
   JobWords job;
   for (std::size_t i = first; i < words.all.size(); ++i) {
@@ -405,11 +405,11 @@ inline JobWords ReadJob(const Words& words, std::size_t first) {
   return job;
 }
 
-/// Makes `job.ask`; the filters are in use from then on.
+/// Makes `job.ask`; its filters are in use from then on.
 inline Status MakeAsk(KindBook& book, JobWords& job) {
   DIVVY_TRY(job.wishes.features, ParseFeatureWish(job.constraint));
   std::vector<TaskGroup> groups;
-  bool is_same = true;  // Groups that want the same of their nodes are one job to a constraint.
+  bool is_same = true;  // A constraint treats groups with equal node requirements as one.
   for (const TaskWords& words : job.groups) {
     groups.push_back(GroupOf(words));
     is_same = is_same && words.types == job.groups.front().types && words.pool == job.groups.front().pool;

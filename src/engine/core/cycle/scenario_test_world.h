@@ -1,5 +1,5 @@
-// The cluster of a scenario (scenario_test.cc) in virtual time: jobs end when they truly do, who is told to leave does
-// so after the grace and is queued again, and after every decision it is seen to be final.
+// The cluster of a scenario (scenario_test.cc) in virtual time. Jobs end at their actual ends; victims leave after the
+// grace period and are queued again. After every decision it is checked that a repeated decision changes nothing.
 #pragma once
 
 #include <functional>
@@ -42,7 +42,7 @@ inline const WordTable<Rules>& RuleTable() {
 struct TeamWords {
   TeamSpec spec;
   std::string under;
-  std::optional<Duration> used;  // Time of one GPU.
+  std::optional<Duration> used;  // In GPU time.
 };
 
 inline const WordTable<TeamWords>& TeamTable() {
@@ -107,7 +107,7 @@ class ScenarioWorld {
     UseDemand();
   }
 
-  /// From now on the node has these.
+  /// Replaces the features of the node.
   void SetFeatures(NodeIndex node, std::vector<std::string> features) {
     traits_[node].features = std::move(features);
     const Status set = book_.SetTraits(node, traits_[node]);
@@ -115,7 +115,7 @@ class ScenarioWorld {
     FollowKinds();
   }
 
-  /// "6x1:4 2x0.5": six requests for a GPU and four CPUs were seen lately, and two for half of a GPU.
+  /// "6x1:4 2x0.5": recently six requests for a GPU and four CPUs, and two for half a GPU.
   void SetDemand(const Words& words) {
     demand_.clear();
     for (std::size_t i = 1; i < words.all.size(); ++i) {
@@ -136,7 +136,7 @@ class ScenarioWorld {
     cluster.SetRules(rules);
   }
 
-  /// A line of its own, with an order of its own.
+  /// Adds a pool with a queue and a policy of its own.
   void AddLine(const Words& words) {
     Rules rules;
     ReadWords(RuleTable(), words, 2, rules);
@@ -163,7 +163,7 @@ class ScenarioWorld {
     else cluster.SetCap(at->second, limit, 0);
   }
 
-  /// What "submit" and "adopt" say, as the engine takes it.
+  /// Reads the options of "submit" and "adopt".
   JobWords ReadJob(const Words& words) {
     JobWords job = core::ReadJob(words, 2);
     if (!job.on.empty() && !words.Has("tasks")) job.groups.front().tasks = static_cast<int>(job.on.size());
@@ -226,7 +226,7 @@ class ScenarioWorld {
 
   // --- Time ---------------------------------------------------------------------------------------------------------
 
-  /// One decision; what it says is applied. Then five more have to change nothing.
+  /// Decides and applies the plan. Then five more decisions must change nothing.
   Plan Decide() {
     Plan plan = cluster.Decide(now);
     for (const Start& start : plan.starts) {
@@ -249,7 +249,7 @@ class ScenarioWorld {
     return plan;
   }
 
-  /// When anything can happen by itself.
+  /// The time of the next event that happens by itself.
   Time NextEvent() const {
     Time next = next_wakeup_;
     for (const auto& [id, end] : ends_) next = std::min(next, end);
@@ -265,7 +265,8 @@ class ScenarioWorld {
     leaves_.erase(id);
   }
   bool IsToldToLeave(JobId id) const { return leaves_.contains(id); }
-  /// It does as it was told: gives all back and is queued again, or a part. Whether it was all.
+  /// A victim leaves: it releases everything and is queued again, or releases a part. Returns whether it was
+  /// everything.
   bool Leave(JobId id) {
     const Run* run = cluster.running(id);
     leaves_.erase(id);
@@ -321,7 +322,7 @@ class ScenarioWorld {
     next_id_ += job.job.count > 1 ? job.job.count + 1 : 1;
   }
 
-  // It starts, or runs already: when it truly ends.
+  // Schedules the actual end of a job that starts or runs already.
   void Began(JobId id) {
     const JobWords& job = jobs_.at(id);
     const Time started = cluster.running(id)->started;
@@ -345,7 +346,7 @@ class ScenarioWorld {
                                  book_.CapacityParts(), book_.Alike());
   }
 
-  // Kinds of nodes become others while jobs run and wait; that alone must change nothing for them.
+  // Node kinds change while jobs run and wait; this alone must change nothing for the jobs.
   void FollowKinds() {
     const KindChange change = book_.TakeChange();
     if (!change.empty()) cluster.SetKinds(book_, change, ScorerOfDemand());

@@ -1,4 +1,4 @@
-// MIG slices and GPU memory as the engine plans with them: carving and merging, holds, explanations.
+// MIG slices and GPU memory in the engine's plans: switching MIG mode on and off, holds, explanations.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -130,8 +130,8 @@ TEST(SliceWhy, SaysWhatCanNeverBe) {
             "can ever give");
 }
 
-// As in the worlds without slices: sums, nobody overlooked, promises kept, and the plan's steps lead from one state of
-// every GPU to the next.
+// As in the worlds without slices: totals match, no job is overlooked, reservations are kept. The plan's steps lead
+// from one valid state of every GPU to the next.
 TEST(SliceHistory, PlansStandInRandomWorlds) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     RandomWorld world(seed, false, false, true);

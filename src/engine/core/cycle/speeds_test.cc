@@ -1,4 +1,4 @@
-// What GPUs are worth to teams whose jobs run on them at other speeds, and that nothing changes where none are known.
+// The worth of GPUs to teams whose jobs run at different speeds, and that unknown speeds change nothing.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ TEST(TeamsAtSpeeds, KeepQuotasAndLimitsInWholeGpus) {
   EXPECT_EQ(teams.OverFirmQuota(2, kGpu), kRootTeam);
 }
 
-/// A history of two teams on nodes of two models under `fair`, from a seed. What differs is what jobs know of speeds.
+/// A seeded history of two teams on nodes of two models under `fair`. Only the known speeds vary.
 class History {
  public:
   History(std::uint64_t seed, std::vector<std::int16_t> speeds) : draws_(seed), speeds_(std::move(speeds)) {

@@ -65,7 +65,7 @@ std::optional<Seizure> Look(Cluster::State& state, Time now, const Taker& taker,
   return found;
 }
 
-/// Something could be had for the job, sooner than what it is promised.
+/// Returns whether preemption could help the job, and start it sooner than its reservation.
 bool IsWorthALook(const Cluster::State& state, const Taker& taker, Time now) {
   if (!FitsItsCaps(state, taker.job_class) || BarrierOf(state, taker.job_class).could_never_run) return false;
   const PromiseSlot* slot = SlotOf(state, taker.place.id);
@@ -94,7 +94,7 @@ void Cluster::State::DropMoving(JobId id) {
   moving.erase(at);
 }
 
-// A moved job is queued again: what is held for it becomes its claim.
+// A migrated job is queued again: the resources held for it become its nomination.
 void Cluster::State::ResumeMoved(JobId id, Time now) {
   const auto at = moving.find(id);
   const auto entry = waiting.find(id);
@@ -233,7 +233,7 @@ void TakeBack(Cluster::State& state, Time now, Plan& plan) {
     heads.push_back(std::move(head));
     std::push_heap(heads.begin(), heads.end(), TakerHead::Later);
   }
-  // What was taken meanwhile can only have made it harder for those before.
+  // Preemptions made meanwhile can only have made it harder for the jobs that failed before.
   for (const ClassIndex index : failed) state.classes[index].tried_epoch = state.take_epoch;
   state.take_again = kNever;
   for (const JobClass& job_class : state.classes) {

@@ -1,4 +1,4 @@
-// What is taken against all subsets of what could be; and that it comes to rest.
+// Compares the chosen victims with all subsets of possible victims, and checks that preemption terminates.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -24,12 +24,12 @@ struct Placed {
 struct Problem {
   int nodes = 0;
   int gpus = 0;       // In service.
-  int first_gpu = 0;  // Those below are not.
+  int first_gpu = 0;  // GPUs below this one are not in service.
   std::vector<Placed> jobs;
   int taker_gpus = 0;
   int taker_parts = placement::kGpuParts;
   int taker_tasks = 1;
-  std::vector<std::int64_t> quotas;  // Of teams 1, 2, ...; none: everybody is of no team.
+  std::vector<std::int64_t> quotas;  // For teams 1, 2, ...; empty: no job has a team.
 };
 
 Problem Draw(Draws& draws, bool has_teams) {
@@ -196,7 +196,7 @@ TEST_P(Oracle, AllThatIsTakenBetweenTeamsComesToRest) {
       plan = world.Round(kNow + rounds + i);
       EXPECT_TRUE(plan.takings.empty() && plan.moves.empty() && plan.starts.empty());
     }
-    // Nothing is kept for anybody for ever.
+    // No nomination stays forever.
     for (const Promise& promise : world.cluster.promises()) EXPECT_FALSE(promise.is_claim);
   }
 }

@@ -13,7 +13,7 @@ Rights::Rights(const Cluster::State& state)
     for (const Piece& piece : gone) {
       Add(job_class.key.team, -ShapeOf(state.ask_of(run), piece).gpu_parts(), job_class.is_firm());
     }
-    // What is moved is held elsewhere.
+    // Migrated resources are held elsewhere.
     const auto moving = state.moving.find(id);
     if (moving == state.moving.end()) continue;
     for (const Piece& piece : moving->second.to) {
@@ -48,7 +48,7 @@ bool Rights::IsAbove(TeamIndex ancestor, TeamIndex team) const {
   }
 }
 
-// The ancestor of `team` just below where it parts from `other`.
+// The ancestor of `team` just below the lowest common ancestor with `other`.
 TeamIndex Rights::LevelOf(TeamIndex team, TeamIndex other) const {
   while (!IsAbove(state_.teams.spec(team).parent, other)) team = state_.teams.spec(team).parent;
   return team;
@@ -68,7 +68,7 @@ bool Rights::FitsItsTeams(ClassIndex taker, const std::vector<Loss>& losses) con
     for (const Loss& loss : losses) freed += IsAbove(at, loss.team) ? loss.parts : 0;
     const std::int64_t after = Held(at) - freed + job_class.least_parts;
     if (spec.limit_parts != kNoBound && after > spec.limit_parts) return false;
-    // Victims are preemptible: they free nothing of what is firm.
+    // Victims are preemptible, so they free no firm usage.
     if (job_class.is_firm() && spec.quota_parts != kNoBound &&
         state_.teams.firm(at) + firm_change_[at] + job_class.least_parts > spec.quota_parts) {
       return false;
@@ -80,7 +80,7 @@ bool Rights::FitsItsTeams(ClassIndex taker, const std::vector<Loss>& losses) con
 bool Rights::IsReclaimable(ClassIndex taker, TeamIndex victim) const {
   const JobClass& job_class = state_.classes[taker];
   const TeamIndex team = job_class.key.team;
-  // Without a team nobody is entitled to anything, and without GPUs to no share of them.
+  // A job without a team has no entitlement, and a job without GPUs has no share of them.
   if (team == kRootTeam || victim == kRootTeam || job_class.least_parts == 0 || IsAbove(team, victim) ||
       IsAbove(victim, team)) {
     return false;
@@ -92,7 +92,7 @@ bool Rights::IsReclaimable(ClassIndex taker, TeamIndex victim) const {
 bool Rights::MayReclaim(ClassIndex taker, const std::vector<Loss>& losses) const {
   if (!FitsItsTeams(taker, losses)) return false;
   const JobClass& job_class = state_.classes[taker];
-  // Of the level where they part: the victims' team, and all that it would lose.
+  // Indexed by the victims' team at the level where they branch: everything that it would lose.
   struct Side {
     TeamIndex taker = kRootTeam;
     std::int64_t lost = 0;
@@ -111,7 +111,7 @@ bool Rights::MayReclaim(ClassIndex taker, const std::vector<Loss>& losses) const
     return Held(at) - freed + job_class.least_parts;
   };
   for (const auto& [level, side] : sides) {
-    // The last job taken may be the largest: a team is brought down to its share, never kept above it by one big job.
+    // The last victim may be the largest: a team is brought down to its share, and one big job cannot keep it above.
     const std::int64_t before_last = Held(level) - side.lost + side.largest;
     bool is_within = true;
     for (TeamIndex at = job_class.key.team; at != side.taker; at = state_.teams.spec(at).parent) {

@@ -1,14 +1,16 @@
-// Who may take from whom. Pure arithmetic on the teams' sums; knows nothing of places.
+// Rules on which jobs may preempt or reclaim from which. Pure arithmetic on team totals, independent of places.
 //
-// Reclaim, at the level where the taker's and the victim's team part (children of their lowest common ancestor), with
-// what was taken already counted as gone:
-//   (a) the taker's team stays within its share and the victim's team holds more than its own before each job taken, or
-//   (b) the taker's team stays within its quota and the victim's team holds more than its quota before each, or
-//   (c) even with it the taker's team holds less of its share than the victim's team without what it loses.
-// A team's share here is never less than its quota (or what it asks for of it): nobody is reclaimed from at or below
-// what is theirs by right. Below that level the taker's teams stay within their shares as well. A taker that
-// is not preemptible fits into the quota of every team above it; nobody exceeds a limit.
-// Source: the conditions that KAI's reclaim action documents.
+// Reclaim, at the level where the preemptor's and the victim's team branch (children of their lowest common ancestor).
+// Resources preempted earlier already count as gone.
+//   (a) the preemptor's team stays within its share, and the victim's team holds more than its share before each job
+//       is taken, or
+//   (b) the preemptor's team stays within its quota, and the victim's team holds more than its quota before each, or
+//   (c) the preemptor's team including the new job has a lower ratio of usage to share than the victim's team without
+//       its victims.
+// A team's share here is at least its quota (or its demand, if less), so nothing is reclaimed from a team at or below
+// its quota. Below that level, the preemptor's teams must stay within their shares too. A preemptor that is not itself
+// preemptible must fit into the quota of every team above it. No team exceeds its limit. Source: the conditions that
+// KAI's reclaim action documents.
 #pragma once
 
 #include <map>
@@ -18,7 +20,7 @@
 
 namespace divvy::core {
 
-/// What one job would lose.
+/// The loss of one victim job.
 struct Loss {
   TeamIndex team = kRootTeam;
   std::int64_t parts = 0;
@@ -27,19 +29,20 @@ struct Loss {
 
 class Rights {
  public:
-  /// What leaves counts as gone, what is claimed as running.
+  /// Leaving resources count as released, nominated ones as running.
   explicit Rights(const Cluster::State& state);
 
-  /// Whether the taker could have these, as far as teams and priorities go. `losses` may be empty: then only its own
-  /// limits count.
+  /// Returns whether teams and priorities allow the preemptor to take these. With empty `losses` only its own limits
+  /// count.
   bool MayReclaim(ClassIndex taker, const std::vector<Loss>& losses) const;
   bool MayPreempt(ClassIndex taker, int priority, const std::vector<Loss>& losses) const;
-  /// Limits and quotas of the taker's teams alone.
+  /// Checks only limits and quotas of the preemptor's teams.
   bool FitsItsTeams(ClassIndex taker, const std::vector<Loss>& losses) const;
 
-  /// A victim that no set could include is not looked at.
+  /// Returns false if no set of victims could include this team's jobs.
   bool IsReclaimable(ClassIndex taker, TeamIndex victim) const;
-  /// How much of its share the victim's team holds, in thousandths, where its path leaves the taker's.
+  /// The usage of the victim's team relative to its share, in thousandths, at the level where it branches from the
+  /// preemptor's path.
   std::int64_t Saturation(ClassIndex taker, TeamIndex victim) const;
 
  private:

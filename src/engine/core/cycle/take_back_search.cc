@@ -28,7 +28,7 @@ Search::Search(Cluster::State& state, Time now, const Taker& taker, const std::s
       started_(started),
       rights_(state),
       trial_(state) {
-  // What leaves is as good as gone; the claims on it stand as holds.
+  // Leaving resources count as gone; nominations of them exist as holds.
   for (const JobId id : state.leaving) {
     const Run& run = state.running.at(id);
     const std::vector<Piece>& gone = run.is_leaving ? run.pieces : run.leaving;
@@ -36,7 +36,7 @@ Search::Search(Cluster::State& state, Time now, const Taker& taker, const std::s
   }
 }
 
-// Seen from now: it begins when those who make room have left.
+// Lengths as seen from now: jobs begin when the victims have left.
 Length Search::LengthAfterGrace(const ClassKey& key) const {
   const auto after = [&](Duration length) { return length > Duration(0) ? length + state_.rules.grace : length; };
   const Length length = LengthOf(state_.rules, key);
@@ -59,7 +59,7 @@ std::optional<Seizure> Search::Nothing() {
   return seizure;
 }
 
-// --- Who could give way ---------------------------------------------------------------------------------------------
+// --- Possible victims -----------------------------------------------------------------------------------------------
 
 bool Search::MayBeTaken(TakeMode mode, const Run& run) {
   const JobClass& job_class = state_.classes[run.job_class];
@@ -76,7 +76,7 @@ bool Search::MayBeTaken(TakeMode mode, const Run& run) {
       break;
   }
   Time of_age = AddSaturating(run.started, state_.rules.least_run);
-  // What starts now is not stopped in the same breath.
+  // A job that this decision starts is not stopped in the same decision.
   if (started_.contains(run.id)) of_age = std::max(of_age, now_ + std::chrono::seconds(1));
   if (of_age > now_) {
     again_at_ = std::min(again_at_, of_age);
@@ -96,7 +96,7 @@ Search::Victim Search::Describe(const Run& run) const {
   victim.can_move = job_class.key.preemptible == Preemptible::kPause;
   victim.parts = state_.PartsOf(run);
   victim.rank = RankOf(run);
-  // The last to come is the first to go.
+  // The last piece to come is the first to go.
   std::vector<int> spare(ask.groups.size());
   for (const Piece& piece : run.pieces) spare[piece.group] += 1;
   for (std::size_t group = 0; group < spare.size(); ++group) spare[group] -= ask.groups[group].least;
@@ -146,7 +146,7 @@ Toll Search::TollOf(const Choice& choice) const {
   Toll toll{};
   for (std::size_t i = 0; i < choice.level; ++i) toll[3] += victim.surplus_parts[i];
   if (victim.is_within) toll[0] = toll[3];
-  // Nothing is for nothing: a task without GPUs counts as well.
+  // Every piece costs something, so that no task without GPUs is taken for free.
   toll[3] += static_cast<std::int64_t>(choice.level);
   toll[4] = victim.evenness;
   return toll;
@@ -202,7 +202,7 @@ std::optional<Seizure> Search::Find(TakeMode mode, bool moves_all) {
         if (runs.empty() || runs.back() != victim.run) runs.push_back(victim.run);
       }
     }
-    // Where least is missing first, then where the first of equal victims are: it bounds the rest.
+    // Nodes that lack least come first, then those with the first of equal victims; this bounds the remaining search.
     std::vector<NodeIndex> nodes;
     for (const auto& [node, runs] : by_node) nodes.push_back(node);
     const auto order_of = [&](NodeIndex node) {
@@ -258,7 +258,7 @@ bool Search::IsBetter(const Toll& toll, const std::vector<Choice>& set) const {
   return toll == best_->toll && RanksOf(set) < best_ranks_;
 }
 
-// A set that will do is not made larger: that only costs more.
+// A sufficient set is not extended, because that only costs more.
 void Search::Descend(std::size_t first, const Toll& toll) {
   for (std::size_t i = first; i < victims_.size(); ++i) {
     const std::size_t levels = victims_[i].surplus.size() + 1;
@@ -300,14 +300,14 @@ void Search::Greedy() {
     const Toll toll = toll_of(set);
     return IsBetter(toll, set) && CouldFit() && Accept(toll);
   };
-  // Surplus first, then whole jobs, each only if the rules allow it beside the others.
+  // Surplus first, then whole jobs, each only if the rules allow it together with the others.
   std::vector<Choice> set;
   const auto grow = [&](const Choice& choice) {
     std::vector<Choice> more = set;
     std::erase_if(more, [&](const Choice& other) { return other.victim == choice.victim; });
     more.push_back(choice);
     if (mode_ == TakeMode::kReclaim && !rights_.MayReclaim(taker_.job_class, LossesOf(more))) {
-      // The taker's own share may need more to be taken first; the victims' may not be undercut.
+      // The whole set may be allowed only after more is taken, but every victim alone must be allowed.
       std::vector<Choice> alone{choice};
       if (!rights_.MayReclaim(taker_.job_class, LossesOf(alone))) return false;
     }
@@ -355,7 +355,7 @@ bool Search::Accept(const Toll& toll) {
   return true;
 }
 
-// Who can go on elsewhere does: that is milder than being stopped.
+// A victim that can be migrated is, which is milder than stopping it.
 bool Search::PlaceVictims(Seizure& seizure) {
   std::vector<Choice> order = chosen_;
   std::stable_sort(order.begin(), order.end(), [&](const Choice& a, const Choice& b) {
@@ -371,7 +371,7 @@ bool Search::PlaceVictims(Seizure& seizure) {
     if (victim.can_move) {
       Placing placing(state_, now_, now_);
       if (part.is_all) {
-        // With all that it has, or, rather than be stopped, with the least that it needs.
+        // Migrate with all pieces; if that fails, with the minimum, rather than stop it.
         Ask whole = ask;
         for (std::size_t group = 0; group < whole.groups.size(); ++group) {
           whole.groups[group].least = static_cast<std::int32_t>(std::count_if(
@@ -395,7 +395,7 @@ bool Search::PlaceVictims(Seizure& seizure) {
     seizure.parts.push_back(std::move(part));
   }
   if (!is_any_moved) return true;
-  // A job that is moved frees nothing of its team's share.
+  // A migrated job frees nothing of its team's share.
   if (IsAllowed(LossesOf(taken), taken.empty())) return true;
   if (moves_all_) return false;
   for (Seizure::Part& part : seizure.parts) part.to.clear();

@@ -1,20 +1,20 @@
-// Which running jobs give way so that one blocked job starts, at the least cost.
+// Searches for the running jobs to preempt so that one blocked job starts, at the lowest cost.
 //
-// Cost, compared in this order, summed over the victims:
-//   1. what is taken from teams that hold no more than their share (for another's quota): else they would take it back
-//   2. lost work: run time x GPUs; of a job that is stopped and continued (kPause) at most a minute of it, which is
-//   what
-//      parking and resuming take; an elastic job's surplus costs none
+// The cost has these components, compared in this order and summed over the victims:
+//   1. what is taken from teams that hold no more than their share (for another's quota); otherwise they would reclaim
+//      it again
+//   2. lost work: run time x GPUs. At most a minute of it for a job that is paused and resumed (kPause), which is what
+//      parking and resuming take; none for an elastic job's surplus
 //   3. jobs stopped
-//   4. GPUs, in parts, that change hands
-//   5. between teams: how little above its share the victim's team is
+//   4. GPU parts that change hands
+//   5. between teams: how little the victim's team is above its share
 //   6. priorities
 //   7. time since they were queued
-// Among equal sets the one with the lowest priorities and the youngest jobs, wherever they lie.
+// Among equal sets, the one with the lowest priorities and the youngest jobs, on whichever nodes.
 //
-// A task runs on one node, so for a job of one task the cheapest set lies on one node: each node is searched on its
-// own. Up to kExactVictims jobs are searched exactly, by subsets with pruning; more of them greedily: the cheapest are
-// taken until the job fits, then those that turn out not to be needed are left, the dearest first.
+// A task runs on one node, so for a preemptor of one task the cheapest set is on one node: each node is searched
+// separately. Up to kExactVictims jobs are searched exactly, by subsets with pruning. More are searched greedily: the
+// cheapest are taken until the job fits, then unneeded ones are dropped, the most expensive first.
 #pragma once
 
 #include <array>
@@ -30,24 +30,24 @@
 namespace divvy::core {
 
 inline constexpr std::size_t kExactVictims = 12;
-/// Greedy searches look at no more.
+/// Greedy searches consider at most this many.
 inline constexpr std::size_t kMostVictims = 256;
-/// Steps of one search; a bound for large clusters, never reached by small ones.
+/// The maximum number of steps of one search; only large clusters reach it.
 inline constexpr int kMostSteps = 20'000;
-/// What stopping and continuing a job costs at most.
+/// The maximum cost of pausing and resuming a job.
 inline constexpr Duration kPauseCost = std::chrono::minutes(1);
 
 enum class TakeMode { kMove, kReclaim, kPreempt };
 
 using Toll = std::array<std::int64_t, 7>;
 
-/// What a taker gets, and from whom.
+/// A set of victims, and the place that the preemptor gets.
 struct Seizure {
   struct Part {
     JobId job;
     std::vector<Piece> from;
-    std::vector<Piece> to;  // Empty: it is queued again.
-    bool is_all = true;     // Else an elastic job's surplus.
+    std::vector<Piece> to;  // Empty: the victim is requeued.
+    bool is_all = true;     // False: only an elastic job's surplus.
   };
   std::vector<Piece> place;
   std::vector<Part> parts;
@@ -61,19 +61,19 @@ struct Taker {
 
 class Search {
  public:
-  /// `started`: jobs that this decision started are left to start.
+  /// `started`: jobs that this decision started; they are not preempted.
   Search(Cluster::State& state, Time now, const Taker& taker, const std::set<JobId>& started);
 
-  /// It fits once those have left that are leaving anyway.
+  /// Returns a place if the job fits once the jobs that are already leaving have left.
   std::optional<Seizure> Nothing();
-  /// `moves_all`: every victim goes on elsewhere.
+  /// `moves_all`: only migrates; every victim must fit elsewhere.
   std::optional<Seizure> Find(TakeMode mode, bool moves_all);
 
-  /// When a job that is too young to be taken from comes of age; kNever: there is none.
+  /// When a job that is too young to be preempted becomes old enough; kNever: there is none.
   Time again_at() const { return again_at_; }
 
  private:
-  /// Among equal victims the smaller goes: of lower priority, then the younger, then the later one.
+  /// Among equal victims: lower priority first, then the younger, then the later one.
   using Rank = std::tuple<int, std::int64_t, std::uint64_t>;
   static Rank RankOf(const Run& run) {
     return {run.priority, -run.queued_at.time_since_epoch().count(), ~run.id.value()};
@@ -84,15 +84,16 @@ class Search {
     TeamIndex team = kRootTeam;
     int priority = 0;
     bool can_move = false;
-    std::vector<Piece> surplus;  // In the order in which it goes.
-    Toll toll{};                 // Of the whole job.
+    std::vector<Piece> surplus;  // In the order in which it is released.
+    Toll toll{};                 // Cost of taking the whole job.
     std::vector<std::int64_t> surplus_parts;
     std::int64_t parts = 0;
     bool is_within = false;  // Its team holds no more than its share.
     std::int64_t evenness = 0;
     Rank rank;
   };
-  /// How much of a victim is taken: 0 nothing, up to surplus.size() that much of the surplus, one more: all.
+  /// How much of a victim is taken. 0: nothing; up to surplus.size(): that many surplus pieces; one more: the whole
+  /// job.
   struct Choice {
     std::size_t victim = 0;
     std::size_t level = 0;
@@ -113,7 +114,7 @@ class Search {
   void Greedy();
   void RemoveChoice(const Choice& choice);
   bool CouldFit() const;
-  /// Cheaper than the best, or as cheap and better by rank.
+  /// Returns whether the set is cheaper than the best so far, or equally cheap and better by rank.
   bool IsBetter(const Toll& toll, const std::vector<Choice>& set) const;
   std::vector<Rank> RanksOf(const std::vector<Choice>& set) const;
   bool Accept(const Toll& toll);
@@ -131,7 +132,7 @@ class Search {
   Trial trial_;
   TakeMode mode_ = TakeMode::kMove;
   bool moves_all_ = false;
-  std::optional<NodeIndex> node_;  // The only one looked at.
+  std::optional<NodeIndex> node_;  // If set, the only node considered.
   std::vector<Victim> victims_;
   std::vector<Choice> chosen_;
   std::optional<Seizure> best_;

@@ -44,7 +44,7 @@ TEST(TakeBack, LowerPriorityGivesWayAndTheTakerStartsOnceItHasLeft) {
   EXPECT_EQ(TakenBy(plan), (Ids{1}));
   EXPECT_TRUE(plan.starts.empty());
   EXPECT_TRUE(world.cluster.running(JobId(1))->is_leaving);
-  // Nothing more is taken while it leaves.
+  // No more is preempted while it leaves.
   EXPECT_TRUE(world.cluster.Decide(At(101)).takings.empty());
   world.Leave(plan, 102);
   world.Round(102);
@@ -95,8 +95,8 @@ TEST(TakeBack, APatientJobTakesOnlyAfterItHasWaited) {
 
 TEST(TakeBack, LeastWorkIsLost) {
   TakingWorld world(1, 4, Preempting());
-  world.Run(world.Make(1, GpuAsk(2)), {{0, AtGpus(3), 0, 0}}, 0);   // 2 GPUs x 100 s.
-  world.Run(world.Make(2, GpuAsk(1)), {{0, AtGpus(4), 0, 0}}, 90);  // 10 s each.
+  world.Run(world.Make(1, GpuAsk(2)), {{0, AtGpus(3), 0, 0}}, 0);   // Lost work: 2 GPUs x 100 s.
+  world.Run(world.Make(2, GpuAsk(1)), {{0, AtGpus(4), 0, 0}}, 90);  // Lost work: 10 s each.
   world.Run(world.Make(3, GpuAsk(1)), {{0, AtGpus(8), 0, 0}}, 90);
   world.Wait(world.Make(4, GpuAsk(2), 5));
   EXPECT_EQ(TakenBy(world.Round(100)), (Ids{2, 3}));
@@ -135,7 +135,7 @@ TEST(TakeBack, WhatWasTakenForOneIsNotStolenByAnother) {
   world.Run(world.Make(1, GpuAsk(2)), {{0, AtGpus(3), 0, 0}});
   world.Wait(world.Make(2, GpuAsk(2), 5));
   const Plan plan = world.cluster.Decide(At(100));
-  world.Wait(world.Make(3, GpuAsk(1), 5), 101);  // Smaller: its turn is before the taker's.
+  world.Wait(world.Make(3, GpuAsk(1), 5), 101);  // It is smaller, so it comes before the preemptor in the queue.
   world.cluster.Decide(At(101));
   world.Leave(plan, 102);
   world.Round(102);
@@ -173,7 +173,7 @@ TEST(Reclaim, ATeamGetsItsShareFromOneAboveItsOwn) {
   }
   for (std::uint64_t id = 5; id <= 7; ++id) world.Wait(world.Make(id, GpuAsk(1), 0, Preemptible::kRequeue, 2));
   const Plan plan = world.Round(100);
-  EXPECT_EQ(TakenBy(plan), (Ids{3, 4}));  // The youngest; no more than its share.
+  EXPECT_EQ(TakenBy(plan), (Ids{3, 4}));  // The youngest, and no more than the team's share.
   for (int i = 0; i < 6; ++i) world.Round(101 + i);
   EXPECT_EQ(world.Running(), (Ids{1, 2, 5, 6}));
   EXPECT_EQ(world.cluster.CheckInvariants(), "");
@@ -217,7 +217,7 @@ TEST(MoveJobs, ASmallJobMakesRoomForALargeOneAndGoesOn) {
   EXPECT_EQ(plan.moves.front().job, JobId(2));
   EXPECT_EQ(plan.moves.front().to.front().node, 0u);
   EXPECT_EQ(world.cluster.CheckInvariants(), "");
-  // Its new place is kept.
+  // Its new place is reserved.
   world.Wait(world.Make(4, GpuAsk(1), 9, Preemptible::kPause), 101);
   world.Round(101);
   world.Round(102);

@@ -1,4 +1,4 @@
-// A small cluster whose jobs do as they are told: who is taken from leaves and is queued again.
+// A small cluster whose jobs follow orders: victims leave and are queued again.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ class TakingWorld {
     cluster.SetScorer(placement::MakeSimpleScorer("pack"));
   }
 
-  /// Flat teams, index 1 and on.
+  /// Sets teams without hierarchy, numbered from 1.
   void SetTeams(std::vector<std::pair<std::int64_t, std::uint64_t>> quotas_and_weights) {
     std::vector<TeamSpec> specs;
     for (const auto& [quota, weight] : quotas_and_weights) {
@@ -44,7 +44,7 @@ class TakingWorld {
   }
   void Wait(const Job& job, std::int64_t now = 100) { cluster.Put(job, At(now)); }
 
-  /// Decides, and lets those leave who were told to.
+  /// Decides, and lets victims leave.
   Plan Round(std::int64_t now) {
     const Plan plan = cluster.Decide(At(now));
     Leave(plan, now);

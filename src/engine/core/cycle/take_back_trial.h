@@ -1,5 +1,5 @@
-// What would be if: pieces are taken off nodes and put on them for a while, and put back in the same order at the end.
-// Teams, lines and runs know nothing of it; only what nodes show as free changes.
+// Temporary changes of the pieces on nodes, for what-if questions: pieces are removed and added, and restored at the
+// end in reverse order. Teams, queues and runs are not affected; only the free room of nodes changes.
 #pragma once
 
 #include <vector>

@@ -23,11 +23,11 @@ class Estimator {
   }
 
   Estimate Find() {
-    // What is promised to an array is for the next of it.
+    // The reservation of an array belongs to its next member.
     const auto slot = std::find_if(state_.promises.begin(), state_.promises.end(), [&](const PromiseSlot& one) {
       return ahead_.own == 0 && one.promise.entry == view_.seeker().place.id;
     });
-    // Who is promised a start although it is barred waits for those who bar it to end.
+    // A blocked job with a reservation waits for the ends of the jobs that block it.
     const bool is_dated = slot != state_.promises.end() && slot->promise.start > now_ && slot->promise.start != kNever;
     const Supply supply(view_, ahead_, spread_);
     if (slot != state_.promises.end() && (is_dated || !view_.IsBarred())) {
@@ -59,7 +59,7 @@ class Estimator {
     if (earliest > now_ + std::chrono::seconds(1) && earliest <= estimate.typical) estimate.earliest = earliest;
   }
 
-  // Of two that ask for the same, who stands first is not said to start last.
+  // Of identical jobs, the first is not estimated to start after a later one that has a reservation.
   void NotBeforeItsLike(Estimate& estimate) const {
     const ClassKey& own = view_.seeker().key;
     for (const PromiseSlot& slot : state_.promises) {
@@ -73,9 +73,9 @@ class Estimator {
     }
   }
 
-  // --- By a promise -------------------------------------------------------------------------------------------------
+  // --- From a reservation -------------------------------------------------------------------------------------------
 
-  // From when all of it is free, as far as the jobs on it go.
+  // The time when all of its resources are free, according to the ends of the jobs that use them.
   Time FreeAt(const Promise& promise, Outcome outcome) const {
     const EndTimes ends(state_.rules, now_, outcome, spread_);
     Time latest = now_;
@@ -101,7 +101,7 @@ class Estimator {
     return jobs;
   }
 
-  // It starts once a booking of some of its GPUs is over.
+  // Returns whether the start coincides with the end of a booking of some of its GPUs.
   bool EndsBooking(const Promise& promise) const {
     const auto is_on = [&](const Booking& booking, const Piece& piece) {
       return std::any_of(booking.pieces.begin(), booking.pieces.end(), [&](const Piece& booked) {
@@ -114,8 +114,8 @@ class Estimator {
     });
   }
 
-  // Only the first promise is a bound: a job before another may start early and push that one back. `is_open`: so may
-  // one that a limit keeps back, which has no promise.
+  // Only the first reservation is an upper bound: a job before another may start early and delay the other. `is_open`:
+  // a job that a limit blocks now, and that has no reservation, may do the same.
   Estimate FromPromise(const PromiseSlot& slot, bool is_open) {
     const Promise& promise = slot.promise;
     Estimate estimate;
@@ -137,7 +137,7 @@ class Estimator {
     const bool is_first = first != state_.promises.end() && first->promise.entry == promise.entry;
     const bool is_bound = promise.is_sure && is_first && !is_open;
     const std::vector<JobId> jobs = JobsOn(promise, true);
-    // Somebody else is promised it first: then the ends of those who run now say little.
+    // If another job has reserved the same GPUs first, the ends of the jobs running now say little.
     const bool is_alone = std::none_of(promise.pieces.begin(), promise.pieces.end(), [&](const Piece& piece) {
       const auto& holds = state_.nodes[piece.node].holds;
       return std::any_of(holds.begin(), holds.end(),
@@ -167,7 +167,7 @@ class Estimator {
     return estimate;
   }
 
-  // Those before it whom a limit keeps back go first once it lets them.
+  // Jobs before it that a limit blocks go first once the limit allows it.
   void PutOff(Estimate& estimate, const Estimate& likelier, Time latest) const {
     if (likelier.typical > estimate.typical) {
       estimate.typical = likelier.typical;
@@ -176,8 +176,8 @@ class Estimator {
     estimate.latest = std::max({estimate.typical, estimate.latest, latest});
   }
 
-  // What is promised goes by where it would fit when time limits are reached; those behind it are told of what is
-  // likelier, and it would start there before them.
+  // Reservations assume that jobs run to their time limits. Jobs behind it are estimated by likely ends, and this job
+  // would start there before them.
   void TakeEarlier(Estimate& estimate, const Estimate& likelier) const {
     if (likelier.typical <= now_ || likelier.typical >= estimate.typical) return;
     estimate.typical = likelier.typical;
@@ -187,7 +187,7 @@ class Estimator {
         (estimate.is_promise ? "at the latest in " + DurationText(estimate.latest - now_) : estimate.basis);
   }
 
-  // --- By what is known of ends -------------------------------------------------------------------------------------
+  // --- From expected ends --------------------------------------------------------------------------------------------
 
   Answer At(const Supply& supply, Outcome outcome) const {
     Answer answer{now_, Rests::kNow, {}};
@@ -198,13 +198,13 @@ class Estimator {
     later(turn.supply, Rests::kLine);
     if (answer.at != kNever) later(supply.Fits(outcome, answer.at), Rests::kEnds);
     later(turn.limits, Rests::kBarrier);
-    // What its limits leave is kept for one that cannot be dated.
+    // The rest of its limits is reserved for a job whose start is unknown.
     if (answer.at <= now_ && view_.IsBarred()) later({}, Rests::kBarrier);
     if (answer.at <= now_) later(Unkept(), Rests::kKept);
     return answer;
   }
 
-  // There is room, but it is kept for others.
+  // There is room, but it is reserved for other jobs.
   Supply::Moment Unkept() const {
     Supply::Moment moment{kNever, {}, 0, 0};
     bool is_kept = false;
@@ -223,7 +223,7 @@ class Estimator {
     return moment;
   }
 
-  // --- Words --------------------------------------------------------------------------------------------------------
+  // --- Texts ---------------------------------------------------------------------------------------------------------
 
   Estimate FromSupply(const Supply& supply) const {
     const Answer answer = At(supply, Outcome::kTypical);
@@ -238,7 +238,7 @@ class Estimator {
     switch (answer.on) {
       case Rests::kNow:
         estimate.basis = "its turn is next";
-        // Components are counted one by one, and may want the same nodes.
+        // Components are estimated one by one, and may need the same nodes.
         if (IsHeterogeneous(view_.seeker().ask) && !view_.Room()) {
           estimate.typical = kNever;
           estimate.basis = "no time can be given: its components fit one by one, and not yet all at once";
@@ -275,7 +275,7 @@ class Estimator {
     return "no time can be given: " + JobsText(jobs) + HaveNoEnd(jobs.size());
   }
 
-  /// Of those that run on machines that would serve it, those that nobody can date.
+  /// Jobs without a known end that run on nodes which suit the request.
   std::vector<JobId> EndlessRunning() const {
     const EndTimes ends(state_.rules, now_, Outcome::kTypical, spread_);
     std::set<JobId> jobs;
@@ -297,7 +297,7 @@ class Estimator {
   static std::string LimitText(const Answer& answer) {
     const std::string& limit = answer.moment.limit;
     if (limit.empty()) return "no time can be given: what its limits leave is kept for a job ahead of it";
-    // "jobs without GPUs" is a limit of its own name.
+    // The limit named "jobs without GPUs" needs no prefix.
     const std::string jobs = limit.starts_with("jobs ") ? limit : "jobs of " + limit;
     if (answer.at == kNever) return "no time can be given: the " + jobs + " that run have no known end";
     if (answer.moment.behind == 0) return "when enough " + jobs + " end";
@@ -308,7 +308,7 @@ class Estimator {
   std::string LineText(const Answer& answer) const {
     const Supply::Moment& moment = answer.moment;
     if (answer.at == kNever) {
-      // Those ahead may have limits and yet wait for who runs without one.
+      // Jobs ahead may have time limits and still wait for running jobs without one.
       const std::vector<JobId> jobs = EndlessRunning();
       if (!jobs.empty())
         return "no time can be given: " + JobsText(jobs) + HaveNoEnd(jobs.size()) + ", and others wait ahead of it";
@@ -319,7 +319,7 @@ class Estimator {
   }
 
   // "when job 12 and job 14 end, by prediction".
-  // A promise counts on time limits where there are any, an estimate on what is likelier.
+  // A reservation uses time limits where there are any; an estimate uses the likelier end.
   std::string WhenTheyEnd(std::vector<JobId> jobs, bool is_promise) const {
     if (jobs.empty()) return "when running jobs end";
     std::sort(jobs.begin(), jobs.end());

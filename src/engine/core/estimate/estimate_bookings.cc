@@ -1,4 +1,4 @@
-// What bookings keep from the job whose start is estimated.
+// Resources that bookings deny to the job whose start is estimated.
 #include <algorithm>
 
 #include "engine/core/estimate/estimate_supply.h"
@@ -6,7 +6,7 @@
 
 namespace divvy::core {
 
-// Requires: it is the last of nodes_.
+// Requires: `index` is the last of nodes_.
 void Supply::Close(NodeIndex index) {
   const Node& node = state_.nodes[index];
   Closed closed;

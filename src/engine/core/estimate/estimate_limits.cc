@@ -7,7 +7,7 @@
 namespace divvy::core {
 namespace {
 
-/// Running jobs that are looked at to see when a limit has room: of more, those that end first.
+/// The number of running jobs that are examined to see when a limit has room. If there are more, those that end first.
 constexpr std::size_t kMostEnds = 20'000;
 
 }  // namespace
@@ -84,7 +84,9 @@ void Limits::FindHolders() {
     });
   };
   if (state_.running.size() <= kMostEnds) {
-    for (const auto& [id, run] : state_.running) look(run);  // In any order: stocks go by time.
+    for (const auto& [id, run] : state_.running)
+      look(run);  // The order does not matter, because stocks are ordered by
+                  // time.
     return;
   }
   std::size_t looked = 0;

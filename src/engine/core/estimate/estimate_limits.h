@@ -1,10 +1,10 @@
-// The caps and the bounds of teams that a line of waiting jobs comes up against: each is a stock (estimate_stock.h) of
-// jobs or of parts of GPUs, from which one takes for as long as it runs.
+// The caps and team bounds that a queue of waiting jobs may reach. Each is modelled as a stock (estimate_stock.h) of
+// jobs or GPU parts, and a job takes from it while it runs.
 //
-// A bound with room for everybody who is expected is left out: most are, and then nothing is asked of running jobs.
+// Bounds that the expected jobs cannot reach are skipped. Usually that is all of them, which avoids a scan of the
+// running jobs.
 //
-// Cost: a look at the caps and teams of every class that is expected; for those bounds that are asked for, one pass
-// over running jobs.
+// Cost: one look at the caps and teams of every expected class. If any bound remains, one pass over the running jobs.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class EndTimes;
 
 class Limits {
  public:
-  /// What one job takes of which.
+  /// How much one job takes of one limit.
   struct Use {
     std::uint32_t limit = 0;
     std::int64_t amount = 0;
@@ -30,17 +30,17 @@ class Limits {
 
   explicit Limits(const Cluster::State& state);
 
-  /// So many of such jobs may want to run at once. Before anybody is asked for.
+  /// Declares that up to `members` such jobs may want to run at once. All calls must precede UsesOf.
   void Expect(const ClassKey& key, std::int64_t parts, std::uint64_t members);
-  /// Of those that have not room for all that is expected; they are numbered from 0 as they are asked for.
+  /// Returns what such a job takes of the limits that may be reached. Limits are numbered from 0 in order of first use.
   std::vector<Use> UsesOf(const ClassKey& key, std::int64_t parts);
 
   std::size_t size() const { return bounds_.size(); }
-  /// The group whose jobs it counts: "team vision", "group user ada", "array 10".
+  /// The group whose jobs the limit counts: "team vision", "group user ada", "array 10".
   std::string NameOf(std::uint32_t limit) const;
-  /// Once all have been asked for: who that runs holds what of them.
+  /// Finds the running jobs that use these limits. Call after all UsesOf calls.
   void FindHolders();
-  /// What each has, and will have as running jobs end. After FindHolders.
+  /// The free amount of each limit, now and as running jobs end. Call after FindHolders.
   std::vector<Stock> Stocks(const EndTimes& ends, Time now) const;
 
  private:
@@ -56,17 +56,17 @@ class Limits {
   std::int64_t RoomOf(std::size_t bound) const;
 
   const Cluster::State& state_;
-  // Bounds by number: of each cap its jobs and its GPUs, then of each team its limit and its quota.
-  std::vector<std::int64_t> wanted_;  // Empty: nothing here bounds anybody.
-  std::vector<std::int32_t> limits_;  // By bound; -1: not asked for.
-  std::vector<std::size_t> bounds_;   // By limit.
-  std::vector<Held> held_;            // By running jobs.
+  // Bounds by number: for each cap its jobs and its GPUs, then for each team its limit and its quota.
+  std::vector<std::int64_t> wanted_;  // Empty: there are no bounds at all.
+  std::vector<std::int32_t> limits_;  // Indexed by bound; -1: not used.
+  std::vector<std::size_t> bounds_;   // Indexed by limit.
+  std::vector<Held> held_;            // One entry per limit and running job.
 };
 
-/// Why such a job can never start, whoever else ends; null: it may.
+/// Returns why such a job can never start, whichever jobs end; null if it can.
 const char* WhyNeverAllowed(const Cluster::State& state, const ClassKey& key, std::int64_t parts);
 
-/// A limit is in both.
+/// Returns whether some limit is in both.
 bool Share(std::span<const Limits::Use> a, std::span<const Limits::Use> b);
 
 }  // namespace divvy::core

@@ -1,5 +1,5 @@
-// Expected starts of those that wait for a cap or a team's bound: a job that is planned takes its room until its
-// planned end. The oracle is the cluster itself: it is asked, and then lives on without new jobs until all have ended.
+// Estimated starts of jobs that wait for a cap or a team bound: a planned job uses their room until its planned end.
+// The oracle is the cluster itself, which runs on without new jobs until all have ended.
 
 #include "engine/core/estimate/estimate_limits.h"
 
@@ -26,7 +26,7 @@ Estimate When(Cluster& cluster, std::uint64_t id, std::int64_t seconds) {
   return Explain(cluster, JobId(id), At(seconds)).start;
 }
 
-/// Hours from At(0) on; -1: no time.
+/// The estimated starts, in hours from At(0); -1: unknown.
 std::vector<double> Told(Cluster& cluster, std::uint64_t first, std::uint64_t last) {
   std::vector<double> told;
   for (std::uint64_t id = first; id <= last; ++id) {
@@ -87,7 +87,7 @@ TEST(EstimateLimits, AnArrayInsideItsUsersCap) {
   Put(cluster, 1, 3, {.caps = {user, array}});
   Put(cluster, 4, 10, {.caps = {user}});
   cluster.Decide(At(0));
-  // Jobs 1 and 4 to 6 run.
+  // Jobs 1 and 4 to 6 are running.
   EXPECT_EQ(Told(cluster, 2, 3), (std::vector<double>{1, 2}));
   EXPECT_EQ(Told(cluster, 7, 10), (std::vector<double>{1, 1, 1, 2}));
 }
@@ -113,7 +113,7 @@ TEST(EstimateLimits, ATeamsLimitCountsThoseBelowIt) {
   EXPECT_EQ(Told(cluster, 4, 10), (std::vector<double>{1, 1, 1, 2, 2, 2, 3}));
 }
 
-// Only what cannot be taken back stays within a quota; the rest may have what is idle.
+// Only firm usage counts against a quota; preemptible jobs may use idle GPUs.
 TEST(EstimateLimits, AQuotaCountsWhatCannotBeTakenBack) {
   Cluster cluster = MakeCluster(1, 4, Fifo());
   cluster.teams().Reset({{.name = "lab", .quota_parts = 2 * placement::kGpuParts}});
@@ -140,7 +140,7 @@ TEST(EstimateLimits, WithoutAnEndNoRoomComesBack) {
 
 TEST(EstimateLimits, APredictionIsAnEnd) {
   Rules rules = Fifo();
-  rules.uses_predictions = false;  // Of plans; of estimates they are used, as engine/server/explain.cc has it.
+  rules.uses_predictions = false;  // Plans do not use predictions, but estimates do, as in engine/server/explain.cc.
   Cluster cluster = MakeCluster(1, 8, rules);
   const CapIndex cap = cluster.AddCap("group eval", 1);
   for (std::uint64_t id = 1; id <= 3; ++id) {
@@ -184,7 +184,7 @@ TEST(EstimateLimits, JobsOnOtherGpusCountToo) {
   EXPECT_EQ(Told(cluster, 2, 4), (std::vector<double>{1, 2, 3}));
 }
 
-// Those before it that a cap keeps back start before it once they may: then what it was promised is no bound.
+// Jobs before it that a cap blocks start first once the cap allows it, so its reservation is no upper bound.
 TEST(EstimateLimits, APromiseIsNoBoundWhereACapKeepsBackThoseBeforeIt) {
   Cluster cluster = MakeCluster(1, 2, Fifo());
   const CapIndex cap = cluster.AddCap("user ada", 0, 2 * placement::kGpuParts);
@@ -199,7 +199,7 @@ TEST(EstimateLimits, APromiseIsNoBoundWhereACapKeepsBackThoseBeforeIt) {
   EXPECT_EQ(When(cluster, 6, 0).typical, At(2 * 3600));
 }
 
-// The line is too long to be placed one by one: what is behind its first is worked off at the limit's pace.
+// The queue is too long to place one by one: the jobs after the first ones are worked off at the limit's rate.
 TEST(EstimateLimits, ALongLineUnderACap) {
   Cluster cluster = MakeCluster(1, 8, Fifo());
   const CapIndex cap = cluster.AddCap("array 1", 2);
@@ -216,12 +216,13 @@ TEST(EstimateLimits, ALongLineUnderACap) {
   cluster.Put(MakeJob(cluster, 11, GpuAsk(1), At(2), hours(1)), At(2));
   cluster.Decide(At(2));
   EXPECT_NEAR(ToSeconds(When(cluster, 10, 2).typical - At(0)), 3001 * 3600.0, 2 * 3600.0);
-  EXPECT_NEAR(ToSeconds(When(cluster, 11, 2).typical - At(0)), 2 * 3600, 120.0);  // Its two GPUs are all it ever has.
+  EXPECT_NEAR(ToSeconds(When(cluster, 11, 2).typical - At(0)), 2 * 3600, 120.0);  // Its cap allows it two GPUs at a
+                                                                                  // time.
 }
 
 // --- Elements of arrays ----------------------------------------------------------------------------------------------
 
-// Each comes behind those of its array that go before it, and its array's cap counts them all.
+// An element comes after the earlier elements of its array, and the array's cap counts all of them.
 TEST(EstimateLimits, AnElementComesBehindThoseBeforeIt) {
   for (const bool is_capped : {false, true}) {
     Cluster cluster = MakeCluster(1, 4, Fifo());
@@ -232,7 +233,7 @@ TEST(EstimateLimits, AnElementComesBehindThoseBeforeIt) {
     cluster.Decide(At(0));
     Put(cluster, 20, 21, {.limit = hours(3)});
     cluster.Decide(At(0));
-    // Capped, 2 of 9 run, and the two behind have what it leaves; else 4 do.
+    // With the cap, 2 of 9 run, and the two jobs behind use what it leaves; otherwise 4 run.
     const std::vector<double> want =
         is_capped ? std::vector<double>{1, 1, 2, 2, 3, 3, 4} : std::vector<double>{1, 1, 1, 1, 2};
     for (std::uint64_t before = 0; before < want.size(); ++before) {
@@ -263,7 +264,7 @@ TEST(EstimateLimits, AnElementOfAnArrayThatBeginsLater) {
 
 enum class Bounds { kCaps, kNestedCaps, kTeams };
 
-/// Jobs of one GPU and one length come minute by minute, for some users, arrays or teams.
+/// Jobs of one GPU and equal length arrive minute by minute, for several users, arrays or teams.
 Cluster MakeBounded(std::uint64_t seed, Bounds bounds, Time& now) {
   Draws draws(seed);
   Cluster cluster = MakeCluster(1, 3 + draws.Below(6), Fifo());
@@ -293,7 +294,7 @@ Cluster MakeBounded(std::uint64_t seed, Bounds bounds, Time& now) {
   return cluster;
 }
 
-/// When each starts if nobody comes and all run as long as they may.
+/// The actual starts if no job arrives and all run to their limits.
 std::map<JobId, Time> LiveOn(Cluster& cluster) {
   std::map<JobId, Time> starts;
   std::set<std::pair<Time, JobId>> ends;

@@ -1,5 +1,5 @@
-// Expected starts of one queue, seen at one moment, do not contradict each other: of two jobs that ask for the same,
-// who stands first is not said to start last; and no more are said to run together than a cap allows.
+// Estimated starts of one queue at one moment are consistent: the first of identical jobs is not estimated to start
+// last, and no more jobs are estimated to run together than a cap allows.
 
 #include <gtest/gtest.h>
 
@@ -22,22 +22,20 @@ using std::chrono::minutes;
 
 struct Kind {
   Order order = Order::kFifo;
-  bool has_limits = true;       // Else one job in four has none.
-  bool has_predictions = true;  // Else nothing is predicted.
+  bool has_limits = true;       // False: one job in four has none.
+  bool has_predictions = true;  // False: no job has a prediction.
   bool has_gangs = false;
   bool has_caps = false;
-  bool is_one_kind_capped = false;  // Those under the cap are all alike.
+  bool is_one_kind_capped = false;  // All jobs under the cap have equal requests.
   bool has_spread = false;
 };
 
-/// A queue that grew by a seed: jobs of few sizes and lengths come, start and end, not always when they were expected
-/// to.
+/// A seeded queue: jobs of few sizes and lengths arrive, start and end, not always as expected.
 Cluster MakeQueue(std::uint64_t seed, const Kind& kind, Time& now) {
   Draws draws(seed);
   Rules rules;
   rules.order = kind.order;
-  rules.uses_predictions =
-      false;  // Plans go by limits, estimates by predictions too, as engine/server/explain.cc has it.
+  rules.uses_predictions = false;  // Plans use limits; estimates use predictions too, as in engine/server/explain.cc.
   const int nodes = 1 + draws.Below(4);
   Cluster cluster = MakeCluster(nodes, 4 + draws.Below(5), rules);
   const CapIndex cap = cluster.AddCap("group eval", kind.has_caps ? 1 + draws.Below(3) : 0);
@@ -114,7 +112,7 @@ void CheckAll(const Kind& kind) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) Check(seed, kind);
 }
 
-// As many as the cap allows, from when they run or are said to start until they reach their time limit.
+// No more jobs than the cap allows, from their actual or estimated starts to their time limits.
 void CheckCap(std::uint64_t seed, const Kind& kind) {
   Time now = At(0);
   Cluster cluster = MakeQueue(seed, kind, now);
@@ -129,7 +127,8 @@ void CheckCap(std::uint64_t seed, const Kind& kind) {
     const Time start = Explain(cluster, id, now).start.typical;
     if (start == kNever) continue;
     changes.emplace(start, 1);
-    changes.emplace_hint(changes.lower_bound(start + minutes(60)), start + minutes(60), -1);  // Before who starts then.
+    changes.emplace_hint(changes.lower_bound(start + minutes(60)), start + minutes(60), -1);  // Ends sort before starts
+                                                                                              // at the same time.
   }
   int together = state.caps[index].running;
   for (const auto& [at, change] : changes) {
@@ -153,7 +152,7 @@ TEST(EstimateOrder, HoldsUnderCaps) { CheckAll({.has_caps = true}); }
 TEST(EstimateOrder, HoldsForIntervals) { CheckAll({.has_spread = true}); }
 TEST(EstimateOrder, HoldsWithSmallJobsFirst) { CheckAll({.order = Order::kSmallFirst}); }
 
-// Those ahead are placed one by one while they are few, and summed when they are many.
+// Jobs ahead are placed one by one while they are few, and summed when they are many.
 TEST(EstimateOrder, HoldsWhereALineGetsTooLongToBePlaced) {
   Rules rules;
   rules.order = Order::kFifo;
@@ -173,7 +172,7 @@ TEST(EstimateOrder, HoldsWhereALineGetsTooLongToBePlaced) {
     EXPECT_LE(ahead.latest, start.latest) << "job " << id << ": " << start.basis;
     ahead = start;
   }
-  // Some 4 run at a time, for 50 min each.
+  // About 4 run at a time, for 50 min each.
   const auto typical = [&](std::uint64_t id) { return Explain(cluster, JobId(id), At(1)).start.typical; };
   EXPECT_GT(typical(kJobs - 1) - typical(kMostStepped), minutes(600 / 4 * 40));
 }

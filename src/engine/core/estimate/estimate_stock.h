@@ -1,5 +1,5 @@
-// Something that jobs take for as long as they run, and what of it comes when: GPUs of some nodes, or the room of a
-// limit. Chunks of equal times are kept apart or not as it happens; only sums count.
+// A resource that jobs take while they run, with the times at which amounts become available: GPUs of some nodes, or
+// the room of a limit. Chunks with equal times may or may not be merged; only sums matter.
 #pragma once
 
 #include <cstddef>
@@ -21,33 +21,35 @@ class Stock {
     friend bool operator>(const Chunk& a, const Chunk& b) { return a.at > b.at; }
   };
 
-  /// In any order, each at a time that is known. `owed`: so much of it is taken already, of what comes first.
+  /// `all`: in any order, with known times. `owed`: this much is already taken, from what becomes available first.
   explicit Stock(std::vector<Chunk> all, std::int64_t owed = 0);
 
-  /// All that ever comes, less what was taken.
+  /// The total of present and future amounts, minus what was taken.
   std::int64_t left() const { return left_; }
-  /// From when so much is there at once; kNever: it never is.
+  /// The time from which this amount is available at once; kNever: never.
   Time From(std::int64_t amount);
-  /// Requires of both: From(amount) is known. Takes what comes first: what is left of it is there from From(amount) on.
+  /// Takes what becomes available first. The rest of those chunks is available from From(amount) on. This and TakeLast
+  /// require that From(amount) is known.
   void TakeFirst(std::int64_t amount);
-  /// Requires: `by` is not before From(amount). Takes what comes last of what is there `by` then, so that others find
-  /// there before what this one leaves idle until then.
+  /// Takes what became available last among the chunks available at `by`. So what this job leaves idle until then stays
+  /// available to others. Requires: `by` is not before From(amount).
   void TakeLast(std::int64_t amount, Time by);
   void GiveBack(Time at, std::int64_t amount);
 
-  /// What comes first; nothing: there is no more.
+  /// The earliest chunk; nothing if there is none.
   std::optional<Chunk> First();
-  /// Requires: there is one.
+  /// Removes the earliest chunk. Requires: there is one.
   void DropFirst();
 
  private:
-  bool Reach();  // One more chunk is there. Whether there was one.
+  bool Reach();  // Makes one more chunk available. Returns whether there was one.
 
   std::priority_queue<Chunk, std::vector<Chunk>, std::greater<>> coming_;
-  std::deque<Chunk> there_;  // Ascending; what is still coming is no earlier than the last that ever was here.
+  std::deque<Chunk> there_;  // In ascending order; every chunk in coming_ is at least as late as the latest that was
+                             // ever here.
   Time reached_ = kNoTime;
   std::int64_t left_ = 0;
-  Time clear_ = kNoTime;  // From when nothing is owed.
+  Time clear_ = kNoTime;  // From then on nothing is owed.
 };
 
 }  // namespace divvy::core

@@ -12,7 +12,8 @@ namespace divvy::core {
 namespace {
 
 constexpr std::size_t kMostWaitedFor = 16;
-/// A long line, and limits, look at the ends of all pieces before a time: of more pieces these are rounded.
+/// For long queues and for limits, the ends of all pieces before a time are needed. With more pieces, times are
+/// rounded.
 constexpr std::size_t kMostExact = 4'000;
 
 void Note(std::vector<JobId>& jobs, JobId job) {
@@ -29,7 +30,7 @@ Time EndTimes::Of(JobId job, Time started, Time end, Time predicted_end) const {
       if (limit != kNever) return limit;
       const std::optional<RunSpread> spread = Spread(job);
       const Time high = spread ? AddSaturating(started, spread->high) : kNever;
-      return high > now_ ? high : kNever;  // It ran longer than that already: nobody knows.
+      return high > now_ ? high : kNever;  // It has already run longer than that.
     }
     case Outcome::kEarliest: {
       const std::optional<RunSpread> spread = Spread(job);
@@ -84,7 +85,7 @@ Supply::Supply(const View& view, const Ahead& ahead, const SpreadOf* spread)
     kinds_ |= placement::ModelSet{1} << node.facts.kind;
     Close(index);
     free_units_ += UnitsLeft(StateNow(nodes_.size() - 1));
-    // The pieces of all nodes are a long way to read: those of later ones are fetched meanwhile.
+    // Reading the pieces of all nodes takes long, so those of later nodes are prefetched.
     if (index + 4 < state_.nodes.size()) __builtin_prefetch(state_.nodes[index + 4].pieces.data());
     for (const RunPiece& piece : node.pieces) {
       units_.push_back(static_cast<std::int32_t>(UnitsOf(piece.shape)));
@@ -192,10 +193,10 @@ std::vector<JobId> Supply::GoneBy(Outcome outcome, std::size_t node, Time moment
   return jobs;
 }
 
-// When the node has room for the task; `before` where it has not by then.
+// Returns when the node has room for the task; `before` if not by then.
 Time Supply::FitsOnNode(Outcome outcome, std::size_t index, Time before) const {
   const Node& node = state_.nodes[nodes_[index]];
-  // Going by what is given back alone: a look at these numbers only.
+  // A quick check of the released amounts alone.
   std::int64_t units = UnitsLeft(node.state);
   for (std::size_t i = first_[index]; i < first_[index + 1]; ++i) units += at(outcome)[i] < before ? units_[i] : 0;
   const auto& alternatives = ask_.groups.front().alternatives;
@@ -238,7 +239,7 @@ Supply::Moment Supply::Endless(Outcome outcome) const {
   return never;
 }
 
-// What all tasks of a gang have in common, by a number of its own: the alternative that they agree on, and the model.
+// Visits what the tasks of a gang may share, encoded as a number: the alternative that they agree on, and the model.
 template <typename Visit>
 void Supply::ForEachCommon(const NodeFacts& facts, Visit visit) const {
   const bool is_one_model = RunsOnOneModel(ask_);
@@ -268,7 +269,7 @@ void Supply::AddSteps(Outcome outcome, std::uint32_t index, std::vector<Step>& s
   });
 }
 
-// As FitsGang, asked about one moment: every node is looked at once.
+// FitsGang for one moment: visits every node once.
 bool Supply::GangFitsBy(Outcome outcome, Time moment) const {
   const Together level = WidestOf(ask_);
   std::map<std::pair<std::uint64_t, int>, std::vector<std::int64_t>> sums;
@@ -291,7 +292,7 @@ bool Supply::GangFitsBy(Outcome outcome, Time moment) const {
   return false;
 }
 
-// From when the sums of what they must share, of the rack and model, are enough for every group.
+// The time from which some domain (rack, model) has enough room in total for every group.
 Supply::Moment Supply::FitsGang(Outcome outcome) const {
   std::vector<Step> steps;
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) AddSteps(outcome, i, steps);
@@ -314,7 +315,7 @@ Supply::Moment Supply::FitsGang(Outcome outcome) const {
   return Endless(outcome);
 }
 
-// What of such a job falls on the nodes in question, when it may run on others as well.
+// The fraction of such a job's demand that falls on these nodes if it may also run on others.
 double Supply::ShareOf(placement::ModelSet models) const {
   if ((models & ~kinds_) == 0) return (models & kinds_) != 0 ? 1 : 0;
   double here = 0;
@@ -382,7 +383,7 @@ void Supply::GatherWork(const Ahead& ahead) {
   GatherFirst();
 }
 
-// The first of all classes in the order of the line, as many as are placed one by one.
+// Collects the first members of all classes in queue order, as many as are placed one by one.
 void Supply::GatherFirst() {
   std::vector<Head> heads;
   const auto line = [&](std::size_t work) -> const Line& { return state_.classes[works_[work].job_class].line; };
@@ -439,21 +440,21 @@ Supply::Turn Supply::Served(Outcome outcome) const {
   return turn;
 }
 
-// Each takes what is free first, in the order of the line. How many cannot be dated, or their ends.
+// Each member, in queue order, takes what is free first. Returns how many have no known start or end.
 std::uint64_t Supply::Serve(Outcome outcome, Stock& free, std::vector<Stock>& limits) const {
   std::uint64_t endless = 0;
   for (const std::uint32_t at : stepped_) endless += Takes(works_[at], outcome, free, limits) ? 0 : 1;
   return endless;
 }
 
-// False: it cannot be dated, or its end cannot.
+// Returns false if the member's start or end is unknown.
 bool Supply::Takes(const Work& work, Outcome outcome, Stock& free, std::vector<Stock>& limits) const {
   Time allowed = view_.now();
   for (const Limits::Use& use : work.uses) allowed = std::max(allowed, limits[use.limit].From(use.amount));
-  if (allowed == kNever) return false;  // It holds up nobody.
+  if (allowed == kNever) return false;  // A job that its limits never allow delays no other.
   const Time fits = work.units > 0 ? free.From(work.units) : allowed;
   const Time start = std::max(allowed, fits);
-  // Whether others pass one that cannot be dated is not known; what it was promised of limits is kept for it.
+  // It is unknown whether others pass a job without a known start. Limits reserved for it are kept.
   if (start == kNever && work.promised == 0) return false;
   for (const Limits::Use& use : work.uses) limits[use.limit].TakeLast(use.amount, start);
   if (start == kNever) return false;
@@ -467,7 +468,7 @@ bool Supply::Takes(const Work& work, Outcome outcome, Stock& free, std::vector<S
   return true;
 }
 
-// The rest are too many to place: what they will use, and for how long, is worked off by what is there then.
+// The remaining members are too many to place. Their total use, in amount x time, is worked off by the free amounts.
 template <typename AmountOf>
 Time Supply::Summed(Outcome outcome, Stock stock, std::int64_t own_amount, AmountOf amount_of) const {
   double work = 0;  // Unit-nanoseconds.
@@ -482,7 +483,7 @@ Time Supply::Summed(Outcome outcome, Stock stock, std::int64_t own_amount, Amoun
   }
   const auto own = static_cast<double>(own_amount);
   if (stuck + own > static_cast<double>(stock.left())) return kNever;
-  double width = -stuck;  // What is there, but for what jobs without an end have taken by then.
+  double width = -stuck;  // The free amount, minus what jobs without an end have taken by then.
   Time at = view_.now();
   while (true) {
     std::optional<Stock::Chunk> first = stock.First();
@@ -500,7 +501,7 @@ Time Supply::Summed(Outcome outcome, Stock stock, std::int64_t own_amount, Amoun
   }
 }
 
-// By the second at first, and never coarser than a sixty-fourth of how far ahead it is.
+// Rounds to seconds at first, and never coarser than 1/64 of the distance from now.
 std::vector<Stock::Chunk> Supply::Rounded(Outcome outcome) const {
   std::vector<Stock::Chunk> freed = {{view_.now(), free_units_}};
   std::vector<std::int64_t> buckets;

@@ -1,6 +1,6 @@
-// What running jobs will leave, and when, on the nodes that could serve one job: the two questions that an estimate
-// asks of it are from when a node has room for it, and when those ahead of it have had their turn. Who has a turn takes
-// of the nodes, and of what its caps and its team's bounds leave, until its expected end.
+// The resources that running jobs will release, and when, on the nodes that suit one job. It answers two questions of
+// an estimate: from when a node has room for the job, and when the jobs ahead have been served. A job that is served
+// uses the nodes, its caps and its team bounds until its expected end.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ namespace divvy::core {
 
 enum class Outcome : std::uint8_t { kEarliest, kTypical, kLatest };
 
-/// An expected end, seen at `now`: never before it. kNever: nobody knows.
+/// An expected end as of `now`, never before it. kNever: unknown.
 class EndTimes {
  public:
   EndTimes(const Rules& rules, Time now, Outcome outcome, const SpreadOf* spread)
@@ -31,7 +31,7 @@ class EndTimes {
   Time Of(JobId job, Time started, Time end, Time predicted_end) const;
   Time Of(const RunPiece& piece) const { return Of(piece.job, piece.started, piece.end, piece.predicted_end); }
   Time Of(const Run& run) const { return Of(run.id, run.started, run.end, run.predicted_end); }
-  /// How long a job that waits will run; nothing: not known.
+  /// The expected run time of a waiting job; nothing if unknown.
   std::optional<Duration> Length(JobId entry, const ClassKey& key) const;
 
  private:
@@ -45,51 +45,52 @@ class EndTimes {
 
 class Supply {
  public:
-  /// `spread`: null where none is to be asked for; then kEarliest is not known.
+  /// `spread`: null if spreads must not be queried; then kEarliest is unknown.
   Supply(const View& view, const Ahead& ahead, const SpreadOf* spread);
 
   struct Moment {
     Time at = kNever;
-    std::vector<JobId> waits_for;  // Whose ends decide; at kNever, whose ends nobody knows.
+    std::vector<JobId> waits_for;  // Jobs whose ends decide; at kNever, jobs without a known end.
     std::uint64_t behind = 0;      // Members ahead that it waits for.
-    std::uint64_t endless = 0;     // Of these, those that nobody can date.
-    bool ends_booking = false;     // It is then that a booking is over.
-    std::string limit;             // The limit that lets it last, by whose jobs it counts; empty: none is known.
+    std::uint64_t endless = 0;     // Out of these, members without a known start or end.
+    bool ends_booking = false;     // At that time a booking ends.
+    std::string limit;             // The limit that decides, by the group that it counts; empty if unknown.
   };
-  /// From when a node, or as many as it takes, has room for it, as far as running jobs go. Where that is no later than
-  /// `soon` it may be any time up to it: the search ends there.
+  /// From when a node, or as many nodes as needed, has room for the job, considering only running jobs. If that is no
+  /// later than `soon`, the search stops there and the result may be any time up to it.
   Moment Fits(Outcome outcome, Time soon) const;
   struct Turn {
-    Moment supply;  // From when there is enough in sum,
-    Moment limits;  // and from when its caps and its team's bounds let it.
+    Moment supply;  // When there is enough capacity in total.
+    Moment limits;  // When its caps and team bounds allow it.
   };
-  /// Those ahead served.
+  /// When all jobs ahead have been served.
   Turn Served(Outcome outcome) const;
-  /// Somebody ahead whom a limit keeps back will want something of these nodes once it lets them.
+  /// Returns whether a job ahead that a limit blocks now will need these nodes once the limit allows it.
   bool may_be_passed() const { return may_be_passed_; }
 
  private:
-  /// What members ahead of one class will take of these nodes, and of limits.
+  /// The demand of one class ahead for these nodes and for limits.
   struct Work {
     ClassIndex job_class = 0;
     std::uint64_t members = 0;
-    std::int64_t units = 0;                         // Of each; 0: it goes elsewhere.
-    std::array<std::optional<Duration>, 3> length;  // By outcome; nothing: not known.
-    std::uint64_t stepped = 0;                      // Members in stepped_.
-    std::uint64_t promised = 0;                     // Members that have a promise.
+    std::int64_t units = 0;                         // Per member; 0: it does not use these nodes.
+    std::array<std::optional<Duration>, 3> length;  // By outcome; nothing: unknown.
+    std::uint64_t stepped = 0;                      // Members that are in stepped_.
+    std::uint64_t promised = 0;                     // Members that have a reservation.
     std::vector<Limits::Use> uses;
-    bool is_bound_apart = false;  // By a limit that does not bind the job itself: others pass it.
+    bool is_bound_apart = false;  // Under a limit that does not bind the job itself, so others may pass it.
   };
-  /// What bookings keep from the job on one node, each until it is over: also of one ahead that the job would run into.
+  /// Resources of one node that bookings deny to the job, each until the booking is over. Includes a booking in the
+  /// future that the job would run into.
   struct Closed {
     struct Stretch {
       GpuSet gpus;
       Time until = kNever;
     };
     std::vector<Stretch> stretches;
-    NodeState now;  // What is left of the node for the job.
+    NodeState now;  // The room of the node that remains for the job.
   };
-  /// The first of a class that is not yet in stepped_.
+  /// The first entry of a class that is not yet in stepped_.
   struct Head {
     Key key;
     std::size_t work = 0;
@@ -97,12 +98,12 @@ class Supply {
     std::uint64_t left = 0;  // Members from here on.
     friend bool operator>(const Head& a, const Head& b) { return b.key < a.key; }
   };
-  /// A node gets room for more tasks.
+  /// A node gets room for more tasks of a group.
   struct Step {
     Time at = kNever;
-    std::uint32_t node = 0;  // In nodes_.
+    std::uint32_t node = 0;  // Index into nodes_.
     std::size_t group = 0;
-    int common = 0;  // ForEachCommon.
+    int common = 0;  // The number from ForEachCommon.
     std::int64_t more = 0;
     friend bool operator>(const Step& a, const Step& b) {
       return std::tie(a.at, a.node, a.group, a.common) > std::tie(b.at, b.node, b.group, b.common);
@@ -116,14 +117,15 @@ class Supply {
   std::int64_t UnitsLeft(const NodeState& state) const {
     return counts_gpus_ ? state.gpu_free : counts_cpus_ ? state.cpu_free : state.memory_free;
   }
+  // Whether the node suits some group of the Ask.
   bool Suits(const Node& node) const;
   void Close(NodeIndex node);
   const NodeState& StateNow(std::size_t node) const;
   NodeState StateBy(Outcome outcome, std::size_t node, Time moment) const;
-  /// visit(time, state) after each change before `before`, in order, until it returns true.
+  /// Calls visit(time, state) after each change before `before`, in order, until it returns true.
   template <typename Visit>
   void ForEachState(Outcome outcome, std::size_t node, Time before, Visit visit) const;
-  /// visit(time, units) for what comes free at a time that is known.
+  /// Calls visit(time, units) for everything that becomes free at a known time.
   template <typename Visit>
   void ForEachFreed(Outcome outcome, Visit visit) const;
   bool EndsBooking(std::size_t node, Time moment) const;
@@ -150,17 +152,17 @@ class Supply {
   const View& view_;
   const Cluster::State& state_;
   const Ask& ask_;
-  std::vector<Ask> alike_;  // With each alternative alone, where tasks have to agree on one.
+  std::vector<Ask> alike_;  // The Ask with each alternative alone, if tasks must agree on one.
   const SpreadOf* spread_;
   bool counts_gpus_ = false;
   bool counts_cpus_ = false;
-  std::vector<NodeIndex> nodes_;  // That suit it.
-  // Of the pieces on nodes_[i], at [first_[i], first_[i + 1]): what they hold, and their ends by outcome. Kept apart
-  // from the nodes because every question goes through all of them.
+  std::vector<NodeIndex> nodes_;  // Nodes that suit the job.
+  // The pieces on nodes_[i] are at [first_[i], first_[i + 1]): what they hold, and their ends by outcome. Stored apart
+  // from the nodes because every query scans all of them.
   std::vector<std::size_t> first_;
   std::vector<std::int32_t> units_;
   std::array<std::vector<Time>, 3> at_;
-  std::map<std::size_t, Closed> closed_;  // By place in nodes_.
+  std::map<std::size_t, Closed> closed_;  // Indexed like nodes_.
   std::int64_t free_units_ = 0;
   placement::ModelSet kinds_ = 0;
   Limits limits_;
@@ -168,9 +170,9 @@ class Supply {
   std::vector<Work> works_;
   bool may_be_passed_ = false;
   std::uint64_t members_ = 0;
-  std::uint64_t ahead_here_ = 0;        // Of these, those that want something of the nodes,
-  std::uint64_t ahead_alike_ = 0;       // and those that a limit of the job itself counts.
-  std::vector<std::uint32_t> stepped_;  // The first members of all, in their order: places in works_.
+  std::uint64_t ahead_here_ = 0;        // Members ahead that need these nodes.
+  std::uint64_t ahead_alike_ = 0;       // Members ahead that count against a limit of the job itself.
+  std::vector<std::uint32_t> stepped_;  // The first members of all classes in queue order, as indices into works_.
 };
 
 }  // namespace divvy::core

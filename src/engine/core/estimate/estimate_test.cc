@@ -89,7 +89,7 @@ TEST(Estimate, SumsALongLine) {
   cluster.Put(array, At(1));
   cluster.Put(MakeJob(cluster, 2, GpuAsk(1), At(2)), At(2));
   cluster.Decide(At(2));
-  // 80 at a time.
+  // 80 run at a time.
   const Estimate start = When(cluster, 2, 2);
   EXPECT_NEAR(ToSeconds(start.typical - At(0)), 101 * 3600.0, 3600.0);
   EXPECT_EQ(start.basis, "after the 8000 jobs ahead of it, going by predictions and time limits");

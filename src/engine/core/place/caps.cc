@@ -39,7 +39,7 @@ std::int64_t RoomToGrow(const Cluster::State& state, const std::vector<CapIndex>
 
 namespace {
 
-// Of what was told to leave, less what goes on elsewhere.
+// Usage of the cap that jobs were told to release, minus what migrates and so stays in use.
 CapUse LeavingOf(const Cluster::State& state, CapIndex cap) {
   CapUse use;
   for (const JobId id : state.leaving) {

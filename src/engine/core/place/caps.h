@@ -1,8 +1,8 @@
-// Caps: how many jobs of a group, an array or a user run at once, and how many GPUs they hold together.
+// Caps limit how many jobs of a group, an array or a user run at once, and how many GPUs they hold together.
 //
-// GPUs count as jobs hold them: what a job starts with, what it grows by, less what it has given back. What is kept for
-// somebody within a cap (a promise, a claim) is `beside` what is held. A job without GPUs is never kept back by a cap
-// on GPUs.
+// GPUs count as jobs hold them: those of the start, plus growth, minus what was released. `beside` is usage that is
+// reserved within a cap (a backfill reservation or a nomination), on top of what running jobs hold. A cap on GPUs never
+// blocks a job without GPUs.
 #pragma once
 
 #include <optional>
@@ -13,27 +13,27 @@ namespace divvy::core {
 
 bool IsCountedIn(const ClassKey& key, CapIndex cap);
 
-/// Whether a job that holds `parts` may not start.
+/// Return whether the cap blocks the start of a job with `parts` GPU parts.
 bool RefusesJobs(const Cap& cap, const CapUse& beside = {});
 bool RefusesGpus(const Cap& cap, std::int64_t parts, const CapUse& beside = {});
 inline bool Refuses(const Cap& cap, std::int64_t parts, const CapUse& beside = {}) {
   return RefusesJobs(cap, beside) || RefusesGpus(cap, parts, beside);
 }
 
-/// The first of `caps` that refuses a job of `parts` as things are.
+/// Returns the first of `caps` that currently blocks a job with `parts` GPU parts.
 std::optional<CapIndex> RefusedBy(const Cluster::State& state, const std::vector<CapIndex>& caps, std::int64_t parts);
 
-/// Running jobs of these caps take no more than this on: what is promised to somebody within a cap is not theirs.
-/// kNoBound: no cap counts GPUs.
+/// Returns how many parts a running job may grow by within these caps. Amounts reserved for other jobs are not
+/// available to it. kNoBound: no cap limits GPUs.
 std::int64_t RoomToGrow(const Cluster::State& state, const std::vector<CapIndex>& caps);
 
-/// What somebody would lose: so much less is held of the caps of its class.
+/// A running job's loss: its caps are charged this many parts less.
 struct CapLoss {
   ClassIndex job_class = 0;
   std::int64_t parts = 0;
 };
-/// Its caps have room for one of the class once those who were told to leave have left, who has a claim has started,
-/// and this is lost as well.
+/// Returns whether the caps have room for one job of the class, assuming that leaving jobs have left, nominated jobs
+/// have started, and `losses` have happened.
 bool FitsItsCaps(const Cluster::State& state, ClassIndex job_class, const std::vector<CapLoss>& losses = {});
 
 }  // namespace divvy::core

@@ -40,7 +40,7 @@ TEST(Caps, CountWhatJobsHold) {
   for (std::uint64_t id = 1; id <= 4; ++id) Wait(cluster, id, GpuAsk(1), {cap});
   Wait(cluster, 5, ShareAsk(5000), {cap});
   Wait(cluster, 6, GpuAsk(3), {});
-  // The smallest first: half a GPU, then two whole ones.
+  // Smallest first: half a GPU, then two whole ones.
   EXPECT_EQ(Started(cluster.Decide(At(0))), (Ids{5, 1, 2, 6}));
   cluster.Finish(JobId(1), At(1));
   EXPECT_EQ(Started(cluster.Decide(At(1))), (Ids{3}));
@@ -99,7 +99,7 @@ TEST(Caps, KeepRoomForWhoIsPromisedAStart) {
   Wait(cluster, 3, GpuAsk(4), {cap}, hours(1));
   cluster.Decide(At(0));
   ASSERT_EQ(cluster.promises().size(), 1u);
-  // There are free GPUs beside the promise, but not within the cap.
+  // There are free GPUs besides the reservation, but not within the cap.
   Wait(cluster, 4, GpuAsk(1), {cap}, hours(3));
   EXPECT_TRUE(cluster.Decide(At(1)).starts.empty());
   const Explanation why = Explain(cluster, JobId(4), At(1));
@@ -117,13 +117,13 @@ TEST(Caps, BoundTheGrowthOfElasticJobs) {
   EXPECT_EQ(cluster.CheckInvariants(), "");
   Wait(cluster, 2, GpuAsk(1), {cap});
   EXPECT_TRUE(cluster.Decide(At(1)).starts.empty());
-  // What it gives back is there for others of the cap.
+  // Released GPUs are available to other jobs of the cap.
   cluster.GiveBack(JobId(1), {cluster.running(JobId(1))->pieces.back()}, At(2));
   EXPECT_EQ(Started(cluster.Decide(At(2))), (Ids{2}));
   EXPECT_EQ(cluster.CheckInvariants(), "");
 }
 
-// Two nodes of other kinds: what becomes free on one lets nobody start on the other but through the cap.
+// Two nodes of different kinds: resources freed on one help jobs on the other only through the cap.
 class CapOverTwoKinds : public testing::Test {
  protected:
   CapOverTwoKinds() {
@@ -170,7 +170,7 @@ TEST_F(CapOverTwoKinds, APromiseThatFallsLetsAnotherStartElsewhere) {
   EXPECT_EQ(Started(cluster.Decide(At(2))), (Ids{3}));
 }
 
-// Elastic jobs of one server: one task that is resized.
+// Elastic jobs on one server: one task that is resized.
 class ResizedUnderACap : public testing::Test {
  protected:
   ResizedUnderACap() {
@@ -193,7 +193,7 @@ TEST_F(ResizedUnderACap, OneGrowsUpToItAndGivesBackForAnotherOfTheCap) {
   EXPECT_FALSE(Grow(1).empty());
   EXPECT_TRUE(Grow(1).empty());
   EXPECT_EQ(cluster.state().caps[cap].parts, 4 * placement::kGpuParts);
-  // Four GPUs are free, but within the cap there is room only where the elastic job gives back.
+  // Four GPUs are free, but the cap has room only for GPUs that the elastic job releases.
   Wait(cluster, 2, GpuAsk(1), {cap});
   EXPECT_TRUE(cluster.Decide(At(2)).starts.empty());
   Wait(cluster, 3, GpuAsk(3), {cap});
@@ -304,7 +304,7 @@ TEST(Caps, RefuseWhatIsMoreThanTheyAllow) {
             "asks for 3 GPUs, but user ada never holds more than 2.5 GPUs at once; ask for at most that");
 }
 
-// On random clusters with caps on GPUs: whoever waits has a blocker, and the change that is named lets them start.
+// On random clusters with caps on GPUs, every waiting job has a blocker, and the suggested change lets it start.
 TEST(Caps, OfRandomClustersAreExplained) {
   int capped = 0;
   int changed = 0;

@@ -1,4 +1,4 @@
-// Claims: what was taken from others is held for the one that it was taken for, until it is free and the taker starts.
+// Nominations: resources preempted for a job stay reserved for it until they are free and it starts.
 #pragma once
 
 #include <utility>
@@ -8,26 +8,26 @@
 
 namespace divvy::core {
 
-/// What `entry` is promised; null: nothing.
+/// Returns the reservation of `entry`; null if it has none.
 const PromiseSlot* SlotOf(const Cluster::State& state, JobId entry);
 
-/// For what is held for whoever it was taken for.
+/// Makes the hold of a nomination.
 Hold ClaimHold(JobId entry, const Shape& shape, const Piece& piece, Time now);
 
-/// At the place of its key.
+/// Inserts at the position of its key.
 void InsertSlot(Cluster::State& state, PromiseSlot slot);
 
-/// `place` is kept for the waiting job from now on, in place of what it was promised before, whose holds are lifted
-/// already (LiftedHolds). `start`: when it will be free; kNever: nobody can say.
+/// Nominates `place` for a waiting job, replacing its reservation, whose holds must already be lifted (LiftedHolds).
+/// `start`: when `place` will be free; kNever: unknown.
 void Claim(Cluster::State& state, Time now, const Key& key, ClassIndex job_class, JobId entry, std::vector<Piece> place,
            Time start);
 
-/// A promise of its own does not stand in a job's way: it holds nothing for as long as this lives.
+/// Lifts the holds of a job's own reservation during the lifetime of this object, so that they do not block the job.
 class LiftedHolds {
  public:
   LiftedHolds(Cluster::State& state, JobId entry);
   ~LiftedHolds();
-  /// They are not put back.
+  /// Discards the lifted holds instead of restoring them.
   void Forget() { lifted_.clear(); }
   LiftedHolds(const LiftedHolds&) = delete;
   LiftedHolds& operator=(const LiftedHolds&) = delete;

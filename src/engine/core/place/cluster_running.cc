@@ -1,4 +1,4 @@
-// Running jobs: what they hold of nodes, teams and caps, and when they are expected to end.
+// Running jobs: their use of nodes, teams and caps, and their expected ends.
 #include <algorithm>
 #include <utility>
 
@@ -9,19 +9,19 @@ namespace divvy::core {
 
 namespace {
 
-// The first of origin + step, origin + 2 step, origin + 4 step ... that is ahead. It moves seldom, so that what was
-// planned with it stands for a while.
+// Returns the first of origin + step, origin + 2 step, origin + 4 step ... after `now`. It seldom changes, so plans
+// made with it stay valid for a while.
 Time NextDoubling(Time origin, Duration step, Time now) {
   while (AddSaturating(origin, step) <= now) step *= 2;
   return AddSaturating(origin, step);
 }
 
 Time EndOf(const Rules& rules, Time started, Time end, Time predicted_end, Time now) {
-  // One that should have ended is on its way out; any time ahead keeps "now" for what can start at once.
+  // A job past its limit is about to end. Any time after `now` keeps "now" for jobs that can start immediately.
   if (end != kNever) return end > now ? end : NextDoubling(end, std::chrono::seconds(1), now);
   if (!rules.uses_predictions || predicted_end == kNever) return kNever;
   if (predicted_end > now) return predicted_end;
-  // It has run longer than its like: as long again.
+  // It has run longer than predicted: assume as long again.
   return NextDoubling(started, std::max<Duration>(predicted_end - started, std::chrono::minutes(1)), now);
 }
 
@@ -69,7 +69,7 @@ void Cluster::State::DropPiece(JobId job, const Piece& piece) {
   const auto is_it = [&](const RunPiece& one) {
     return one.job == job && one.place == piece.place && one.shape == shape;
   };
-  // Of equal ones (tasks without GPUs) those that were told to leave go first.
+  // Among equal pieces (tasks without GPUs), leaving ones go first.
   auto at = std::find_if(node.pieces.begin(), node.pieces.end(),
                          [&](const RunPiece& one) { return one.is_leaving && is_it(one); });
   if (at == node.pieces.end()) at = std::find_if(node.pieces.begin(), node.pieces.end(), is_it);
@@ -140,8 +140,8 @@ void Cluster::Adopt(const Job& job, std::vector<Piece> pieces, Time started, Tim
   if (job.predicted > Duration(0)) run.predicted_end = AddSaturating(started, job.predicted);
   const std::vector<Piece> taken = run.pieces;
   s.AddRun(std::move(run), now);
-  s.carvings.clear();  // It lies there already.
-  // It asked nobody whose GPUs they were to be.
+  s.carvings.clear();  // It runs already, so its GPUs are in the right mode.
+  // It was placed without checking holds.
   for (const Piece& piece : taken) {
     if (!s.nodes[piece.node].holds.empty()) RefitHolds(s, piece.node, now);
   }

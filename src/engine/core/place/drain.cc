@@ -1,5 +1,5 @@
-// Where no known end gives a job a start: the places that it is given as they become free. What is promised to others
-// is not touched, so the places are its own; on them nobody else starts, and it starts when the last has left.
+// Chooses places for a job that no known end lets start; it gets them as they become free. It takes nothing that is
+// reserved for others, so no other job starts there, and it starts when the last owner has left.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -13,10 +13,10 @@
 namespace divvy::core {
 namespace {
 
-// How long it will take, as far as can be said: fewer owners have to leave, then those that have run longest.
+// An estimate of the wait: fewer owners that must leave is better, then owners that have run longer.
 struct Wait {
   int busy = 0;
-  Time youngest = kNoTime;  // The owner that started last.
+  Time youngest = kNoTime;  // Start of the owner that started last.
 
   friend auto operator<=>(const Wait&, const Wait&) = default;
 };
@@ -32,19 +32,19 @@ class Drain {
  public:
   Drain(const Cluster::State& state, const Ask& ask) : state_(state), ask_(ask) {}
 
-  /// What other components of the job have been given already, as Unpromised() has it.
+  /// Starts with the room that earlier components of the job left, in the form of Unpromised().
   void Begin(std::map<NodeIndex, NodeState> unpromised) { before_ = std::move(unpromised); }
-  /// The same with `pieces` taken as well.
+  /// Returns the unreserved room after `pieces` are taken as well.
   std::map<NodeIndex, NodeState> With(const std::vector<Piece>& pieces) {
     unpromised_ = before_;
     for (const Piece& piece : pieces) placement::Take(Unpromised(piece.node), ShapeOf(ask_, piece), piece.place);
     return std::move(unpromised_);
   }
 
-  /// On these nodes alone, if there are any.
+  /// Restricts the search to these nodes, if there are any.
   void Restrict(std::vector<NodeIndex> nodes) { nodes_ = std::move(nodes); }
 
-  /// Those that take the shortest wait; none if `than` would not take longer.
+  /// Returns the places with the shortest wait; none if that is not shorter than the wait for `than`.
   std::vector<Piece> Find(const std::vector<Piece>* than) {
     std::vector<Piece> best;
     std::optional<Wait> least;
@@ -71,10 +71,10 @@ class Drain {
   }
 
  private:
-  /// Nodes among which all tasks have to lie, on GPUs of one model if there is one, and in one alternative.
+  /// Nodes that can hold all tasks together, with one GPU model and one alternative if required.
   struct Domain {
     std::optional<int> model;
-    std::optional<std::size_t> alternative;  // That tasks have to agree on.
+    std::optional<std::size_t> alternative;  // Set if the tasks must agree on it.
     std::vector<NodeIndex> nodes;
   };
 
@@ -89,7 +89,7 @@ class Drain {
     return busy;
   }
 
-  // It does not have now what it would have if nothing ran there.
+  // Returns whether the GPU lacks room that it would have if nothing ran there.
   bool IsBusy(NodeIndex index, const Shape& shape, int gpu) {
     const Node& node = state_.nodes[index];
     NodeState left = node.state;
@@ -101,7 +101,7 @@ class Drain {
     return node.state.cpu_free < shape.cpu_milli || node.state.memory_free < shape.memory_mib;
   }
 
-  // No further apart than they may lie: how close they would like to lie makes nobody wait.
+  // Uses the widest allowed locality: a preference for closeness must not lengthen the wait.
   std::vector<Domain> Domains() const {
     std::vector<std::optional<int>> models;
     if (RunsOnOneModel(ask_)) {
@@ -166,7 +166,7 @@ class Drain {
     return std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) { return piece.node == node; });
   }
 
-  // The node if nothing ran there, less what is held.
+  // The idle node minus its holds.
   NodeState& Unpromised(NodeIndex index) {
     const auto [at, is_new] = unpromised_.try_emplace(index);
     if (!is_new) return at->second;
@@ -186,7 +186,7 @@ class Drain {
     if (model && !node.facts.gpu_models.empty()) of_model = SeenBy(node.facts, Unpromised(index), shape, model);
     const NodeState& unpromised = of_model ? *of_model : Unpromised(index);
     if (!FitsNode(node, unpromised, shape)) return std::nullopt;
-    // Free ones first, then by how long their owners have run.
+    // Free GPUs first, then those whose owners have run longest.
     std::vector<std::tuple<bool, Time, int>> gpus;
     for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {
       if (!placement::FitsGpu(unpromised, gpu, shape)) continue;
@@ -214,8 +214,8 @@ class Drain {
     return spot;
   }
 
-  // Of the first few that will do, in that order; where they must be joined, of the joined sets the one that waits
-  // least.
+  // Uses the shortest prefix of `gpus` that suffices. If the GPUs must be connected, uses the connected set with the
+  // shortest wait.
   std::optional<GpuPlace> Choose(const Node& node, const Shape& shape, const NodeState& unpromised,
                                  const std::vector<std::tuple<bool, Time, int>>& gpus) const {
     if (ask_.requires_topology && node.facts.topology != nullptr) return Joined(node, shape, unpromised, gpus);
@@ -265,7 +265,7 @@ class Drain {
   std::map<NodeIndex, NodeState> unpromised_;
 };
 
-// Each component by itself beside those before it; whoever has the fewest nodes to go to is first.
+// Places each component next to the earlier ones; the component with the fewest possible nodes goes first.
 std::vector<Piece> ComponentsOf(const Cluster::State& state, const Ask& ask) {
   struct One {
     std::size_t nodes = 0;
@@ -315,10 +315,10 @@ bool DrainStands(const Cluster::State& state, const Ask& ask, const std::vector<
 
 std::optional<Promise> BetterDrain(const Cluster::State& state, const Ask& ask, const std::vector<NodeIndex>& nodes,
                                    const std::vector<Piece>& than) {
-  // Whether all of it lies better is not looked for.
+  // Improving a drain of several components is not implemented.
   if (IsHeterogeneous(ask)) return std::nullopt;
   Drain drain(state, ask);
-  // Of a gang, one better node does not show whether all of it lies better.
+  // For a gang, better nodes alone do not show whether the whole gang improves.
   if (LeastTasks(ask) == 1 && ask.groups.size() == 1) drain.Restrict(nodes);
   Promise promise;
   promise.pieces = drain.Find(&than);

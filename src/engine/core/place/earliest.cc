@@ -9,8 +9,8 @@
 namespace divvy::core {
 namespace {
 
-/// A gang that keeps failing although there is room in sum is held back by holds or by how its tasks must lie; looking
-/// at ever later moments seldom helps and costs a look at every node with room.
+/// If a gang does not fit although there is enough room in total, holds or its locality prevent it. Later moments then
+/// seldom help, and each costs a look at every node with room.
 constexpr int kMostMoments = 32;
 
 struct End {
@@ -18,7 +18,7 @@ struct End {
   JobId job;
 };
 
-// Known and predicted ends in order. Requires: none is overdue (State::PutOffOverdue).
+// Known and predicted ends, in order. Requires: none is overdue (State::PutOffOverdue).
 class Ends {
  public:
   explicit Ends(const Cluster::State& state) : state_(state), next_(state.ends.begin()) {}
@@ -35,12 +35,12 @@ class Ends {
   std::set<std::pair<Time, JobId>>::const_iterator next_;
 };
 
-// By time limits alone?
+// Returns whether the reservation rests on time limits alone.
 bool IsSure(const Cluster::State& state, const Ask& ask, const Promise& promise, Time now) {
   for (const Piece& piece : promise.pieces) {
     const NodeState& left = state.nodes[piece.node].state;
     const Shape& shape = ShapeOf(ask, piece);
-    // It waits for CPUs or memory, which anybody on the node may have.
+    // It waits for CPUs or memory, which any job on the node may use.
     const bool lacks_host = shape.cpu_milli > left.cpu_free || shape.memory_mib > left.memory_free;
     for (const RunPiece& other : state.nodes[piece.node].pieces) {
       const bool overlaps = placement::Overlap(other.place, piece.place) || piece.place.gpus.empty() || lacks_host;
@@ -62,7 +62,7 @@ class Search {
         ask_(state.asks[key_.ask]),
         now_(now),
         draw_(state.DrawOf(entry)) {}
-  /// The same for an ask of its own. Requires: `ask` outlives it.
+  /// A search with the same parameters for another Ask. Requires: `ask` outlives it.
   Search(const Search& other, const Ask& ask)
       : state_(other.state_), key_(other.key_), ask_(ask), now_(other.now_), draw_(other.draw_) {}
 
@@ -82,7 +82,7 @@ class Search {
     return std::nullopt;
   }
 
-  // As soon as any of the alternatives that its tasks have to agree on has a start.
+  // The earliest start over the alternatives that the tasks must agree on.
   std::optional<Promise> GangAlike() {
     std::optional<Promise> best;
     for (std::size_t i = 0; i < ask_.groups.front().alternatives.size(); ++i) {
@@ -99,8 +99,8 @@ class Search {
   std::optional<Promise> Gang() {
     if (TakesOneAlternative(ask_)) return GangAlike();
     std::vector<int> room(state_.nodes.size());
-    std::map<std::pair<NodeIndex, int>, int> mixed_room;  // Of nodes that mix models, by model.
-    std::map<int, std::int64_t> sums;                     // By model.
+    std::map<std::pair<NodeIndex, int>, int> mixed_room;  // For mixed nodes, by model.
+    std::map<int, std::int64_t> sums;                     // Indexed by model.
     const TaskGroup& group = ask_.groups.front();
     const bool by_model = RunsOnOneModel(ask_) && group.alternatives.front().gpus > 0;
     const auto count = [&](Placing& placing, NodeIndex node) {
@@ -164,7 +164,7 @@ class Search {
     return false;
   }
 
-  // When something that is held comes free: what it was held for has ended, or a booking opens to its owners.
+  // Times at which held resources become free: the hold ends, or a booking opens to its owners.
   std::vector<std::pair<Time, NodeIndex>> HoldEnds() const {
     std::vector<std::pair<Time, NodeIndex>> found;
     for (const NodeIndex node : state_.held) {
@@ -182,7 +182,7 @@ class Search {
     return found;
   }
 
-  /// The times at which a start can become possible, in order.
+  /// The times at which a start may become possible, in order.
   class Moments {
    public:
     explicit Moments(const Search& search) : ends_(search.state_), end_(ends_.Next()), hold_ends_(search.HoldEnds()) {}
@@ -211,7 +211,7 @@ class Search {
     std::size_t next_ = 0;
   };
 
-  // Where the tasks must lie together all nodes with room count; else a few times as many as are needed.
+  // If the tasks must be close together, all nodes with room; otherwise a few times as many as needed.
   std::vector<NodeIndex> Roomiest(const std::vector<int>& room, int tasks) const {
     std::vector<NodeIndex> nodes;
     for (NodeIndex node = 0; node < room.size(); ++node) {
@@ -219,7 +219,7 @@ class Search {
     }
     const auto most = static_cast<std::size_t>(std::max(4 * tasks, 64));
     if (IsHeterogeneous(ask_)) {
-      // Its other components may have use for nodes where the first has none.
+      // Its other components may be able to use nodes that the first cannot.
       nodes.clear();
       for (NodeIndex node = 0; node < state_.nodes.size(); ++node) {
         if (Suits(node)) nodes.push_back(node);

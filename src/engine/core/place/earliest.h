@@ -1,9 +1,9 @@
-// From when a blocked job can have what it needs, and on which GPUs: the reservation that is held for it.
+// Finds the earliest time at which a blocked job can start, and on which GPUs: its backfill reservation.
 //
-// Running jobs are seen to end at their time limits, else when they are predicted to; their ends are walked in order
-// until the job fits, so the cost is that of the ends before its start. Where no known end gives one, an escalated job
-// drains: it is given the GPUs that are free or whose owners have run longest, as they become free.
-// Source: EASY backfill (Lifka 1995; Mu'alem and Feitelson 2001), GPU by GPU.
+// Running jobs are assumed to end at their time limits, otherwise at their predicted ends. The ends are visited in
+// order until the job fits, so the cost depends on the ends before its start. If no known end lets it start, an
+// escalated job drains: it reserves GPUs that are free, or whose owners have run longest, as they become free. Source:
+// EASY backfill (Lifka 1995; Mu'alem and Feitelson 2001), applied per GPU.
 #pragma once
 
 #include <optional>
@@ -12,22 +12,25 @@
 
 namespace divvy::core {
 
-/// What is already held binds. Nothing where nothing can be held.
+/// Respects existing holds. Returns nothing if no reservation is possible.
 std::optional<Promise> Earliest(Cluster::State& state, ClassIndex job_class, JobId entry, Time now, bool may_drain);
 
-/// Places for all tasks that nothing else is promised, to be kept as they become free. Nothing where there are none.
+/// Reserves places for all tasks as they become free, out of what no other job has reserved. Returns nothing if there
+/// are none.
 std::optional<Promise> DrainFor(const Cluster::State& state, const Ask& ask);
-/// These places still are such.
+/// Returns whether these places still are valid for DrainFor.
 bool DrainStands(const Cluster::State& state, const Ask& ask, const std::vector<Piece>& pieces);
-/// The same, if fewer owners have to leave than have to leave `than`; `nodes` have changed.
+/// Like DrainFor, but returns only places for which fewer owners must leave than for `than`. `nodes`: those that
+/// changed.
 std::optional<Promise> BetterDrain(const Cluster::State& state, const Ask& ask, const std::vector<NodeIndex>& nodes,
                                    const std::vector<Piece>& than);
 
-/// The same looking only at these nodes: nothing, or a promise that starts before `before`. For asks of one task.
+/// Like Earliest, but searches only these nodes, and returns only a start before `before`. Meant for requests of one
+/// task: a gang is found only if all of it fits on one node.
 std::optional<Promise> EarlierOn(Cluster::State& state, ClassIndex job_class, JobId entry, Time now,
                                  const std::vector<NodeIndex>& nodes, Time before);
 
-/// It would fit on the cluster if nothing else ran.
+/// Returns whether `ask` would fit on the usable nodes if nothing ran there.
 bool CouldRun(const Cluster::State& state, const Ask& ask);
 
 }  // namespace divvy::core

@@ -7,10 +7,11 @@ namespace divvy::core {
 namespace {
 
 constexpr JobId kLast = JobId(std::numeric_limits<std::uint64_t>::max());
-/// Of those between two times, so many are looked at one by one before the times are halved further.
+/// Between two times, this many entries are examined one by one before the interval is halved again.
 constexpr int kMostWalked = 4;
 
-// Keys grow along a line, so those before a key are its first ones: found by halving the time since when they wait.
+// Keys ascend along a class's queue, so the members before a key are its first ones. A binary search over the time
+// since which they wait finds how many.
 class Counter {
  public:
   Counter(const Cluster::State& state, const Key& key, Time now) : state_(state), key_(key), now_(now) {}
@@ -29,19 +30,19 @@ class Counter {
  private:
   bool IsBefore(ClassIndex index, const Place& place) const { return state_.KeyAt(index, place, now_) < key_; }
 
-  // Members before `at`; without arrays in the line that is a matter of position.
+  // Counts the members before `at`; without arrays in the queue this follows from the position.
   static std::uint64_t MembersUpTo(const Line& line, Line::Position at) {
     if (line.IsEnd(at)) return line.members();
     if (line.members() != line.entries()) return line.MembersBefore(line.At(at).place);
     return (at.chunk == 0 ? 0 : line.MembersBefore(line.At({at.chunk, 0}).place)) + at.index;
   }
 
-  // `first` is the first of its priority, and before the key; the last of that priority is not.
+  // `first` is the first of its priority and before the key; the last of that priority is not.
   std::uint64_t Divide(ClassIndex index, const Place& first) const {
     const Line& line = state_.classes[index].line;
-    Time before = first.since;  // Who waits since then, with the lowest id, is before the key;
-    Time behind = now_;         // with the highest id, is not.
-    // Mostly it is the key's own time or the moment of escalation that divides.
+    Time before = first.since;  // A place at this time with the lowest id is before the key.
+    Time behind = now_;         // A place at this time with the highest id is not.
+    // The key's own time or the moment of escalation is usually the boundary.
     for (const Time guess : {state_.waiting.at(key_.id).place.since, now_ - state_.RulesOf(index).escalate_after}) {
       for (const Time at : {guess - Duration(1), guess, guess + Duration(1)}) {
         if (at <= before || at >= behind) continue;
@@ -64,7 +65,7 @@ class Counter {
     }
   }
 
-  // Very many wait since the same time: their ids divide them. Those at `place` are not yet divided.
+  // Very many members wait since the same time, so the search continues by id. The boundary is at or after `place`.
   std::uint64_t AmongEquals(ClassIndex index, const Line& line, Place place) const {
     std::uint64_t low = place.id.value();
     std::uint64_t high = kLast.value();
@@ -75,7 +76,7 @@ class Counter {
       (IsBefore(index, place) ? low : high) = middle;
     }
     place.id = JobId(high);
-    // Nobody of this time is behind the key: then those of the next one are looked at one by one.
+    // All members of this time are before the key; those of later times are examined one by one.
     Line::Position at = line.LowerBound(place);
     while (!line.IsEnd(at) && line.At(at).place.priority == place.priority && IsBefore(index, line.At(at).place)) {
       at = line.Next(at);
@@ -93,7 +94,7 @@ class Counter {
 
 Ahead CountAhead(const Cluster::State& state, const Key& key, Time now) {
   const Counter counter(state, key, now);
-  // The keys of the heads as the last decision left them: mostly they are still true, and close together in memory.
+  // The head keys of the last decision are usually still valid, and compact in memory.
   const bool has_keys = state.stale_heads.empty() && now < state.next_change && !state.IsAnyFair();
   Ahead ahead;
   for (ClassIndex index = 0; index < state.classes.size(); ++index) {

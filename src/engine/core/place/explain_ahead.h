@@ -1,5 +1,5 @@
-// Where a job stands in line: how many members of all lines are looked at before it, counted class by class without
-// walking the lines, whatever the order's keys are made of.
+// A job's queue position: counts the members of all classes that come before it, class by class, without walking the
+// queues. Works for every queue policy.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ namespace divvy::core {
 struct Ahead {
   struct Part {
     ClassIndex job_class = 0;
-    std::uint64_t members = 0;  // Its first ones.
+    std::uint64_t members = 0;  // The first members of the class.
   };
   std::uint64_t members = 0;
-  std::uint64_t own = 0;       // Of these, the next members of the job's own array.
-  std::int64_t gpu_parts = 0;  // That they want at least.
+  std::uint64_t own = 0;       // Out of these, the next members of the job's own array.
+  std::int64_t gpu_parts = 0;  // Minimum GPU parts of these members.
   std::vector<Part> parts;
 };
 
-/// Requires: nobody but the asking job has exactly this key. Cost: O(classes x log time).
+/// Requires: no other job has exactly this key. Cost: O(classes x log time).
 Ahead CountAhead(const Cluster::State& state, const Key& key, Time now);
 
 }  // namespace divvy::core

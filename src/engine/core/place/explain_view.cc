@@ -13,7 +13,8 @@
 namespace divvy::core {
 namespace {
 
-/// Of a gang that need not lie together, so many nodes with room are offered to it; it needs one a task at most.
+/// For a gang without locality requirements, at most this many nodes with room are considered, or twice its task count
+/// if that is more.
 constexpr std::size_t kScope = 64;
 
 }  // namespace
@@ -112,7 +113,7 @@ void View::Lift(const PromiseSlot& slot) {
 View::~View() {
   for (Lifted& one : lifted_) {
     state_.nodes[one.node].holds = std::move(one.holds);
-    state_.Show(one.node);  // A gang that was tried may have shown it without them.
+    state_.Show(one.node);  // Trying a gang may have shown the node to the fleet without these holds.
   }
 }
 
@@ -128,7 +129,7 @@ bool View::IsBefore(const PromiseSlot& slot) const {
   return std::find(before_.begin(), before_.end(), slot.promise.entry) != before_.end();
 }
 
-// As in Pass::IsKept.
+// The same rule as in Pass::IsKept.
 CapUse View::KeptOf(CapIndex cap) const {
   return KeptOfCap(state_, cap, Until(), [&](const PromiseSlot& slot) { return IsBefore(slot); });
 }
@@ -168,8 +169,8 @@ std::optional<JobId> View::BlockedBefore() const {
   return first->id;
 }
 
-// The same rule as Placing's: what is open to the job, or over before it starts, or begins once it has ended, is not in
-// its way.
+// The same rule as in Placing. A hold does not bind the job if the booking is open to the job, or if the hold is over
+// before the job starts or begins after it has ended.
 bool View::Binds(const Hold& hold) const {
   const Time until = Until();
   if ((hold.from >= until || hold.until <= now_) && !hold.drains) return false;
@@ -202,7 +203,7 @@ std::optional<NodeIndex> View::WouldStart() {
   return node;
 }
 
-// On a node of one kind without holds it is enough to fit; only the others have to be looked at as a decision would.
+// On a node of one kind without holds, fitting is enough. Other nodes are checked the way a decision does.
 std::optional<NodeIndex> View::RoomForOne() {
   std::vector<NodeIndex> held;
   for (const Shape& shape : seeker_.ask.groups.front().alternatives) {
@@ -223,8 +224,7 @@ std::optional<NodeIndex> View::RoomForOne() {
   return pieces.front().node;
 }
 
-// Equal tasks of whole GPUs are placed one after the other wherever there is room, so where nothing is held the sums
-// decide.
+// Equal tasks of whole GPUs fit wherever there is room, so without holds the totals decide.
 bool View::IsCountable() const {
   const Ask& ask = seeker_.ask;
   if (ask.groups.size() != 1 || ask.groups.front().alternatives.size() != 1) return false;
@@ -274,7 +274,7 @@ std::vector<NodeIndex> View::GangScope() const {
     roomy.resize(most);
   }
   std::vector<NodeIndex> scope;
-  if (held == 0 && IsCountable()) return scope;  // Everything has been counted.
+  if (held == 0 && IsCountable()) return scope;  // FitsUnheld has already covered this case.
   for (const auto& [room, index] : roomy) scope.push_back(index);
   std::sort(scope.begin(), scope.end());
   return scope;

@@ -1,8 +1,8 @@
-// The cluster as one waiting job sees it when its turn comes, as it is or as it would be after a change: whether it may
-// start at all, and whether there is room.
+// The cluster from the perspective of one waiting job at its turn, either as it is or after a hypothetical change:
+// whether the job may start, and whether there is room.
 //
-// What is promised to those behind it does not bind it, nor does its own promise. Those holds are lifted while a View
-// lives and put back exactly as they were; nothing else may touch the cluster meanwhile.
+// Reservations of jobs behind it, and its own, do not bind it. Their holds are lifted during the lifetime of a View and
+// restored exactly afterwards. Nothing else may change the cluster meanwhile.
 #pragma once
 
 #include <optional>
@@ -17,24 +17,24 @@ namespace divvy::core {
 
 struct Seeker {
   Ask ask;
-  ClassKey key;  // But for key.ask, which may be of before the change.
+  ClassKey key;  // key.ask is ignored; it may predate the hypothetical change.
   Place place;
 };
-/// Requires: it waits.
+/// Requires: the job waits.
 Seeker SeekerOf(const Cluster::State& state, JobId entry);
 Key OrderOf(const Cluster::State& state, const Seeker& seeker, Time now);
 
-/// A cap, a limit or a quota keeps such a job from starting whatever is free.
+/// Returns whether a cap, a limit or a quota blocks such a job even if everything were free.
 bool IsBarred(const Cluster::State& state, const Ask& ask, const ClassKey& key);
 
-/// How many tasks of `shape` a node so free has room for.
+/// How many tasks of `shape` fit on a node with this free room.
 std::int64_t RoomOf(const NodeState& node, const Shape& shape);
-/// The same of a group, whichever of its alternatives serves it best.
+/// The maximum over the group's alternatives.
 std::int64_t RoomOf(const NodeState& node, const TaskGroup& group);
-/// The same on a node with these facts: on GPUs that the group accepts, of `model` alone if there is one.
+/// Like RoomOf, on a node with these facts: counts only GPUs that the group accepts, and only of `model` if given.
 std::int64_t RoomOn(const NodeFacts& facts, const NodeState& node, const TaskGroup& group,
                     std::optional<int> model = {});
-/// GPUs of the node with room for one of the shape's.
+/// GPUs of the node that have room for one of the shape's GPUs.
 inline int FreeGpus(const NodeState& node, const Shape& shape) {
   const bool is_plain = shape.is_whole() && shape.gpu_memory_mib == 0;
   return is_plain ? node.whole : placement::CountFitting(node, shape);
@@ -57,21 +57,22 @@ class View {
   Time now() const { return now_; }
 
   bool IsBarred() const;
-  /// Those that have a promise and stand before this job.
+  /// Entries with a reservation that come before this job.
   const std::vector<JobId>& before() const { return before_; }
-  /// It has a promise and stands before this job.
+  /// Returns whether the slot's entry comes before this job.
   bool IsBefore(const PromiseSlot& slot) const;
-  /// Of a cap, what nobody has and is not for this job either: it is kept for those before it who are promised a start.
+  /// The part of a cap that is unused but reserved for jobs before this one.
   CapUse KeptOf(CapIndex cap) const;
+  /// The same for the limits and quotas of its teams.
   KeptOfTeams KeptOfItsTeams() const;
-  /// In strict order, who is blocked before it.
+  /// Under strict queue order, the blocked job that comes before this one.
   std::optional<JobId> BlockedBefore() const;
-  /// A node where it would start now, the first of its tasks; nothing: there is no room.
+  /// A node where it would start now, for the first of its tasks; nothing if there is no room.
   std::optional<NodeIndex> Room();
-  /// All three together.
+  /// IsBarred, Room and BlockedBefore together: the node where it would start now, if it would.
   std::optional<NodeIndex> WouldStart();
 
-  /// The hold keeps something from this job, now or before it would end.
+  /// Returns whether the hold blocks resources for this job, now or before it would end.
   bool Binds(const Hold& hold) const;
 
  private:
@@ -93,14 +94,14 @@ class View {
   Time now_;
   Key order_;
   std::vector<Lifted> lifted_;
-  std::vector<JobId> before_;  // Have a promise and stand before it.
+  std::vector<JobId> before_;  // Entries with a reservation that come before this job.
   struct Joined {
     const GpuTopology* topology;
     GpuSet idle;
     int gpus;
     bool is_there;
   };
-  std::vector<Joined> joined_;  // Searched sets: nodes of one kind repeat.
+  std::vector<Joined> joined_;  // Cached topology searches; similar nodes repeat.
 };
 
 }  // namespace divvy::core

@@ -1,4 +1,4 @@
-// Keeping what is promised: the holds on nodes, and the bookings that people make ahead of time.
+// Holds on nodes, which keep resources for reservations, and bookings, which administrators make ahead of time.
 #include <algorithm>
 #include <utility>
 
@@ -29,9 +29,9 @@ void Cluster::State::DropPromise(std::size_t index) {
   promises.erase(promises.begin() + static_cast<std::ptrdiff_t>(index));
   for (const Piece& piece : slot.promise.pieces) {
     DropHolds(piece.node, slot.promise.entry, 0);
-    Grow(piece.node);  // Also where its holds are lifted at the moment.
+    Grow(piece.node);  // Also if its holds are lifted at the moment.
   }
-  FreshenRights(slot.job_class);  // It kept a place there.
+  FreshenRights(slot.job_class);  // It reserved room in caps and teams.
   must_find_head = true;
   room_epoch += 1;
 }
@@ -74,7 +74,7 @@ void MarkStale(Cluster::State& state, JobId entry) {
   for (PromiseSlot& slot : state.promises) slot.is_stale = slot.is_stale || slot.promise.entry == entry;
 }
 
-// To other GPUs of its node, and with it what it was made for.
+// Moves a hold to other GPUs of its node, and updates the reservation or booking that it belongs to.
 void MoveHold(Cluster::State& state, NodeIndex node, Hold& hold, const GpuPlace& place) {
   const auto move = [&](std::vector<Piece>& pieces) {
     const auto at = std::find_if(pieces.begin(), pieces.end(),

@@ -74,7 +74,7 @@ std::optional<GpuPlace> ChooseGpus(const Cluster::State& cluster, const Ask& ask
   const NodeState seen = SeenBy(node, state, shape);
   if (!Fits(seen, shape)) return std::nullopt;
   const GpuTopology* topology = node.facts.topology.get();
-  // Inside one node what the job wants of its GPUs decides; a scorer knows nodes, and shares of GPUs.
+  // On a node, the job's own requirements decide. A scorer rates nodes and GPU shares only.
   if (shape.is_whole() && (topology != nullptr || ask.placement == PlacementStrategy::kRandom)) {
     GpuChoice choice{ask.placement, draw, ask.topology, ask.requires_topology, topology};
     if (topology == nullptr) choice.topology = TopologyNeed::kAny;
@@ -91,7 +91,7 @@ std::optional<GpuPlace> ServedOn(const Cluster::State& cluster, const Node& node
   if (FitsOn(state, hold.shape, hold.place)) return hold.place;
   const Ask* ask = AskOf(cluster, hold);
   NodeState seen = SeenBy(node, state, hold.shape);
-  // Its other tasks lie on this model.
+  // The job's other tasks run on this model.
   if (!node.facts.gpu_models.empty() && ask != nullptr && RunsOnOneModel(*ask) && !hold.place.gpus.empty()) {
     const int model = ModelOf(node.facts, hold.place.gpus.First());
     seen = SeenBy(node.facts, state, hold.shape, model);
@@ -175,7 +175,7 @@ Hold Unserved(const Cluster::State& state, const Node& node, const Hold& hold, T
   for (const RunPiece& piece : node.pieces) {
     if ((piece.place.gpus & hold.place.gpus).empty()) continue;
     const auto owner = state.running.find(piece.job);
-    if (owner == state.running.end()) continue;  // A stand-in.
+    if (owner == state.running.end()) continue;  // A stand-in piece (Pass::MovePromises).
     const ClassKey& key = state.classes[owner->second.job_class].key;
     if (!IsTheirs(*booking, key.team, key.user) || EndOf(state.rules, piece, now) <= moment) continue;
     rest.place.gpus -= piece.place.gpus;
@@ -219,7 +219,7 @@ void Placing::SetLength(Length length) {
   likely_until_ = length.likely > Duration(0) ? AddSaturating(at_, length.likely) : until_;
 }
 
-// A prediction that was wrong puts off what rests on predictions itself; it never touches what is sure.
+// A wrong prediction may delay reservations that rest on predictions, but never sure ones.
 Time Placing::UntilFor(const Hold& hold) const { return hold.is_sure || hold.booking != 0 ? until_ : likely_until_; }
 
 bool Placing::Binds(const Hold& hold) const {
@@ -231,7 +231,8 @@ bool Placing::Binds(const Hold& hold) const {
   return !IsOpen(hold);
 }
 
-// Of a booking that this job may use: it is who it was made for, and it stays inside its time.
+// Returns whether this job may use the booking: it was made for the job's team or user, and the job stays inside its
+// time.
 bool Placing::IsOpen(const Hold& hold) const {
   if (hold.booking == 0) return false;
   const Booking* booking = BookingOf(state_, hold.booking);
@@ -265,7 +266,7 @@ std::optional<GpuPlace> Placing::On(const Ask& ask, const Shape& shape, NodeInde
   }
   if (!is_bound && booked.empty()) return Choose(ask, shape, index, state);
   if (!booked.empty()) {
-    // What is kept for them first: nobody else can use it.
+    // Prefer what is reserved for this job's own team or user: no other job can use it.
     NodeState own = state;
     placement::Block(own, GpuSet::FirstN(node.facts.gpus) - booked);
     if (FitsNode(node, own, shape)) {
@@ -273,7 +274,8 @@ std::optional<GpuPlace> Placing::On(const Ask& ask, const Shape& shape, NodeInde
       if (gpus && HoldsStand(index, shape, *gpus)) return gpus;
     }
   }
-  // Which GPUs of a node is all that a strategy other than kBest says: who starts now has its way, what is held moves.
+  // Every strategy except kBest only says which GPUs of a node to use. A job that starts now gets its choice, and holds
+  // move.
   if (ask.placement != PlacementStrategy::kBest && at_ <= now_) {
     const std::optional<GpuPlace> gpus = Choose(ask, shape, index, state);
     if (gpus && HoldsStand(index, shape, *gpus)) return gpus;
@@ -341,12 +343,12 @@ std::optional<Placing::Spot> Placing::Best(const Ask& ask, std::size_t group, co
 
 void Placing::Put(const Ask& ask, const Piece& piece) {
   extras_[piece.node].push_back({ShapeOf(ask, piece), piece.place, ask.groups[piece.group].component});
-  // Its nodes are looked at one by one: placing_components.cc.
+  // Nodes are examined one by one for heterogeneous jobs: placing_components.cc.
   if (IsHeterogeneous(ask)) return;
   if (at_ > now_ || !state_.nodes[piece.node].holds.empty() || state_.nodes[piece.node].is_mixed()) return;
   NodeState left = StateOf(piece.node);
   if (ask.groups[piece.group].apart) {
-    // Nobody finds it there until Undo shows it again.
+    // Hides the node until Undo shows it again.
     placement::Block(left, GpuSet::FirstN(state_.nodes[piece.node].facts.gpus));
     left.cpu_free = left.memory_free = -1;
   }
@@ -366,7 +368,7 @@ int Placing::Room(NodeIndex node, const Shape& shape, int most, std::optional<in
   return count;
 }
 
-// Tightest first: where the ask just fits, less is broken up.
+// Tightest domain first, which fragments less.
 std::vector<Placing::Domain> Placing::DomainsOf(const Ask& ask, Together level, const Domain& within) {
   std::map<std::uint64_t, std::pair<std::int64_t, Domain>> found;
   const int tasks = LeastTasks(ask);
@@ -406,7 +408,7 @@ std::vector<Placing::Domain> Placing::DomainsOf(const Ask& ask, Together level, 
   return domains;
 }
 
-// Large tasks first: they have the fewest places to go.
+// Large tasks first, because they fit in the fewest places.
 bool Placing::Fill(const Ask& ask, const Domain& domain, std::vector<Piece>& pieces) {
   std::vector<std::size_t> order(ask.groups.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -433,11 +435,12 @@ bool Placing::FillGroup(const Ask& ask, std::size_t group, const Domain& domain,
   return true;
 }
 
-// Equal tasks lie on the fewest nodes when those with the most room are taken first. The last of them is then the one
-// where what is left just fits.
+// Taking the roomiest nodes first uses the fewest nodes for equal tasks. The last node is the one that the rest just
+// fits on.
 Placing::Domain Placing::FewestOf(const Ask& ask, const Domain& within) {
   const TaskGroup& group = ask.groups.front();
-  std::vector<std::pair<int, NodeIndex>> rooms;  // Negative, so that they sort by room, then by node.
+  std::vector<std::pair<int, NodeIndex>> rooms;  // Room is negated, so that the list sorts by descending room, then by
+                                                 // node.
   const auto look = [&](NodeIndex node) {
     int most = 0;
     for (std::size_t i = 0; i < group.alternatives.size(); ++i) {
@@ -457,7 +460,7 @@ Placing::Domain Placing::FewestOf(const Ask& ask, const Domain& within) {
   int left = group.least;
   for (std::size_t i = 0; i < rooms.size() && left > 0; ++i) {
     std::size_t taken = i;
-    // Of those with room for all that is left, the one with the least.
+    // If nodes have room for all that is left, take the tightest of them.
     for (std::size_t k = i; k < rooms.size() && -rooms[k].first >= left; ++k) {
       if (rooms[k].first > rooms[taken].first) taken = k;
     }
@@ -472,7 +475,7 @@ bool Placing::FillFew(const Ask& ask, const Domain& domain, std::vector<Piece>& 
   return ask.wants_few_nodes && ask.groups.size() == 1 && Fill(ask, FewestOf(ask, domain), pieces);
 }
 
-// What all tasks have to have in common, wherever they lie: the alternative, and the model of their GPUs.
+// Lists the choices that all tasks must share wherever they run: the alternative and the GPU model.
 std::vector<Placing::Domain> Placing::DomainsAlike(const Ask& ask, const Domain& within) const {
   std::vector<int> models;
   if (RunsOnOneModel(ask)) models = ModelsFor(state_, ask);
@@ -570,7 +573,7 @@ std::optional<Piece> Placing::FindOne(const Ask& ask, std::size_t group, const R
   domain.is_everywhere = domain.nodes.empty();
   if (!ask.mixes_models && WantsGpu(ask) && ModelsFor(state_, ask).size() > 1) {
     const std::vector<int> models = ModelsOf(state_, run.pieces);
-    // A single task may lie on several; then no other task can lie on the same.
+    // A single task may span several models; then no other task can match it.
     if (models.size() > 1 && ask.groups[group].alternatives.front().gpus > 0) return std::nullopt;
     if (!models.empty()) domain.gpu_model = models.front();
   }

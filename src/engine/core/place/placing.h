@@ -1,8 +1,8 @@
-// Where the tasks of one ask go, now or at a later moment: which nodes and which of their GPUs. Tasks of a gang see
-// each other; all are placed or none. Nothing in the cluster changes.
+// Places the tasks of one Ask, now or at a later moment: on which nodes and GPUs. Tasks of a gang see each other, and
+// either all are placed or none. The cluster does not change.
 //
-// Nodes with holds are looked at one by one: a task may use what is held if the hold can still be served at its time,
-// if need be on other GPUs of the same node. All other nodes go through the fleet's index.
+// Nodes with holds are examined one by one: a task may use held resources if the hold can still be served at its time,
+// possibly on other GPUs of the node. All other nodes are found through the fleet's index.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace divvy::core {
 
-/// A hold goes to other GPUs of its node.
+/// A hold moves to other GPUs of its node.
 struct Shift {
   NodeIndex node = 0;
   JobId entry;
@@ -23,10 +23,10 @@ struct Shift {
   GpuPlace to;
 };
 
-/// How long a job holds what it gets. 0: nobody knows.
+/// How long a job occupies its resources. 0: unknown.
 struct Length {
-  Duration sure{0};    // At most, by its time limit.
-  Duration likely{0};  // Else by its prediction.
+  Duration sure{0};    // The maximum, by its time limit.
+  Duration likely{0};  // By its prediction, if it has no limit.
 
   Length(Duration limit) : sure(limit), likely(limit) {}  // NOLINT: a limit is a length.
   Length(Duration limit, Duration predicted) : sure(limit), likely(predicted) {}
@@ -35,32 +35,34 @@ Length LengthOf(const Rules& rules, const ClassKey& key);
 
 class Placing {
  public:
-  /// `at` is now or later. Later, running jobs have ended as far as their ends are known.
+  /// `at` is now or later. For a later time, running jobs count as ended if their expected end is not after it.
   Placing(Cluster::State& state, Time now, Time at);
   ~Placing();
   Placing(const Placing&) = delete;
   Placing& operator=(const Placing&) = delete;
 
-  /// For asks that are placed at random (State::DrawOf).
+  /// Sets the draw for random placement (State::DrawOf).
   void SetDraw(std::uint64_t draw) { draw_ = draw; }
 
-  /// The least tasks of `ask`, to run for `length`; a promise that rests on predictions itself minds the likely one
-  /// only. `scope`: these nodes alone. Empty: no room. `booked`: the holds of these bookings do not bind.
+  /// Places the minimum number of tasks of `ask`, to run for `length`. A hold that rests on predictions is compared
+  /// with the likely length only. `scope`: the nodes to use; ignored if `is_everywhere`, which means all nodes. Holds
+  /// of bookings that `team` or `user` may use during `length` do not bind. Returns nothing (empty) if there is no
+  /// room.
   std::vector<Piece> Find(const Ask& ask, Length length, std::span<const NodeIndex> scope, bool is_everywhere,
                           TeamIndex team, UserIndex user);
-  /// After a Find of several components that found nothing: there is no place, also where its search did not look.
+  /// After Find failed for several components: true if there certainly is no place, even beyond what the search tried.
   bool is_proven() const { return is_proven_; }
-  /// One more task of `group` for a job that runs; on these nodes alone if there are any.
+  /// Places one more task of `group` for a running job; only on these nodes if the list is not empty.
   std::optional<Piece> FindOne(const Ask& ask, std::size_t group, const Run& run, std::vector<NodeIndex> nodes);
 
-  /// Whether exactly these pieces are still to be had.
+  /// Returns whether exactly these pieces are still available.
   bool Keeps(const Ask& ask, const std::vector<Piece>& pieces, Length length, TeamIndex team, UserIndex user);
 
-  /// Which holds have to move once `pieces`, as they were found, are taken. Nothing if one of them could not be served.
+  /// Returns which holds must move when `pieces`, as found by Find, are taken. Nothing if a hold could not be served.
   std::optional<std::vector<Shift>> Shifts(const Ask& ask, const std::vector<Piece>& pieces, Length length,
                                            TeamIndex team, UserIndex user);
 
-  /// How many tasks of `shape` the node has room for, at most `most`; on GPUs of `gpu_model` alone if there is one.
+  /// Returns how many tasks of `shape` fit on the node, at most `most`; only on GPUs of `gpu_model` if given.
   int Room(NodeIndex node, const Shape& shape, int most, std::optional<int> gpu_model = {});
 
  private:
@@ -68,7 +70,7 @@ class Placing {
     Piece piece;
     placement::Score score = placement::kNoRoom;
   };
-  /// What a node has left at some moment.
+  /// The free room of a node at some moment.
   struct Left {
     NodeState left;
     bool Add(const Placing& placing, NodeIndex index, const Shape& shape, const GpuPlace& place, Time moment);
@@ -78,27 +80,29 @@ class Placing {
     std::vector<NodeIndex> nodes;
     bool is_everywhere = false;
     std::optional<int> gpu_model;
-    std::optional<std::size_t> alternative;  // That tasks have to agree on.
+    std::optional<std::size_t> alternative;  // Set if the tasks must agree on it.
 
     bool Allows(std::size_t i) const { return !alternative || *alternative == i; }
   };
 
   NodeState StateOf(NodeIndex node) const;
   bool Fill(const Ask& ask, const Domain& domain, std::vector<Piece>& pieces);
-  /// One group's tasks, beside what is placed already.
+  /// Places the tasks of one group, next to those placed already.
   bool FillGroup(const Ask& ask, std::size_t group, const Domain& domain, std::vector<Piece>& pieces);
-  /// The components that are left, the first of `order` first. What was placed for an earlier one is tried elsewhere
-  /// when a later one finds no room.
+  /// Places the remaining components, in the order of `order`. If a later one finds no room, earlier ones are tried
+  /// elsewhere.
   bool FillComponents(const Ask& ask, std::span<const std::uint8_t> order, const Domain& all,
                       std::vector<Piece>& pieces);
   std::vector<Piece> FindComponents(const Ask& ask, const Domain& all);
-  /// Components in this order are tried in every way that makes a difference, as long as the tries last.
+  /// Returns whether the search, if it does not run out of tries, covers all ways that make a difference for this
+  /// order.
   bool TriesAllWays(const Ask& ask, std::span<const std::uint8_t> order) const;
-  /// Where one component may be looked for, liked best first.
+  /// The domains in which one component may be placed, preferred first.
   std::vector<Domain> DomainsOfComponent(const Ask& component, const Domain& all);
-  /// Where one of its tasks has room, beside what is placed already.
+  /// Nodes with room for one of its tasks, next to those placed already.
   std::vector<NodeIndex> NodesOf(const Ask& component, const Domain& all) const;
-  /// The same on the fewest nodes of it, where the ask wishes for that and no hold is in the way.
+  /// Like Fill, but on as few nodes as possible. Does nothing unless the Ask prefers few nodes; fails if holds
+  /// interfere.
   bool FillFew(const Ask& ask, const Domain& domain, std::vector<Piece>& pieces);
   Domain FewestOf(const Ask& ask, const Domain& within);
   std::optional<Spot> Best(const Ask& ask, std::size_t group, const Domain& domain);
@@ -124,68 +128,68 @@ class Placing {
   Cluster::State& state_;
   Time now_;
   Time at_;
-  Time until_ = kNever;         // Surely gone by then,
-  Time likely_until_ = kNever;  // and most likely.
+  Time until_ = kNever;         // When it has certainly ended.
+  Time likely_until_ = kNever;  // When it has most likely ended.
   TeamIndex team_ = kRootTeam;
   UserIndex user_ = 0;
   std::uint64_t draw_ = 0;
-  bool is_apart_ = false;       // What is placed just now lies on no node of another task of its component.
-  std::uint8_t component_ = 0;  // Of what is placed just now.
-  int tries_left_ = 0;          // Of FillComponents; below 0: it gave up.
+  bool is_apart_ = false;       // The current group avoids nodes with other tasks of its component.
+  std::uint8_t component_ = 0;  // The component being placed.
+  int tries_left_ = 0;          // For FillComponents; negative: it gave up.
   bool is_proven_ = false;
-  bool passes_gpu_holds_ = false;  // A job without GPUs, where those wait for no GPU job.
+  bool passes_gpu_holds_ = false;  // The job has no GPUs, and such jobs ignore the holds of GPU jobs.
   struct Extra {
     Shape shape;
     GpuPlace place;
     std::uint8_t component = 0;
   };
-  std::map<NodeIndex, std::vector<Extra>> extras_;  // Tasks placed already.
+  std::map<NodeIndex, std::vector<Extra>> extras_;  // Tasks placed so far.
 };
 
-/// The name of a domain that tasks must share; kAnywhere: 0.
+/// An id of the domain of `node` at this level; 0 for kAnywhere.
 std::uint64_t DomainOf(const NodeFacts& facts, NodeIndex node, Together level);
 
-/// The node as it will be at `at`: what is expected to have ended by then is gone.
+/// The node's state at `at`: pieces expected to have ended by then are released.
 NodeState StateAt(const Cluster::State& state, NodeIndex node, Time now, Time at);
 
-/// The booking was made for this user, or for the team.
+/// Returns whether the booking was made for this user, or for the team.
 bool IsTheirs(const Booking& booking, TeamIndex team, UserIndex user);
 const Booking* BookingOf(const Cluster::State& state, std::uint64_t id);
 
-/// What of a hold is still to be served at `moment`: of a booking that has begun, what its owners' jobs do not run on.
+/// The part of a hold that still must be served at `moment`. For a started booking, excludes what its owners' jobs use.
 Hold Unserved(const Cluster::State& state, const Node& node, const Hold& hold, Time now, Time moment);
 
-/// The node once those have left it that were told to.
+/// The node's state after all leaving jobs have left.
 NodeState StateWithoutLeaving(const Cluster::State& state, NodeIndex node);
 
-/// `state`, one of `node`, as a task of `shape` sees it: with those GPUs alone whose kind it accepts.
+/// `state` of `node`, reduced to the GPUs whose kind a task of `shape` accepts.
 NodeState SeenBy(const Node& node, const NodeState& state, const Shape& shape);
-/// Fits, of the GPUs that it accepts.
+/// Returns whether `shape` fits, counting only GPUs that it accepts.
 bool FitsNode(const Node& node, const NodeState& state, const Shape& shape);
-/// GPUs for one task of `ask` on `node` as it is in `state`; nothing where it does not fit, or not as `ask` requires.
+/// Chooses GPUs for one task of `ask` on `node` in `state`. Nothing if it does not fit or a requirement of `ask` fails.
 std::optional<GpuPlace> ChooseGpus(const Cluster::State& cluster, const Ask& ask, const Shape& shape, const Node& node,
                                    const NodeState& state, std::uint64_t draw);
-/// Where a hold can be served: on the GPUs that it names, else on others of the node; nothing: not at all.
+/// Returns where a hold can be served: on its own GPUs, otherwise on others of the node; nothing if nowhere.
 std::optional<GpuPlace> ServedOn(const Cluster::State& cluster, const Node& node, const Hold& hold,
                                  const NodeState& state);
 
-/// A hold is deducted (never below nothing) because it may get what it keeps from jobs that end.
+/// Holds are deducted clamped at 0, because they may get their resources from jobs that end.
 using placement::Deduct;
 using placement::FitsOn;
 void DeductHost(NodeState& state, const Shape& shape);
 
-/// The node if nothing ran there; what is out of service is taken.
+/// The node's state without running jobs; unusable GPUs count as taken.
 NodeState IdleState(const Node& node);
-/// The node without the piece, of which what is out of service stays so.
+/// Releases the piece in `after`, except for GPUs that are out of service.
 void ReleasePiece(const Node& node, const RunPiece& piece, NodeState& after);
 
-/// Less what drains: another hold may not move there.
+/// `state` minus draining holds: another hold must not move there.
 NodeState Undrained(const Node& node, const NodeState& state);
 
 void Apply(Cluster::State& state, const std::vector<Shift>& shifts);
 
-/// After `node` changed in a way that asked no hold: holds whose GPUs are no longer free in time move to others of the
-/// node.
+/// Call after `node` changed without checking holds. Moves holds whose GPUs are no longer free in time to other GPUs of
+/// the node.
 void RefitHolds(Cluster::State& state, NodeIndex node, Time now);
 
 }  // namespace divvy::core

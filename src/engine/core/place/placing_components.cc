@@ -1,10 +1,10 @@
-// Components of a heterogeneous job: each is placed as an ask of its own beside those placed before, and all are or
-// none is. The component with the fewest nodes to go to is first, of equals the one that takes the most GPUs; where
-// that leads nowhere the order is turned round.
+// Places the components of a heterogeneous job. Each is placed as an Ask of its own next to those placed before; all
+// are placed or none. The component with the fewest possible nodes goes first; among equals the one with the most GPUs.
+// If that fails, the order is reversed.
 //
-// That is a search, and not a proof: where a later component finds no room, the earlier ones are tried on other models
-// of GPUs, in other racks and with other alternatives, and a single task on each node for itself; kMostTriesEachWay
-// each way.
+// The search is a heuristic and not a proof. If a later component finds no room, the earlier ones are tried on other
+// GPU models, in other racks and with other alternatives, and single tasks on each node; at most kMostTriesEachWay
+// tries per order.
 #include <algorithm>
 #include <numeric>
 
@@ -55,7 +55,7 @@ std::vector<Placing::Domain> Placing::DomainsOfComponent(const Ask& component, c
       domains.push_back(domain);
     }
   }
-  // A single task takes any model; another component may need just that one.
+  // A single task may use any model, but another component may need a particular one.
   const std::vector<int> models = RunsOnOneModel(component) ? std::vector<int>() : ModelsFor(state_, component);
   for (std::size_t i = 0; models.size() > 1 && i < models.size(); ++i) {
     domains.push_back(all);
@@ -90,8 +90,8 @@ bool Placing::FillComponents(const Ask& ask, std::span<const std::uint8_t> order
   return false;
 }
 
-// Whole GPUs of one model that need no way between them are as good as each other, and a single task is tried on every
-// node. What tasks of one component take of the last is for nobody else to use.
+// Without topology requirements, whole GPUs of one model are interchangeable, and single tasks are tried on every node.
+// How the last component is spread does not matter, because nothing is placed after it.
 bool Placing::TriesAllWays(const Ask& ask, std::span<const std::uint8_t> order) const {
   const auto is_plain = [](const TaskGroup& group) {
     return std::ranges::all_of(

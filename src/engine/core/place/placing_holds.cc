@@ -1,4 +1,5 @@
-// Whether what is held on a node can still be served once a task lies there: at its own time, if need be on other GPUs.
+// Checks whether a node's holds can still be served after a task is placed there: each at its own time, possibly on
+// other GPUs.
 #include <algorithm>
 #include <utility>
 
@@ -6,7 +7,7 @@
 
 namespace divvy::core {
 
-// What was taken for others can still go to them, at once when those have left who leave.
+// Nominations must still be served as soon as the leaving jobs have left.
 bool Placing::ClaimsStand(NodeIndex index, const Shape& shape, const GpuPlace& place) const {
   const Node& node = state_.nodes[index];
   if (std::none_of(node.holds.begin(), node.holds.end(), [](const Hold& hold) { return hold.is_claim; })) return true;
@@ -26,8 +27,8 @@ bool Placing::ClaimsStand(NodeIndex index, const Shape& shape, const GpuPlace& p
                      [&](const Hold& hold) { return !hold.is_claim || take(hold.shape, hold.place); });
 }
 
-// What drains has no time: what is free is kept for it up to what it needs. Every other hold of the node can still be
-// served from its own time on, with `shape` at `place` from at_ to until_, if need be on other GPUs.
+// Draining holds have no time: free resources are kept for them up to what they need. Every other hold of the node must
+// still be served from its own time on, with `shape` at `place` from at_ to until_, possibly on other GPUs.
 bool Placing::HoldsStand(NodeIndex index, const Shape& shape, const GpuPlace& place, std::vector<Shift>* shifts) const {
   const Node& node = state_.nodes[index];
   if (!ClaimsStand(index, shape, place)) return false;
@@ -51,7 +52,7 @@ bool Placing::HoldsStand(NodeIndex index, const Shape& shape, const GpuPlace& pl
   std::vector<Hold> placed;
   bool has_moved = false;
   for (const Hold* hold : holds) {
-    // Later ones are not touched unless an earlier hold came to lie where they are.
+    // Later holds are not affected unless an earlier one moved to their place.
     if (hold->from >= until_ && !has_moved) break;
     const bool overlaps = hold->from < UntilFor(*hold) && hold->until > at_;
     const Time from = std::max(hold->from, now_);
@@ -68,7 +69,7 @@ bool Placing::HoldsStand(NodeIndex index, const Shape& shape, const GpuPlace& pl
       rest.place.gpus -= place.gpus;
       rest.shape.gpus = static_cast<std::int16_t>(rest.place.gpus.size());
     } else if (overlaps || has_moved) {
-      // At its own time, and once the new task has come to it.
+      // At the hold's own time, and from when the new task is there.
       Left room = LeftAt(index, from, placed);
       if (overlaps && !room.Add(*this, index, shape, place, from)) return false;
       if (overlaps && at_ > from) {
@@ -80,14 +81,15 @@ bool Placing::HoldsStand(NodeIndex index, const Shape& shape, const GpuPlace& pl
                                                  ? rest.place
                                                  : ServedOn(state_, node, rest, Undrained(node, room.left));
       if (!served) {
-        // It cannot be served whoever starts: an owner stays longer than was known, or the node has lost GPUs.
+        // If it cannot be served even without the new task, an owner runs longer than expected, or the node has lost
+        // GPUs.
         const bool is_lost = !ServedOn(state_, node, rest, LeftAt(index, from, before).left);
         if (!is_lost || (overlaps && placement::Overlap(place, rest.place))) return false;
         continue;
       }
       before.push_back(rest);
       if (*served != rest.place) {
-        if (hold->booking != 0 && hold->from <= now_) return false;  // Its owners count on these.
+        if (hold->booking != 0 && hold->from <= now_) return false;  // Its owners rely on these GPUs.
         if (shifts != nullptr) shifts->push_back({index, hold->entry, hold->booking, hold->place, *served});
         rest.place = *served;
         has_moved = true;
@@ -110,7 +112,7 @@ Placing::Left Placing::LeftAt(NodeIndex index, Time moment, const std::vector<Ho
   return room;
 }
 
-// The new task, and those placed before it, if they are there at `moment`.
+// Adds the new task, and those placed before it, if they are there at `moment`.
 bool Placing::Left::Add(const Placing& placing, NodeIndex index, const Shape& shape, const GpuPlace& place,
                         Time moment) {
   const auto take = [&](const Shape& one, const GpuPlace& at) {

@@ -1,8 +1,7 @@
-// What jobs ask of a cluster, and what they get. An ask is one or more groups of equal tasks, each task on one node;
-// all of the least number of tasks start together or none does.
+// The resources that jobs request of a cluster, and what they are allocated. An Ask is one or more groups of equal
+// tasks; each task runs on one node. The minimum number of tasks starts together, or none does.
 //
-// Asks are interned: jobs that ask for the same thing share one, which is what lets 100,000 of them cost as much as
-// one.
+// Asks are interned: jobs with equal requests share one Ask, so 100,000 of them cost as much as one.
 #pragma once
 
 #include <compare>
@@ -28,35 +27,36 @@ using TeamIndex = std::uint32_t;
 using CapIndex = std::uint32_t;
 using UserIndex = std::uint32_t;
 using PoolIndex = std::uint32_t;
-/// What a request says of its nodes (KindBook).
+/// A condition on nodes (KindBook).
 using FilterIndex = std::uint32_t;
-/// Every node will do.
+/// Accepts every node.
 inline constexpr FilterIndex kNoFilter = 0;
 
-/// The pool that has no name: all there is, until pools are made.
+/// The unnamed default pool; the only one until pools are added.
 inline constexpr PoolIndex kWholeCluster = 0;
 
-/// How close to each other the tasks of one ask must be. Wider first.
+/// How close to each other the tasks of one Ask must be. In order from wide to narrow.
 enum class Together : std::uint8_t { kAnywhere, kBlock, kRack, kNode };
 
-/// Equal tasks.
+/// A number of equal tasks.
 struct TaskGroup {
-  /// What one task needs; where there are several, any of them will do and the first is liked best (faster GPUs, say).
+  /// The resources of one task. If there are several, any is acceptable and the first is preferred (faster GPUs, for
+  /// example).
   std::vector<Shape> alternatives;
   std::int32_t least = 1;
-  std::int32_t most = 1;  // Beyond `least`: takes more when nobody else can use it, and gives it back first.
-  /// How fast a task is on each of the alternatives, in thousandths of the fastest. Empty: equally fast.
+  std::int32_t most = 1;  // Tasks beyond `least` are added when no other job can use the room, and are removed first.
+  /// Speed of a task on each alternative, in thousandths of the fastest. Empty: all are equally fast.
   std::vector<std::int16_t> speeds;
-  /// What Shape::models of each alternative was made from, so that it can be made anew when nodes are told apart in
-  /// another way (Cluster::SetKinds). Empty: it stays as it is.
+  /// The filters that Shape::models of each alternative was made from, so that it can be recomputed when nodes are
+  /// reclassified (Cluster::SetKinds). Empty: Shape::models is fixed.
   std::vector<FilterIndex> filters;
-  /// Each task on a node on which no other task of its component lies.
+  /// Each task gets a node without other tasks of its component (anti-affinity).
   bool apart = false;
-  /// Of a heterogeneous job: what its tasks have in common is said of each component by itself. Groups of one component
-  /// stand in a row, components ascending from 0.
+  /// For heterogeneous jobs: which component the group belongs to. Constraints between tasks apply within each
+  /// component. Groups of one component are adjacent; components ascend from 0.
   std::uint8_t component = 0;
 
-  /// Tasks that one node can have at most, of `tasks`.
+  /// The maximum number of tasks on one node, out of `tasks`.
   std::int64_t AtMostOnOne(std::int64_t tasks) const { return apart && tasks > 1 ? 1 : tasks; }
 
   friend auto operator<=>(const TaskGroup&, const TaskGroup&) = default;
@@ -65,41 +65,42 @@ struct TaskGroup {
 struct Ask {
   std::vector<TaskGroup> groups;
   Together together = Together::kAnywhere;
-  bool requires_together = false;         // False: as close as there is, up to `together`.
-  Together widest = Together::kAnywhere;  // But never further apart than this, whatever `together` is.
-  bool mixes_models = false;              // Tasks of one job otherwise run on GPUs of one model.
-  bool alike = false;                     // All tasks of all groups take the same alternative, by its number.
+  bool requires_together = false;         // False: as close as possible, preferably within `together`.
+  Together widest = Together::kAnywhere;  // Tasks are never further apart than this, whatever `together` is.
+  bool mixes_models = false;              // False: all tasks run on GPUs of one model.
+  bool alike = false;                     // All tasks of all groups use the alternative with the same number.
   PlacementStrategy placement = PlacementStrategy::kBest;
-  TopologyNeed topology = TopologyNeed::kAny;  // Of the GPUs of one task.
+  TopologyNeed topology = TopologyNeed::kAny;  // For the GPUs of one task.
   bool requires_topology = false;
-  PoolIndex pool = kWholeCluster;  // In whose line it stands. Which nodes it may use is for the shapes to say.
-  bool wants_few_nodes = false;    // Of one group: rather on as few nodes as there is room on.
+  PoolIndex pool = kWholeCluster;  // The pool whose queue the job is in. The shapes determine which nodes it may use.
+  bool wants_few_nodes = false;    // For one group: prefers few nodes.
 
   friend auto operator<=>(const Ask&, const Ask&) = default;
 };
 
-/// Its tasks are looked for a place from as close as was asked to as wide as is allowed.
+/// The closest and the widest locality in which places are searched, in this order.
 Together ClosestOf(const Ask& ask);
 Together WidestOf(const Ask& ask);
 
-/// Several components: each has its own nodes, model of GPUs and alternative, and all start together. Then
-/// `together`, `alike` and `mixes_models` of the ask say nothing.
+/// Returns whether the Ask has several components. Each then has its own nodes, GPU model and alternative, and all
+/// start together; `together`, `alike` and `mixes_models` of the Ask do not apply.
 inline bool IsHeterogeneous(const Ask& ask) { return ask.groups.back().component > 0; }
-/// The ask of one component alone. Its tasks are rather in one rack where they lie apart, else on one node.
+/// The Ask of one component alone. Its tasks prefer one rack if they must be on different nodes, otherwise one node.
 Ask ComponentAsk(const Ask& ask, std::uint8_t component);
 
-/// Parts of GPU that the least number of tasks takes, in the first alternative.
+/// GPU parts of the minimum number of tasks, in the first alternative.
 std::int64_t LeastGpuParts(const Ask& ask);
 int LeastTasks(const Ask& ask);
 bool WantsGpu(const Ask& ask);
 bool IsElastic(const Ask& ask);
 
-/// Tasks must agree on an alternative: as many as each group has. Requires: all groups have as many.
+/// Returns whether the tasks must agree on one of several alternatives. Requires: all groups have the same number of
+/// alternatives.
 bool TakesOneAlternative(const Ask& ask);
-/// The ask with that alternative alone.
+/// The Ask with only that alternative.
 Ask Narrowed(const Ask& ask, std::size_t alternative);
 
-/// One task's place.
+/// The allocation of one task.
 struct Piece {
   NodeIndex node = 0;
   GpuPlace place;
@@ -119,7 +120,7 @@ inline const Shape& ShapeOf(const Ask& ask, const Piece& piece) {
   return ask.groups[piece.group].alternatives[piece.alternative];
 }
 
-/// What a piece takes of GPUs, and what that is worth to its job: a GPU on which it runs at 0.55 is 0.55 of one.
+/// GPU parts of a piece, and their worth to the job: a GPU on which it runs at speed 0.55 is worth 0.55 of one.
 struct GpuUse {
   std::int64_t parts = 0;
   std::int64_t worth = 0;

@@ -58,13 +58,13 @@ class Translation {
     return ask;
   }
 
-  /// What it has used so far is left.
+  /// Releases the filters used so far.
   void Undo() {
     for (const FilterIndex filter : std::exchange(used_, {})) book_.Leave(filter);
   }
 
  private:
-  /// Something that all tasks have to agree on.
+  /// Returns whether all tasks must agree on a pool or a feature alternative.
   bool has_alike() const { return !wishes_.features.alike.empty() || pools_.size() > 1; }
 
   Status CheckCounts(const Ask& ask) const {
@@ -81,7 +81,7 @@ class Translation {
           "more where it can; give --tasks one number");
     }
     const std::int32_t tasks = ask.groups.front().least;
-    // Tasks that each have a machine of their own, and the one machine of all others, are asked for as machines.
+    // For tasks on separate nodes, and for single tasks, the option to suggest is --nodes.
     if (counted > tasks && ask.together != Together::kNode && (ask.groups.front().apart || tasks == 1)) {
       return InvalidArgument("--constraint counts " + Plural(counted, "node") + ", but the job is on " +
                              Plural(tasks, "node") + "; ask for --nodes " + std::to_string(counted));
@@ -93,14 +93,14 @@ class Translation {
     return {};
   }
 
-  // The group's alternative, once for each pool, and of each for those that all nodes may be, the fastest GPUs first.
+  // Expands the group's shape into one alternative per pool and "[a|b]" feature choice, fastest GPUs first.
   Status Put(TaskGroup& group, const FeatureCondition& features) {
     const Shape shape = group.alternatives.front();
     const std::vector<FeatureCondition> any(1);
     group.alternatives.clear();
     group.speeds.clear();
     group.filters.clear();
-    // What takes no GPU has no speeds, but as many alternatives as the other tasks that it has to agree with.
+    // Tasks without GPUs have no speeds, but need as many alternatives as the tasks that they must agree with.
     const std::size_t speeds = shape.gpus == 0 && !has_alike() ? 1 : speeds_.size();
     for (const PoolWish& pool : pools_) {
       const FeatureCondition of_pool = features.And(pool.features);
@@ -158,7 +158,7 @@ Result<Ask> AskFor(KindBook& book, Ask ask, const NodeWishes& wishes) {
     translation.Undo();
     return made;
   }
-  // Only now: a later filter may have split what an earlier one accepts.
+  // Done last, because a later filter may have split the kinds that an earlier one accepts.
   for (TaskGroup& group : made->groups) {
     for (std::size_t i = 0; i < group.filters.size(); ++i) {
       group.alternatives[i].models = book.Accepted(group.filters[i]);

@@ -1,4 +1,4 @@
-// What a job says of its nodes, made into an ask: filters in use, alternatives, and a group of tasks for each count.
+// Turns a job's node requirements into an Ask: filters in use, alternatives, and one task group per node count.
 #pragma once
 
 #include <optional>
@@ -11,40 +11,41 @@
 
 namespace divvy::core {
 
-/// GPUs on which a job is equally fast.
+/// GPUs on which a job is equally fast, and its speed there.
 struct AtSpeed {
   std::string gpu_type;                                       // engine/gpu_type.h
   std::int16_t speed = 1000;                                  // In thousandths of the fastest.
-  std::int16_t parts = 0;                                     // What a task takes of each such GPU; 0: as it asks.
-  std::optional<placement::MigProfile> slice = std::nullopt;  // The MIG instance that a task takes of such a GPU.
+  std::int16_t parts = 0;                                     // Parts per GPU that a task takes there; 0: as in its
+                                                              // request.
+  std::optional<placement::MigProfile> slice = std::nullopt;  // The MIG instance that a task takes there.
 };
 
-/// Nodes of this pool, and such of them.
+/// Nodes of this pool that have these features.
 struct PoolWish {
   std::string pool;
   FeatureCondition features;
-  std::int32_t cpu_milli = 0;  // What a task takes of CPUs there; 0: as it asks.
+  std::int32_t cpu_milli = 0;  // CPUs of a task there; 0: as in its request.
 };
 
-/// What all tasks of a job want of their nodes.
+/// Node requirements that all tasks of a job share.
 struct NodeWishes {
-  std::string gpu_type;  // engine/gpu_type.h; with speeds ("h100*1.0|a100*0.55") the fastest first.
-  /// In place of what `gpu_type` says of speeds, the fastest first. Empty: as that says.
+  std::string gpu_type;  // engine/gpu_type.h; may contain speeds ("h100*1.0|a100*0.55").
+  /// Overrides the speeds of `gpu_type`, fastest first. Empty: `gpu_type` applies.
   std::vector<AtSpeed> speeds;
   std::int32_t least_gpu_memory_mib = 0;
   int least_compute_capability = 0;
-  FeatureWish features;               // Counts are of tasks: each is what the job has of one node.
-  std::vector<std::string> nodes;     // One of these.
-  std::vector<std::string> excluded;  // None of these.
+  FeatureWish features;               // Counts are of tasks, where a task is the job's allocation on one node.
+  std::vector<std::string> nodes;     // Allowed nodes; empty: all.
+  std::vector<std::string> excluded;  // Excluded nodes.
   std::string pool;
-  /// In place of `pool`: all nodes are of the same one of these, the first is liked best. Empty: as `pool` says.
+  /// Overrides `pool`: all nodes belong to one of these, the first is preferred. Empty: `pool` applies.
   std::vector<PoolWish> pools;
 };
 
-/// `ask`, whose groups have one alternative each, on such nodes alone. Every filter of the answer is in use
-/// (KindBook::Use) until LeaveFilters; what is refused uses none. Tasks without GPUs do not mind what GPUs a node has.
-/// Refuses counts of more nodes than the job has tasks, or of a job that has several groups or grows; and what
-/// KindBook::Use refuses.
+/// Restricts `ask`, whose groups have one alternative each, to nodes that meet `wishes`. Every filter of the result is
+/// in use (KindBook::Use) until LeaveFilters; a failed call leaves none in use. Tasks without GPUs ignore the GPU
+/// requirements. Fails if features are counted for more nodes than the job has tasks, or for a job that is elastic or
+/// has several groups; and when KindBook::Use fails.
 Result<Ask> AskFor(KindBook& book, Ask ask, const NodeWishes& wishes);
 void LeaveFilters(KindBook& book, const Ask& ask);
 

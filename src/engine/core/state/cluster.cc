@@ -78,7 +78,7 @@ void Cluster::SetRules(Rules rules) {
   state_->rules = rules;
   state_->pools.front() = rules;
   for (auto& [id, run] : state_->running) state_->Expect(run, EndOf(rules, run, run.started));
-  // Who deserves a promise is another question now; what was taken for somebody stays theirs.
+  // New rules may grant reservations to other jobs, so all are dropped. Nominations stay.
   for (std::size_t i = state_->promises.size(); i-- > 0;) {
     if (!state_->promises[i].promise.is_claim) state_->DropPromise(i);
   }
@@ -106,7 +106,7 @@ NodeState Cluster::State::EmptyState(const NodeFacts& facts) {
   return state;
 }
 
-// What a node has left, from nothing.
+// Recomputes the free room of a node from its pieces.
 void Cluster::State::Rebuild(NodeIndex index) {
   Node& node = nodes[index];
   NodeState state = EmptyState(node.facts);
@@ -156,7 +156,7 @@ void Cluster::RecountTeams(Time now) {
     const JobClass& job_class = s.classes[entry.job_class];
     s.teams.AddWaiting(job_class.key.team, job_class.least_parts * entry.count);
   }
-  s.team_fronts.clear();  // Whoever asks before the next decision gets each job's own.
+  s.team_fronts.clear();  // Queries before the next decision use each job's own request instead.
   s.FreshenAll();
 }
 
@@ -182,7 +182,7 @@ void Cluster::State::Freshen(ClassIndex index) {
 void Cluster::State::FreshenAll() {
   for (ClassIndex index = 0; index < classes.size(); ++index) {
     Freshen(index);
-    stale_heads.push_back(index);  // Its key may be another one now.
+    stale_heads.push_back(index);  // Its key may have changed.
   }
   must_find_head = true;
   take_epoch += 1;
@@ -237,7 +237,7 @@ bool Cluster::State::IsAnyFair() const {
   return std::any_of(pools.begin(), pools.end(), [](const PoolRules& pool) { return pool.order == Order::kFair; });
 }
 
-// Teams are compared by the job that each would start next, so that all jobs of a team have one place among teams.
+// Teams are compared by the job that each would start next, so that all jobs of a team have one position among teams.
 void Cluster::State::FindTeamFronts(Time now) {
   constexpr ClassIndex kNone = ~ClassIndex{0};
   std::vector<ClassIndex> first(pools.size() * teams.size(), kNone);
@@ -268,7 +268,7 @@ void Cluster::State::HeadChanged(ClassIndex index, Time now) {
   const Place& place = job_class.line.At(job_class.line.begin()).place;
   keys[index] = KeyAt(index, place, now);
   fronts[index].since = place.since;
-  // The next of the class to escalate: it may be promised a start then, and may pass others.
+  // When the next job of the class escalates: it may then get a reservation and pass others.
   job_class.head_changes_at = kNever;
   const PoolRules& own = RulesOf(index);
   if (own.escalate_after <= Duration(0)) return;
@@ -287,7 +287,7 @@ void Cluster::State::LineUp(Waiting& entry) {
   entry.lane = Waiting::Lane::kReady;
   teams.AddWaiting(job_class.key.team, job_class.least_parts * entry.count);
   take_epoch += 1;
-  // Behind an equal that could not start, nobody can.
+  // Behind an equal job that could not start, no other can start.
   fronts[entry.job_class].is_waiting = true;
   if (is_first) {
     stale_heads.push_back(entry.job_class);

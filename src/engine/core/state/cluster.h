@@ -1,15 +1,14 @@
-// The cluster as the engine knows it: nodes, the jobs that wait, the jobs that run, and what is held for whom. One fact
-// at a time goes in; Decide turns what changed since into a plan and applies it here.
+// The engine's model of the cluster: nodes, waiting jobs, running jobs, and reservations. Callers add one fact at a
+// time; Decide turns the changes since the last call into a plan and applies it.
+// A state machine without a clock: the same facts and times give the same plans. The live daemon and the simulator both
+// use this class.
 //
-// It is a state machine without a clock: the same facts and times give the same plans. The live daemon and the
-// simulator use this class alike.
+// Cost. Jobs with equal requests form a class and share one queue. After a decision no waiting job can start, so an
+// event needs to examine only the classes that fit on the nodes it freed, or the class that it added to. It never
+// examines the rest of the cluster or other jobs of a class. docs/engine.md has figures.
 //
-// Cost. Jobs that ask for the same thing form a class and stand in one line. After a decision nobody who waits can
-// start; so an event has to look only at the classes that fit on the nodes it freed, or at the class that it added to,
-// never at the rest of the cluster or at other jobs of a class. docs/engine.md has the figures.
-//
-// Invariants (CheckInvariants re-derives them): what a node has left is its capacity less its pieces; no GPU carries
-// more than it has; every running job has its pieces and every class its line; team and cap sums are those of the jobs.
+// Invariants (CheckInvariants re-derives them): a node's free resources are its capacity minus its pieces; no GPU is
+// overcommitted; every running job has its pieces and every class its queue; team and cap totals match the jobs.
 #pragma once
 
 #include <functional>
@@ -28,30 +27,30 @@ namespace divvy::core {
 
 struct NodeFacts {
   std::string name;
-  std::int32_t cpu_milli = 0;  // Below 0: nothing fits, not even what asks for none.
+  std::int32_t cpu_milli = 0;  // Negative: nothing fits, not even a request without CPUs.
   std::int32_t memory_mib = 0;
   int gpus = 0;
-  /// Index of what a request may insist on: GPU model, pool and features together. Below placement::kMaxModels.
+  /// The node class that requests select by: GPU model, pool and features together. Below placement::kMaxModels.
   int kind = 0;
-  /// The kind of each GPU, where they differ; then `kind` is the node's own, and a shape that any of its GPUs serves
-  /// allows that one as well. Empty: all are of `kind`.
+  /// The kind of each GPU, if they differ. Then `kind` is the node's own kind, and a shape that accepts any of its GPUs
+  /// accepts that kind as well. Empty: all GPUs are of `kind`.
   std::vector<std::uint8_t> gpu_kinds;
-  /// Memory of each GPU, MiB. Empty: not counted.
+  /// Memory of each GPU, MiB. Empty: GPU memory is not accounted.
   std::vector<std::int32_t> gpu_memory_mib;
-  /// GPUs that can be cut into MIG instances while nothing else runs on them.
+  /// GPUs that can be divided into MIG instances while nothing else runs on them.
   GpuSet sliceable;
-  /// Those of them that take nothing else.
+  /// The subset of `sliceable` that takes only MIG instances.
   GpuSet only_sliced;
-  /// Of the GPU alone: tasks of one job run on one model.
+  /// The GPU model alone: tasks of one job run on one model.
   int gpu_model = 0;
-  /// That of each GPU, on a node that has `gpu_kinds`. Empty: all are of `gpu_model`.
+  /// The model of each GPU, if `gpu_kinds` is set. Empty: all are `gpu_model`.
   std::vector<int> gpu_models;
   std::uint32_t rack = 0;
   std::uint32_t block = 0;
-  std::shared_ptr<const GpuTopology> topology;  // Null: all GPUs reach each other alike.
+  std::shared_ptr<const GpuTopology> topology;  // Null: all links between GPUs are equal.
 };
 
-/// A job that waits, or the rest of an array: `count` equal members that leave one by one.
+/// A waiting job, or the rest of an array: `count` equal members that leave the queue one by one.
 struct Job {
   JobId id;
   std::uint32_t count = 1;
@@ -62,14 +61,15 @@ struct Job {
   Time queued_at = kNoTime;
   Time begin = kNoTime;
   Duration limit{0};           // 0: none.
-  Duration predicted{0};       // 0: not known.
+  Duration predicted{0};       // 0: unknown.
   std::vector<CapIndex> caps;  // Ascending, each once.
   Preemptible preemptible = Preemptible::kNever;
-  bool is_parked = false;  // Held, or waits for other jobs.
-  std::uint64_t draw = 0;  // Of PlacementStrategy::kRandom, drawn outside; members of an array vary it by themselves.
+  bool is_parked = false;  // Held, or waits for dependencies; cannot start.
+  std::uint64_t draw = 0;  // Random draw for PlacementStrategy::kRandom, made by the caller. Array members derive their
+                           // own from it.
 };
 
-/// A job that has its pieces.
+/// A running job and its pieces.
 struct Run {
   JobId id;
   ClassIndex job_class = 0;
@@ -79,22 +79,22 @@ struct Run {
   Time started = kNoTime;
   Time end = kNever;  // By its time limit.
   Time predicted_end = kNever;
-  Time expected = kNever;      // Its end as far as can be said, as of the last decision; kept by the cluster.
-  bool is_leaving = false;     // Was told to give all its pieces back.
-  std::vector<Piece> leaving;  // Of an elastic job that stays: what it was told to give back.
+  Time expected = kNever;      // The expected end as of the last decision; maintained by the cluster.
+  bool is_leaving = false;     // The whole job was told to end.
+  std::vector<Piece> leaving;  // For an elastic job that keeps running: pieces that it was told to release.
 };
 
 struct Start {
-  JobId job;    // As the caller named the member.
-  JobId entry;  // Who waited.
+  JobId job;    // The running member's id, chosen by the caller (NameMember).
+  JobId entry;  // The waiting entry that it comes from.
   std::vector<Piece> pieces;
   bool is_backfilled = false;
-  JobId passed;  // The first blocked job that it passed; not set: nobody.
-  /// What that one was promised at that moment: a start, or kNever where it drains. kNoTime: nothing.
+  JobId passed;  // The first blocked job that it was started ahead of; unset: none.
+  /// The start reserved for `passed` at that moment; kNever if it drains nodes, kNoTime if it has no reservation.
   Time passed_start = kNoTime;
 };
 
-/// Pieces that a running job gives back: all of them, or an elastic job's surplus.
+/// Pieces that a running job must release: all of them, or an elastic job's surplus.
 struct Taking {
   JobId job;
   std::vector<Piece> pieces;
@@ -102,7 +102,7 @@ struct Taking {
   JobId taker;
 };
 
-/// A running job goes on elsewhere.
+/// A running job is migrated.
 struct Move {
   JobId job;
   std::vector<Piece> from;
@@ -110,14 +110,14 @@ struct Move {
   JobId taker;
 };
 
-/// An elastic job gets more.
+/// An elastic job gets more pieces.
 struct Growth {
   JobId job;
   std::vector<Piece> pieces;
 };
 
-/// An idle GPU is given over to MIG instances (carved), or is made whole again (merged), before what needs it starts.
-/// Instances themselves are made and removed with the pieces that lie on them.
+/// An idle GPU is switched to MIG mode, or back (is_merge), before the job that needs it starts. The instances
+/// themselves are created and removed with the pieces that use them.
 struct Carving {
   NodeIndex node = 0;
   int gpu = 0;
@@ -125,12 +125,12 @@ struct Carving {
   JobId taker;
 };
 
-/// What is held for a job that waits.
+/// A backfill reservation, or a preemptor's nomination, for a waiting job.
 struct Promise {
   JobId entry;
-  Time start = kNever;    // kNever: it drains `pieces`, whose ends nobody knows.
-  bool is_sure = false;   // By time limits alone; else by predictions.
-  bool is_claim = false;  // What it waits for was taken from others and is about to be free.
+  Time start = kNever;    // kNever: it drains `pieces`, whose owners have no known end.
+  bool is_sure = false;   // Based on time limits alone; false: also on predictions.
+  bool is_claim = false;  // A nomination: the resources were preempted for this job and will soon be free.
   std::vector<Piece> pieces;
 };
 
@@ -140,17 +140,17 @@ struct Plan {
   std::vector<Taking> takings;
   std::vector<Move> moves;
   std::vector<Growth> growths;
-  /// When the clock alone can change the plan; kNever: only an event can.
+  /// When the plan can change without another event; kNever: only an event can change it.
   Time next_wakeup = kNever;
 };
 
-/// GPUs that are kept for somebody in a stretch of time.
+/// GPUs reserved for a user or team during a time interval.
 struct Booking {
   std::uint64_t id = 0;
   std::vector<Piece> pieces;  // Shape: whole GPUs.
   AskIndex ask = 0;
   TeamIndex team = kRootTeam;
-  std::optional<UserIndex> user;  // Nothing: everybody of the team.
+  std::optional<UserIndex> user;  // Unset: every user of the team.
   Time from = kNoTime;
   Time until = kNever;
 };
@@ -164,60 +164,63 @@ class Cluster {
   ~Cluster();
   Cluster(Cluster&&) noexcept;
   Cluster& operator=(Cluster&&) noexcept;
-  /// What-if questions are asked of a copy.
+  /// Returns a copy, for what-if queries.
   Cluster Copy() const;
 
   // --- Facts --------------------------------------------------------------------------------------------------------
 
-  /// Nodes are added before the first decision or between two; the order is the order of equally good nodes.
+  /// Adds a node, before the first decision or between two. Among equally good nodes the one added first is preferred.
   NodeIndex AddNode(NodeFacts facts);
-  /// `usable`: GPUs that take new work; `accepts`: the node does at all. What runs there stays.
+  /// `usable`: GPUs that take new work; `accepts`: whether the node takes new work at all. Running jobs stay.
   void SetUsable(NodeIndex node, GpuSet usable, bool accepts);
-  /// How good nodes are for requests; "best", "pack" ... Made outside, because it depends on what is usually asked.
+  /// Sets how nodes are rated: "best", "pack" ... The caller makes the scorer, because it depends on the usual demand.
   void SetScorer(std::shared_ptr<const placement::Scorer> scorer);
   void SetRules(Rules rules);
-  /// Nodes are told apart in another way, or some are something else now: nodes and asks (TaskGroup::filters) get the
-  /// book's kinds. Where nodes were only told apart more or less finely, no decision becomes another one. The scorer is
-  /// made anew with it because it knows kinds by number; null: any room is as good. Requires: the book has these nodes.
+  /// Applies a reclassification of nodes: nodes and asks (TaskGroup::filters) get the kinds of `book`. If kinds were
+  /// only split or merged, no decision changes. `scorer` must be rebuilt with the kinds, because it refers to them by
+  /// number; null: all nodes with room are equally good. Requires: `book` has the same nodes.
   void SetKinds(const KindBook& book, const KindChange& change, std::shared_ptr<const placement::Scorer> scorer);
-  /// A line of its own for those who ask for it (Ask::pool).
+  /// Adds a queue for jobs that name it in Ask::pool.
   PoolIndex AddPool(PoolRules rules);
   void SetPool(PoolIndex pool, PoolRules rules);
   Teams& teams();
-  /// After Reset of the teams: counts everything anew.
+  /// Recounts all usage. Call after Teams::Reset.
   void RecountTeams(Time now);
-  /// Jobs at once, and ten-thousandths of GPUs that these hold together; 0: no limit.
+  /// Adds a limit on running jobs and on the ten-thousandths of GPUs that they hold together; 0: no limit.
   CapIndex AddCap(std::string name, int limit, std::int64_t parts_limit = 0);
   void SetCap(CapIndex cap, int limit, std::int64_t parts_limit);
 
+  /// Interns `ask`.
   AskIndex Know(const Ask& ask);
 
-  /// Adds a job that waits, or replaces the one of the same id.
+  /// Adds a waiting job, or replaces the one with the same id.
   void Put(Job job, Time now);
-  /// A job that waits leaves the queue. Requires: it waits.
+  /// Removes a waiting job from the queue. Requires: it waits.
   void Remove(JobId id, Time now);
-  /// Takes in a running job that was not waiting. Requires: its pieces are free.
+  /// Adds a running job that was not waiting. Requires: its pieces are free.
   void Adopt(const Job& job, std::vector<Piece> pieces, Time started, Time now);
-  /// A running job has ended, or part of it was given back.
+  /// Records that a running job has ended (Finish), or has released some of its pieces (GiveBack).
   void Finish(JobId id, Time now);
   void GiveBack(JobId id, const std::vector<Piece>& pieces, Time now);
   void SetEnd(JobId running, Time end);
-  /// It was told to end: what it holds is about to be free. Requires: it runs.
+  /// Records that the job was told to end, so its pieces will soon be free. Requires: it runs.
   void SetLeaving(JobId running);
-  /// Holds nodes for a team or user: its pieces where it has some, whoever is there. Nothing when there is no room.
+  /// Reserves nodes for a team or user: `booking.pieces` if given, whatever runs there; otherwise it searches for room.
+  /// Returns nothing if there is no room.
   std::optional<Booking> Book(Booking booking, Time now);
   void Unbook(std::uint64_t id);
 
   // --- Decisions ----------------------------------------------------------------------------------------------------
 
-  /// How the next member of an entry is called once it runs; by default a job keeps its id and members of an array get
-  /// the ids behind it.
+  /// Chooses the id of the next member of an entry when it starts. By default a job keeps its id, and array members get
+  /// the ids after it.
   using NameMember = std::function<JobId(JobId entry)>;
 
-  /// What follows from everything up to now. The plan has been applied when this returns: starts run, takings leave.
+  /// Decides everything that follows from the facts so far. The plan is already applied to the cluster when this
+  /// returns: its starts are running, and the jobs of its takings are marked as leaving.
   Plan Decide(Time now, const NameMember& name = {});
-  /// Starts whom Decide would start, looking at every class and not only at those that a change can have helped;
-  /// promises stay as they are. After Decide it starts nobody: a test holds Decide to that.
+  /// Starts the jobs that Decide would start, but examines every class, not only those that a change may have helped.
+  /// Reservations stay as they are. Directly after Decide it must start nothing; tests check Decide this way.
   Plan DecideAnew(Time now, const NameMember& name = {});
 
   // --- Questions ----------------------------------------------------------------------------------------------------
@@ -231,12 +234,12 @@ class Cluster {
   std::uint64_t waiting_count() const;
   std::size_t running_count() const;
   std::vector<Promise> promises() const;
-  /// Jobs that go on elsewhere and have not left yet; `to` is held for them.
+  /// Migrating jobs that have not left their old place yet; `to` is reserved for them.
   std::vector<Move> moving() const;
   const Rules& rules() const;
   const Teams& teams() const;
 
-  /// Empty when all is well; else the first broken invariant. Expensive.
+  /// Returns "", or a description of the first broken invariant. Expensive.
   std::string CheckInvariants() const;
 
   struct State;

@@ -1,8 +1,8 @@
-// Nodes that are told apart in another way, or are something else now.
+// Reclassification of nodes: kinds were split or merged, or node properties changed.
 //
-// Kinds are numbers without a meaning of their own, so that all that knows them is written anew at once: nodes, asks,
-// and what was copied from asks (pieces that run, holds, fronts). Who may run where stays what it was, except on nodes
-// that are something else.
+// Kind numbers have no meaning of their own, so everything that uses them is rewritten at once: nodes, asks, and copies
+// of asks (running pieces, holds, fronts). Which job may run where stays the same, except on nodes whose properties
+// changed.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -49,7 +49,7 @@ class Renumbering {
       state_.ask_index.try_emplace(state_.asks[index], index);
   }
 
-  // A node's pieces are found by what they were; one that is done is not looked at again.
+  // Finds each piece on its node by its old shape, and updates each piece once.
   void ChangePieces(JobId id, const Run& run) {
     const AskIndex index = state_.classes[run.job_class].key.ask;
     const auto before = before_.find(index);
@@ -67,7 +67,7 @@ class Renumbering {
     }
   }
 
-  /// Whose ask it was made from: of a booking, a job that waits, or one that goes on elsewhere.
+  /// The asks that the hold may have been made from: of a booking, a waiting job or a migrating job.
   std::vector<AskIndex> AsksOf(const Hold& hold) const {
     std::vector<AskIndex> asks;
     for (const Booking& booking : state_.bookings) {
@@ -83,7 +83,7 @@ class Renumbering {
     return asks;
   }
 
-  // Of several alternatives that were alike so far, the one that this node is still good for.
+  // If several alternatives had the same kinds so far, takes the one that this node still satisfies.
   void ChangeHold(Hold& hold, const NodeFacts& facts) const {
     for (const AskIndex index : AsksOf(hold)) {
       const auto before = before_.find(index);

@@ -11,7 +11,7 @@ std::string OnNode(const Node& node, const std::string& what) { return "node " +
 
 std::string Cluster::CheckInvariants() const {
   const State& s = *state_;
-  // What each node has left, from its pieces.
+  // Each node's free room must follow from its pieces.
   std::size_t pieces = 0;
   for (NodeIndex index = 0; index < s.nodes.size(); ++index) {
     const Node& node = s.nodes[index];
@@ -28,7 +28,7 @@ std::string Cluster::CheckInvariants() const {
         used[static_cast<std::size_t>(gpu)] += piece.shape.parts;
       }
     }
-    // A machine that has gone has less than none.
+    // A removed node has a negative CPU count.
     if (cpu > std::max(node.facts.cpu_milli, 0)) return OnNode(node, "more CPUs are given away than it has");
     if (memory > node.facts.memory_mib) return OnNode(node, "more memory is given away than it has");
     for (int gpu = 0; gpu < node.facts.gpus; ++gpu) {

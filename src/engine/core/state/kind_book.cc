@@ -124,7 +124,7 @@ std::vector<bool> KindBook::Pass(const NodeFilter& filter, const Sort& sort, con
   return passed;
 }
 
-// Calls visit(node, passed); what nodes have in common is looked at once.
+// Calls visit(node, passed). Evaluates each distinct node description once.
 template <typename Visit>
 void KindBook::ForEachNode(const NodeFilter& filter, Visit visit) const {
   NodeFilter nameless = filter;
@@ -207,7 +207,7 @@ std::vector<bool> KindBook::SignatureOf(int kind) const {
   return signature;
 }
 
-// The kinds of what passes the same filters, or new ones. False: there is no room for these.
+// Assigns the kinds that pass the same filters, or new ones. Returns false if there are not enough numbers.
 bool KindBook::TryPlace(Node& node, bool minds_label) {
   const Sort& sort = sorts_[node.sort];
   const std::vector<Label> labels = LabelsOf(sort);
@@ -257,7 +257,7 @@ Status KindBook::Place(Node& node) {
   return NoRoom("node " + node.name);
 }
 
-// Filters without users are forgotten, and kinds that the others do not tell apart are one.
+// Drops unused filters, and merges kinds that no other filter distinguishes.
 void KindBook::Compact(bool minds_label) {
   for (Filter& filter : filters_) {
     if (filter.users > 0) continue;
@@ -311,7 +311,8 @@ std::vector<int> KindBook::Alike() const {
 
 // --- Filters --------------------------------------------------------------------------------------------------------
 
-// Of every kind that it accepts in part, the accepted part becomes a kind of its own. False: there is no room for them.
+// Splits every kind that the filter accepts in part: the accepted part becomes a new kind. Returns false if there are
+// not enough numbers.
 bool KindBook::Split(FilterIndex index) {
   const NodeFilter& filter = filters_[index].filter;
   ModelSet accepted = 0;

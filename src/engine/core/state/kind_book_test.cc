@@ -277,7 +277,7 @@ TEST(KindBook, AcceptsWhatAnOracleAccepts) {
   }
 }
 
-// --- A cluster that follows -----------------------------------------------------------------------------------------
+// --- A cluster that uses the book ------------------------------------------------------------------------------------
 
 std::string TextOf(const std::vector<Piece>& pieces) {
   std::string text;
@@ -301,7 +301,7 @@ std::string TextOf(const Plan& plan, const Cluster& cluster) {
   return text;
 }
 
-/// A cluster and its book, to which the same happens as to another one.
+/// A cluster and its book. The test applies the same events to two of these.
 class Followed {
  public:
   explicit Followed(Rules rules, std::string scorer) : cluster(rules), scorer_(std::move(scorer)) {}
@@ -341,7 +341,7 @@ class Followed {
     cluster.SetScorer(MakeScorer());
     Follow();
   }
-  /// Somebody looks at the cluster in a way that tells nodes apart, and never asks for anything.
+  /// Adds a filter that splits kinds but that no job uses.
   void Distinguish(const NodeFilter& filter, bool stays) {
     const auto index = book.Use(filter);
     Follow();
@@ -374,8 +374,8 @@ NodeWishes RandomWishes(Random& random, int nodes) {
   return wishes;
 }
 
-// Both hear the same; the one besides of filters that nobody needs. What they decide is the same, to the last GPU.
-// `apart`: how often nodes were told apart for these alone.
+// Both clusters get the same events, and `split` also gets unused filters. Their decisions must be identical, down to
+// the GPUs. `apart`: counts how often these filters split kinds.
 void ExpectSplitsChangeNothing(std::uint64_t seed, const std::string& scorer, int& apart) {
   Random random(seed);
   random.models = 2;
@@ -388,7 +388,7 @@ void ExpectSplitsChangeNothing(std::uint64_t seed, const std::string& scorer, in
   constexpr int kNodes = 14;
   NodeTraits traits;
   for (int node = 0; node < kNodes; ++node) {
-    // Each has twins, which only their names tell apart.
+    // Each node has twins that differ only by name.
     if (node % 3 == 0) traits = random.Node(node, 4);
     traits.name = "n" + std::to_string(node);
     plain.Add(traits);

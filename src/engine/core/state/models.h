@@ -1,5 +1,5 @@
-// Tasks of one job run on GPUs of one model. Most nodes have one model; on a node that mixes them each GPU counts as
-// what it is, so that such a node is as many places as it has models.
+// Tasks of one job run on GPUs of one model. Most nodes have one model. On mixed nodes each GPU counts by its own
+// model, so such a node offers one place per model.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace divvy::core {
 
-/// Its tasks have to keep to one model: there are several, or may be. A single task takes whatever GPUs it may have.
+/// Returns whether the tasks must all run on one GPU model. A single task may use any GPUs that it accepts.
 inline bool RunsOnOneModel(const Ask& ask) {
   return !ask.mixes_models && !IsHeterogeneous(ask) && WantsGpu(ask) && (LeastTasks(ask) > 1 || ask.groups.size() > 1);
 }
@@ -18,16 +18,16 @@ inline int ModelOf(const NodeFacts& facts, int gpu) {
 }
 bool HasModel(const NodeFacts& facts, int model);
 
-/// GPUs whose kind the shape does not accept; only a node that mixes kinds has such while it has others.
+/// GPUs whose kind the shape does not accept. Nonempty only for mixed nodes.
 GpuSet NotOfKind(const NodeFacts& facts, const Shape& shape);
-/// GPUs of any other model.
+/// GPUs of any other model than `model`.
 GpuSet NotOfModel(const NodeFacts& facts, int model);
 
-/// `state`, one of a node with these facts, with no GPUs but those that a task of `shape` accepts, of `model` if there
-/// is one. A task without GPUs sees all of it.
+/// `state` of a node with these facts, reduced to the GPUs that a task of `shape` accepts, and to `model` if given.
+/// Unchanged for a task without GPUs.
 NodeState SeenBy(const NodeFacts& facts, const NodeState& state, const Shape& shape, std::optional<int> model = {});
 
-/// Calls visit(model) for each model of the node's GPUs; once, with 0, where models do not matter.
+/// Calls visit(model) for each GPU model of the node; once with 0 if models do not matter.
 template <typename Visit>
 void ForEachModel(const NodeFacts& facts, bool matters, Visit visit) {
   if (!matters || facts.gpu_models.empty()) {
@@ -43,7 +43,7 @@ void ForEachModel(const NodeFacts& facts, bool matters, Visit visit) {
 
 /// The models on which tasks of `ask` may run, ascending.
 std::vector<int> ModelsFor(const Cluster::State& state, const Ask& ask);
-/// Those that the GPUs of these pieces are of, ascending.
+/// The GPU models of these pieces, ascending.
 std::vector<int> ModelsOf(const Cluster::State& state, const std::vector<Piece>& pieces);
 
 }  // namespace divvy::core

@@ -64,8 +64,8 @@ std::string WrongPlace(const Cluster& cluster, const Ask& ask, const std::vector
   return "";
 }
 
-// Whoever starts, grows or is promised something lies on one model and no further apart than it may; who waits is told
-// why; and a decision leaves nobody behind who could start.
+// Jobs that start, grow or get a reservation are on one model and within their locality. Waiting jobs are explained,
+// and a decision leaves no startable job behind.
 TEST(Models, EveryGangKeepsToOneOnNodesThatMixThem) {
   int gangs = 0;
   int promised = 0;
@@ -124,13 +124,13 @@ TEST(Models, ASingleTaskTakesAnyMixAndThenGrowsNoFurther) {
   facts.gpu_kinds = {0, 1, 1, 1, 1};
   facts.gpu_models = {0, 1, 1, 1, 1};
   cluster.AddNode(facts);
-  // On GPUs 0 and 1, one of each.
+  // On GPUs 0 and 1, one of each model.
   cluster.SetUsable(0, GpuSet::FromBits(0b00011), true);
   cluster.Put(MakeJob(cluster, 1, GpuAsk(2, 1, 2), At(0)), At(0));
   ASSERT_EQ(cluster.Decide(At(0)).starts.size(), 1U);
   cluster.SetUsable(0, GpuSet::FromBits(0b11111), true);
   EXPECT_TRUE(cluster.Decide(At(1)).growths.empty());
-  // On one model it grows on that.
+  // A job on one model grows on that model.
   cluster.Finish(JobId(1), At(2));
   cluster.SetUsable(0, GpuSet::FromBits(0b00110), true);
   cluster.Put(MakeJob(cluster, 2, GpuAsk(2, 1, 2), At(2)), At(2));

@@ -13,7 +13,7 @@ Time EscalatesAt(const PoolRules& rules, Time since) {
 Key KeyOf(const PoolRules& rules, const Teams& teams, const Standing& standing, Time now) {
   Key key;
   key.id = standing.place.id;
-  // Tiers are few: both fit.
+  // There are few tiers and pools, so both fit into one number.
   key.rank[0] = -(std::int64_t{rules.tier} << 32) + standing.pool;
   std::int64_t* rank = key.rank.data() + kPoolRanks;
   switch (rules.order) {

@@ -1,8 +1,8 @@
-// The place of a job in the queue as a key: smaller is looked at first. A policy fills the key from what is known of
-// the job, its class and its team; two keys compare without knowing the policy.
+// A job's position in the queue as a key: smaller keys are considered first. A policy computes the key from the job,
+// its class and its team; keys compare without knowing the policy.
 //
-// Inside one class the keys are in the order of the class's line (priority, since, id), which is what lets a pass look
-// at the heads alone.
+// Inside one class, keys have the same order as the class's queue (priority, since, id), so a scheduling cycle needs to
+// look only at the head of each class.
 #pragma once
 
 #include <array>
@@ -15,34 +15,35 @@
 namespace divvy::core {
 
 struct Key {
-  std::array<std::int64_t, 9> rank{};  // The first is its pool's.
+  std::array<std::int64_t, 9> rank{};  // The first element is the pool's.
   JobId id;
   friend auto operator<=>(const Key&, const Key&) = default;
 };
 
-/// What an order may look at.
+/// The inputs of a queue policy.
 struct Standing {
   Place place;
-  std::int64_t gpu_parts = 0;  // The least it starts with.
-  Duration predicted{0};       // 0: not known.
+  std::int64_t gpu_parts = 0;  // GPU parts of the minimum number of tasks.
+  Duration predicted{0};       // 0: unknown.
   TeamIndex team = kRootTeam;
-  std::int64_t front_parts = 0;  // Of the first of its team, whoever that is: teams compare by it.
+  std::int64_t front_parts = 0;  // GPU parts of the first job of the team; teams are compared by it.
   PoolIndex pool = kWholeCluster;
 };
 
-/// Waits so long that smaller jobs no longer pass it.
+/// Returns whether the job has waited so long that smaller jobs no longer go first.
 bool IsEscalated(const PoolRules& rules, Time since, Time now);
-/// When it becomes so; kNever where it never does.
+/// When the job escalates; kNever: never.
 Time EscalatesAt(const PoolRules& rules, Time since);
 
-/// Pools do not compete but where they share nodes: there by tier, then by their order. `rules`: those of its pool.
+/// Jobs of different pools are ordered by tier, then by pool index. This matters only if pools share nodes. `rules`:
+/// those of the job's pool.
 Key KeyOf(const PoolRules& rules, const Teams& teams, const Standing& standing, Time now);
 
-// The orders, each in a file of its own.
+// The policies; each has a file of its own.
 void RankSmallFirst(const PoolRules& rules, const Standing& standing, Time now, std::int64_t* rank);
 void RankFifo(const Standing& standing, std::int64_t* rank);
 void RankShortest(const PoolRules& rules, const Standing& standing, std::int64_t* rank);
-/// kFair: from kPoolRanks on so much of a rank is the same for all jobs of a team.
+/// For kFair, kTeamRanks ranks after the first kPoolRanks are the same for all jobs of a team.
 inline constexpr std::size_t kPoolRanks = 1;
 inline constexpr std::size_t kTeamRanks = 4;
 void RankTeam(const Teams& teams, TeamIndex team, std::int64_t front_parts, Time now, std::int64_t* rank);

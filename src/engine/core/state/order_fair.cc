@@ -1,7 +1,8 @@
-// Level by level from the top: the team that is below its quota, then the one that holds least of its share (a GPU on
-// which a job is at 0.55 of its speed counts as 0.55: Gavel, OSDI 2020, compares effective throughput), then the one of
-// higher priority, then the one that would hold least with its first job more, then the one whose first job is smaller;
-// then who used least lately; inside the team priority and small-first, or the longest wait.
+// Compares teams level by level from the top. At each level: the team below its quota; then the team with the least
+// worth relative to its share (a GPU on which a job runs at 0.55 of its speed is worth 0.55: Gavel, OSDI 2020, compares
+// effective throughput); then higher priority; then the lowest such ratio with its first job added; then the smaller
+// first job. Ties go to the team with the least recent usage. Inside a team: priority and small-first, or the longest
+// wait.
 // Source: the order of Run:ai's queues; the comparison by levels is that of Slurm's Fair Tree.
 #include <algorithm>
 
@@ -10,7 +11,7 @@
 namespace divvy::core {
 namespace {
 
-/// Levels of the tree that are compared; deeper ones by their usage alone.
+/// Tree levels that are compared; deeper levels are not, only their usage.
 constexpr std::size_t kLevels = kTeamRanks - 1;
 
 }  // namespace

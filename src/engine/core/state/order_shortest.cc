@@ -1,8 +1,9 @@
-// Priority, then predicted GPU time, less what the job has waited for: a job that waited as long as it is predicted to
-// run stands where a job of no length stands now, so nothing starves. What has no prediction counts as a day.
+// Priority, then predicted GPU time minus a credit for the time waited (PoolRules::ageing), so no job starves. A
+// one-GPU job that has waited as long as its predicted length ranks like a new job of length 0. A job without a
+// prediction counts as a day.
 //
-// Source: QSSF (Hu et al., SC 2021) orders by predicted GPU time; the ageing is the response ratio of HRRN (Brinch
-// Hansen 1971) turned into a difference, which keeps the order of two waiting jobs the same at all times.
+// Source: QSSF (Hu et al., SC 2021) orders by predicted GPU time. The ageing is the response ratio of HRRN (Brinch
+// Hansen 1971) as a difference, which keeps the relative order of two waiting jobs constant.
 #include <algorithm>
 
 #include "engine/core/state/order.h"

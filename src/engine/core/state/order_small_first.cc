@@ -1,4 +1,4 @@
-// Priority, then those that waited long (oldest first), then fewer GPUs, then the longest wait.
+// Priority, then escalated jobs (oldest first), then fewer GPUs, then the longest wait.
 // Source: the order that Valohai documents for its GPU queues.
 #include "engine/core/state/order.h"
 

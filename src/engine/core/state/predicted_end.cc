@@ -13,7 +13,7 @@ void SetPredictedEnd(Cluster& cluster, JobId running, Time end) {
       if (one.job == running) one.predicted_end = end;
     }
   }
-  // Where plans do not rest on it, only who asks for an estimate sees it.
+  // If plans do not depend on the prediction, only estimates use it.
   if (!s.rules.uses_predictions || run.end != kNever) return;
   s.Expect(run, EndOf(s.rules, run, run.started));
   for (const Piece& piece : run.pieces) s.Grow(piece.node);

@@ -1,12 +1,11 @@
-// What is predicted of one running job alone, where more is known of it than of its like: by its own progress, say.
+// Sets a prediction for one running job, if more is known about it than about similar jobs, for example its progress.
 #pragma once
 
 #include "engine/core/state/cluster.h"
 
 namespace divvy::core {
 
-/// In place of the prediction that it started with; kNever: nothing is known any more. Its time limit stays what it is.
-/// Requires: it runs.
+/// Replaces the prediction that the job started with; kNever: unknown. The time limit is unchanged. Requires: it runs.
 void SetPredictedEnd(Cluster& cluster, JobId running, Time end);
 
 }  // namespace divvy::core

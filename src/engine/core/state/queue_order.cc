@@ -7,7 +7,7 @@
 namespace divvy::core {
 namespace {
 
-/// The next of a class.
+/// The next entry of a class.
 struct Cursor {
   Key key;
   ClassIndex job_class = 0;

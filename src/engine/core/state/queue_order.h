@@ -1,4 +1,4 @@
-// The whole queue in the order in which it is looked at.
+// The whole queue in scheduling order.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace divvy::core {
 
-/// Waiting entries, those not in line last (by priority, begin time and id); at most `limit` of them (0: all).
-/// Cost: O(classes + entries given x log classes).
+/// Returns waiting entries in scheduling order, at most `limit` of them (0: all). Entries that cannot start yet (held
+/// or dated) come last, by priority, begin time and id. Cost: O(classes + entries returned x log classes).
 std::vector<JobId> QueueOrder(const Cluster& cluster, Time now, std::size_t limit);
 
 }  // namespace divvy::core

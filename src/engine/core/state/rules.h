@@ -1,4 +1,4 @@
-// What an administrator chooses about deciding.
+// Scheduling rules that the administrator chooses.
 #pragma once
 
 #include "base/time.h"
@@ -6,50 +6,51 @@
 
 namespace divvy::core {
 
-/// Who is looked at first; each has a file of its own under order_*.cc.
+/// Queue policies; each has a file of its own under order_*.cc.
 enum class Order {
   kSmallFirst,  // Priority, escalated, fewer GPUs, longest wait.
   kFifo,        // Priority, longest wait.
-  kFair,        // Team below quota, least served team, the team that used least lately, then as kSmallFirst.
+  kFair,        // Team below quota, least served team, team with the least recent usage, then as kSmallFirst.
   kShortest,    // Priority, predicted GPU time with ageing.
 };
 
-/// What may start behind a job that is blocked.
+/// Which jobs may start behind a blocked job.
 enum class Backfill {
-  kReserved,  // What delays no reservation.
-  kNone,      // Nothing: strict order.
-  kAnything,  // Whatever fits, without any reservation. For comparison: it starves large jobs.
+  kReserved,  // Jobs that delay no reservation.
+  kNone,      // None: strict queue order.
+  kAnything,  // Any job that fits, without reservations. For comparison only: large jobs starve.
 };
 
-/// How the jobs of one pool stand in line.
+/// The queue rules of one pool.
 struct PoolRules {
   Order order = Order::kSmallFirst;
   Duration escalate_after = std::chrono::hours(1);  // Valohai's figure; 0: never.
-  /// kShortest: a job that waits so long counts as shorter by its own predicted length.
+  /// For kShortest: how many GPU-seconds each second of waiting takes off a job's predicted GPU time.
   double ageing = 1.0;
-  /// kFair: inside a team by priority and wait; else small jobs first as in kSmallFirst.
+  /// For kFair: inside a team, orders by priority and wait only; otherwise small jobs first as in kSmallFirst.
   bool fair_is_fifo = false;
-  int tier = 0;  // Where pools share nodes, jobs of a higher one go first.
+  int tier = 0;  // If pools share nodes, jobs of a higher tier go first.
 
   friend bool operator==(const PoolRules&, const PoolRules&) = default;
 };
 
-/// Those of all pools, and of the pool that needs no name.
+/// Rules of all pools; the inherited part applies to the default pool.
 struct Rules : PoolRules {
   Backfill backfill = Backfill::kReserved;
-  /// Ends of running jobs without a time limit are taken from predictions, for plans and estimates.
+  /// Plans and estimates use the predicted end of running jobs without a time limit.
   bool uses_predictions = true;
 
-  /// Jobs without GPUs wait for no GPU job: the CPUs and memory that are held for one do not bind them.
+  /// Jobs without GPUs ignore the CPUs and memory that are reserved for GPU jobs.
   bool cpu_jobs_pass = false;
 
-  // Taking back.
-  bool reclaims = false;      // Between teams: what a team holds beyond its share, for one below its own.
-  bool preempts = false;      // Inside a team: from lower priority.
-  bool consolidates = false;  // Running work is moved so that a larger job fits.
-  Duration least_run{0};      // A job that started more recently is not taken from.
-  Duration patience{0};       // A job takes only after it has waited so long.
-  Duration grace = std::chrono::seconds(30);  // From the decision to the moment when the GPUs are free.
+  // Preemption, reclaim and consolidation.
+  bool reclaims = false;      // Between teams: takes what a team holds beyond its share, for a team below its own
+                              // share.
+  bool preempts = false;      // Within a team: takes from jobs of lower priority.
+  bool consolidates = false;  // Migrates running jobs so that a larger job fits.
+  Duration least_run{0};      // Jobs that started more recently are not preempted.
+  Duration patience{0};       // A job preempts only after it has waited this long.
+  Duration grace = std::chrono::seconds(30);  // From the decision until the GPUs are free.
 
   friend bool operator==(const Rules&, const Rules&) = default;
 };

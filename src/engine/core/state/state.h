@@ -1,4 +1,4 @@
-// What a Cluster owns. Seen by the files of this folder only.
+// The data of a Cluster. Internal to engine/core.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace divvy::core {
 
-/// What makes jobs interchangeable, but for their place in line.
+/// Everything that distinguishes jobs for scheduling, except their position in the queue.
 struct ClassKey {
   AskIndex ask = 0;
   TeamIndex team = kRootTeam;
@@ -28,96 +28,98 @@ struct ClassKey {
 
 struct JobClass {
   ClassKey key;
-  Line line;  // Those that may be looked at.
+  Line line;  // The members that are ready to start.
   std::int64_t least_parts = 0;
   bool wants_gpu = false;
-  Time head_changes_at = kNever;  // Somebody in the line escalates then.
-  /// Anything may have become possible, not just what the grown nodes offer.
+  Time head_changes_at = kNever;  // When the next job in the queue escalates.
+  /// Any node may have become possible for the class, not only the grown ones.
   bool is_fresh = false;
   std::uint64_t looked = 0;  // The round in which its head was last tried.
-  /// No start could be promised as of this room_epoch: [1] to an escalated job.
+  /// No start could be reserved as of this room_epoch; [1] is for escalated jobs.
   std::uint64_t hopeless[2] = {0, 0};
-  /// It fits on what is usable when nothing else runs; as of `usable_epoch`.
+  /// Whether it fits on the usable nodes when they are empty; as of usable_epoch `checked_epoch`.
   mutable bool could_run = true;
   mutable std::uint64_t checked_epoch = 0;
-  std::uint64_t tried_epoch = 0;  // When it last looked for something to take, and found nothing.
-  Time try_again = kNever;        // When time alone may have changed that.
+  std::uint64_t tried_epoch = 0;  // The take_epoch at its last search for victims, which found none.
+  Time try_again = kNever;        // When the passing of time may change that result.
 
   bool is_firm() const { return key.preemptible == Preemptible::kNever; }
 };
 
-/// The little of a class that a scan over all classes looks at; one cache line holds two.
+/// The fields of a class that a scan over all classes reads; two fit in one cache line.
 struct Front {
-  bool is_waiting = false;  // Somebody is in line.
+  bool is_waiting = false;  // The class's queue is not empty.
   bool wants_gpu = false;
   TeamIndex team = kRootTeam;
   PoolIndex pool = kWholeCluster;
-  bool is_plain = true;  // `shape` is all there is to it: one task, no alternatives.
+  bool is_plain = true;  // `shape` describes the whole request: one task without alternatives.
   Shape shape;
-  Time since = kNoTime;  // Of the head.
+  Time since = kNoTime;  // Place::since of the head.
 };
 
 struct Waiting {
   enum class Lane : std::uint8_t { kReady, kDated, kParked };
   ClassIndex job_class = 0;
   std::uint32_t count = 1;
-  std::uint32_t named = 0;  // Members of the array that have left it.
+  std::uint32_t named = 0;  // Array members that have left the entry.
   Place place;
   Lane lane = Lane::kReady;
 };
 
-/// One piece of a running job, as its node sees it.
+/// One piece of a running job, as stored on its node.
 struct RunPiece {
   JobId job;
   Shape shape;
   GpuPlace place;
   Time started = kNoTime;
-  Time end = kNever;  // By time limit.
+  Time end = kNever;  // By its time limit.
   Time predicted_end = kNever;
-  bool is_leaving = false;  // Its owner was told to give it back.
+  bool is_leaving = false;  // The job was told to release it.
 };
 
-/// A stretch of time in which something is kept on a node.
+/// Resources of a node that are reserved during a time interval.
 struct Hold {
-  JobId entry;  // For whom; not set: of a booking.
+  JobId entry;  // The job that it is reserved for; unset for a booking.
   std::uint64_t booking = 0;
   Shape shape;
   GpuPlace place;
   Time from = kNever;
   Time until = kNever;
-  bool is_sure = false;      // `from` rests on time limits alone,
-  bool ends_surely = false;  // and so does `until`.
-  GpuSet closed;             // Of a booking that has begun: nobody else's, whatever of them its owners use.
-  bool drains = false;       // `place` as it becomes free, which nobody can date.
-  bool is_claim = false;     // Of what was taken for `entry`: it binds everybody, whatever their place in the order.
+  bool is_sure = false;      // `from` rests on time limits alone.
+  bool ends_surely = false;  // `until` rests on time limits alone.
+  GpuSet closed;             // For a started booking: GPUs closed to other jobs, including those that its owners use
+                             // already.
+  bool drains = false;       // Reserves `place` as it becomes free, at an unknown time.
+  bool is_claim = false;     // Preempted for `entry` (a nomination): binding for all jobs, whatever their queue
+                             // position.
 };
 
 struct Node {
   NodeFacts facts;
-  NodeState state;  // What is left: unusable GPUs count as taken.
-  GpuSet blocked;   // Take no new work.
-  GpuSet carved;    // Given over to MIG instances. `state` may say otherwise while something is only tried.
+  NodeState state;  // The free resources; unusable GPUs count as taken.
+  GpuSet blocked;   // GPUs that take no new work.
+  GpuSet carved;    // GPUs in MIG mode. state.carved may differ temporarily during a trial.
   bool accepts = true;
-  bool has_grown = false;  // Since the last decision.
+  bool has_grown = false;  // Resources were freed since the last decision.
   std::vector<RunPiece> pieces;
   std::vector<Hold> holds;
 
   bool is_mixed() const { return !facts.gpu_kinds.empty(); }
 };
 
-/// What counts against a cap.
+/// Usage that counts against a cap.
 struct CapUse {
   std::int64_t jobs = 0;
   std::int64_t parts = 0;
 };
 
-/// caps.h has its rules.
+/// A limit on a group of jobs; see caps.h.
 struct Cap {
   std::string name;
-  int limit = 0;  // Of jobs; 0: none.
+  int limit = 0;  // Maximum number of running jobs; 0: none.
   int running = 0;
-  std::set<ClassIndex> classes;  // That have somebody in line.
-  std::int64_t parts_limit = 0;  // Of the GPUs that they hold together; 0: none.
+  std::set<ClassIndex> classes;  // Classes with a nonempty queue that count against it.
+  std::int64_t parts_limit = 0;  // Maximum GPU parts that the jobs hold together; 0: none.
   std::int64_t parts = 0;
 
   bool is_bound() const { return limit > 0 || parts_limit > 0; }
@@ -128,13 +130,13 @@ struct PromiseSlot {
   Key key;
   ClassIndex job_class = 0;
   bool wants_gpu = false;
-  bool is_stale = false;  // Its nodes changed; to be looked at again.
-  bool is_lifted =
-      false;             // It holds nothing at the moment, so that one before it can be placed; only inside a decision.
-  bool is_lost = false;  // Lifted, and somebody else has what it held.
+  bool is_stale = false;   // Its nodes changed, so it must be checked again.
+  bool is_lifted = false;  // Its holds are lifted for a moment so that an earlier job can be placed; only inside a
+                           // decision.
+  bool is_lost = false;    // It was lifted, and another job took its resources.
 };
 
-/// A job, or a piece of one, that goes on elsewhere once it has left where it is.
+/// A migrating job, or a moved piece of one, that has not left its old place yet.
 struct Moving {
   AskIndex ask = 0;
   std::vector<Piece> to;
@@ -145,65 +147,68 @@ struct Cluster::State {
   explicit State(Rules given, Duration half_life) : rules(given), teams(half_life) {}
 
   Rules rules;
-  std::vector<PoolRules> pools = std::vector<PoolRules>(1);  // The first are those of `rules`.
+  std::vector<PoolRules> pools = std::vector<PoolRules>(1);  // [0] is the inherited part of `rules`.
   Teams teams;
   std::vector<Node> nodes;
-  std::optional<placement::Fleet> fleet;  // Nodes with holds, and mixed ones, show no room here: they are looked at
-  std::vector<NodeIndex> mixed;           // one by one.
+  // Nodes that are mixed or have holds show no room here; they are examined one by one.
+  std::optional<placement::Fleet> fleet;
+  std::vector<NodeIndex> mixed;
   std::shared_ptr<const placement::Scorer> scorer;
   std::vector<Ask> asks;
   std::map<Ask, AskIndex> ask_index;
   std::vector<JobClass> classes;
-  std::vector<Front> fronts;  // Of each class,
-  std::vector<Key> keys;      // and its head's key.
+  // Per class: what scans need, and the key of its head.
+  std::vector<Front> fronts;
+  std::vector<Key> keys;
   std::map<ClassKey, ClassIndex> class_index;
   struct TeamFront {
     bool is_set = false;
-    std::int64_t parts = 0;  // Of its first job.
+    std::int64_t parts = 0;  // The GPU parts of the team's first job.
     std::array<std::int64_t, kTeamRanks> rank{};
   };
-  // kFair: who is first in each team, as of the last round; pool by pool.
+  // For kFair: the first job of each team as of the last round; indexed by FrontOf.
   std::vector<TeamFront> team_fronts;
   std::vector<Cap> caps;
-  std::unordered_map<JobId, Waiting> waiting;  // For look-up only, as is `running`.
+  std::unordered_map<JobId, Waiting> waiting;  // For look-up only, never iterated for decisions; so is `running`.
   std::unordered_map<JobId, Run> running;
-  std::unordered_map<JobId, std::uint64_t> draws;  // Of those that wait to be placed at random. For look-up only.
-  std::set<JobId> elastic;                         // Running, with room to grow or something to give.
-  std::set<std::pair<Time, JobId>> ends;           // Run::expected of those where it is known.
-  std::set<std::pair<Time, JobId>> dated;          // Waiting with a begin time ahead.
+  std::unordered_map<JobId, std::uint64_t> draws;  // Entries that wait for random placement. For look-up only.
+  std::set<JobId> elastic;                         // Running elastic jobs.
+  std::set<std::pair<Time, JobId>> ends;           // Run::expected of the running jobs that have one.
+  std::set<std::pair<Time, JobId>> dated;          // Waiting jobs with a begin time in the future.
   std::set<NodeIndex> held;                        // Nodes with holds.
-  std::vector<PromiseSlot> promises;               // By key.
+  std::vector<PromiseSlot> promises;               // Sorted by key.
   std::vector<Booking> bookings;
   std::uint64_t waiting_count = 0;
-  std::vector<Carving> carvings;  // Since the last plan.
-  // What changed since the last decision.
+  std::vector<Carving> carvings;  // Since the last plan was returned.
+  // Changes since the last decision.
   std::vector<NodeIndex> grown;
   std::vector<ClassIndex> fresh;
-  std::vector<ClassIndex> stale_heads;  // Somebody else is first in line.
-  Time next_change = kNever;            // No head's key changes by itself before.
+  std::vector<ClassIndex> stale_heads;  // Classes whose head changed.
+  Time next_change = kNever;            // Until then no head's key changes through time alone.
   bool must_find_head = true;
-  std::uint64_t usable_epoch = 1;  // Counts changes of what is usable.
-  /// Counts what can give a start to a job that could be promised none: something became free that no end announced.
+  std::uint64_t usable_epoch = 1;  // Counts changes of the usable nodes and GPUs.
+  /// Counts events that may let a job get a reservation that it could not get before: resources became free
+  /// unexpectedly.
   std::uint64_t room_epoch = 1;
-  std::uint64_t round = 0;  // Rounds of all decisions.
-  /// The first blocked job of each pool and kind (HeadOf) as of the last round; may be none.
+  std::uint64_t round = 0;  // Counts the rounds of all decisions.
+  /// The first blocked job of each pool and job type (HeadOf) as of the last round; may be unset.
   std::vector<JobId> heads = std::vector<JobId>(2);
   Time bookings_seen = kNoTime;
-  std::set<ClassIndex> team_blocked;  // Were refused for a team's limit or quota since it last shrank.
-  // Taking back.
-  std::set<JobId> leaving;         // Running, with something that was told to leave.
-  std::map<JobId, Moving> moving;  // Of them, those that go on elsewhere; `to` is held for them.
-  /// JobClass::hopeless of all classes that ask for the same, while there are no bookings.
+  std::set<ClassIndex> team_blocked;  // Classes refused for a team's limit or quota since the team last shrank.
+  // Preemption.
+  std::set<JobId> leaving;         // Running jobs that were told to release something.
+  std::map<JobId, Moving> moving;  // Those of `leaving` that are migrated; Moving::to is reserved for them.
+  /// JobClass::hopeless, shared by all classes with the same Ask, as long as there are no bookings.
   std::vector<std::array<std::uint64_t, 2>> hopeless_asks;
-  std::uint64_t take_epoch = 1;  // Counts what can have changed who may take from whom.
-  Time take_again = kNever;      // When time alone may have.
+  std::uint64_t take_epoch = 1;  // Counts changes that may affect who may preempt whom.
+  Time take_again = kNever;      // When time alone may change that.
 
   // --- cluster.cc
   void MakeFleet();
   void Rebuild(NodeIndex node);
-  /// A node that is as it was bought.
+  /// The state of a node without jobs and with all GPUs usable.
   static NodeState EmptyState(const NodeFacts& facts);
-  void Show(NodeIndex node);  // To the fleet.
+  void Show(NodeIndex node);  // Updates the node in the fleet.
   void Grow(NodeIndex node);
   void Freshen(ClassIndex index);
   void FreshenAll();
@@ -225,12 +230,12 @@ struct Cluster::State {
   void DropPiece(JobId job, const Piece& piece);
   void AddRun(Run run, Time now);
   void Expect(Run& run, Time end);
-  /// Those that should have ended by `now` are expected later. Whether there were any.
+  /// Postpones the expected end of jobs that should have ended by `now`. Returns whether there were any.
   bool PutOffOverdue(Time now);
   void CountStart(const JobClass& job_class, GpuUse use, int jobs, Time now);
   std::int64_t PartsOf(const Run& run) const { return UseOf(run).parts; }
   GpuUse UseOf(const Run& run) const;
-  /// What places the next member of an entry at random; 0 for one that is not.
+  /// The draw that places the next member of an entry; 0 if it is not placed at random.
   std::uint64_t DrawOf(JobId entry) const;
   const Ask& ask_of(const Run& run) const { return asks[classes[run.job_class].key.ask]; }
 
@@ -238,9 +243,10 @@ struct Cluster::State {
   void AddHold(NodeIndex node, Hold hold);
   void DropHolds(NodeIndex node, JobId entry, std::uint64_t booking);
   void DropPromise(std::size_t index);
-  void FreshenRights(ClassIndex index);  // Those that share a cap or a team with it, and it.
+  void FreshenRights(ClassIndex index);  // Marks the class and all classes that share a cap or a team limit with it for
+                                         // re-examination.
   void DropBooking(std::size_t index);
-  /// Bookings that have begun are open to their owners from now on; those that are over bind nobody.
+  /// Opens bookings that have begun to their owners, and drops bookings that are over.
   void TurnBookings(Time now);
 
   // --- take_back.cc
@@ -249,8 +255,8 @@ struct Cluster::State {
   void ResumeMoved(JobId id, Time now);
 };
 
-/// Expected end, seen at `now`, ahead of it: an overdue one is put off by twice as much each time. kNever: nobody
-/// knows.
+/// The expected end as of `now`, always in the future: an overdue end is postponed, by twice as much each time. kNever:
+/// unknown.
 Time EndOf(const Rules& rules, const RunPiece& piece, Time now);
 Time EndOf(const Rules& rules, const Run& run, Time now);
 

@@ -109,7 +109,7 @@ void Teams::DivideShares() const {
   if (is_divided_) return;
   is_divided_ = true;
   teams_[kRootTeam].share = capacity_;
-  // Parents come before their children, so one sweep divides level by level.
+  // Parents precede their children, so one pass divides level by level.
   for (const Team& parent : teams_) {
     if (parent.children.empty()) continue;
     std::vector<Claim> claims;
@@ -141,7 +141,8 @@ std::int64_t Teams::Satisfaction(TeamIndex team, std::int64_t parts) const {
   const Team& one = teams_[team];
   const bool has_quota = one.spec.quota_parts != kNoBound;
   const std::int64_t base = std::max<std::int64_t>({one.share, has_quota ? one.spec.quota_parts : 0, 1});
-  // All in one number: 24 bits for the ratio, 6 for the priority, 20 for the next ratio, 12 for the size.
+  // Packs everything into one number: 24 bits for the ratio, 6 for the priority, 20 for the next ratio, 12 for the
+  // size.
   const auto bits = [](std::int64_t value, int count) { return std::min(value, (std::int64_t{1} << count) - 1); };
   const std::int64_t met = has_quota && one.running < one.spec.quota_parts ? 0 : std::int64_t{1} << 62;
   return met + (bits(one.worth * 10'000 / base, 24) << 38) + (bits(one.rank, 6) << 32) +

@@ -1,11 +1,11 @@
-// Who pays: a tree of teams with what each runs, waits for and is entitled to. All in parts of GPU.
+// The team tree: what each team runs, waits for and is entitled to. All amounts are in parts of GPUs.
 //
-// Quotas, limits and shares are in whole GPUs. How well served a team is goes by what its GPUs are worth to its jobs
-// (GpuUse), as max-min fairness over GPUs of different speeds has it; where no speeds are known that is the same.
+// Quotas, limits and shares count GPUs. Satisfaction counts what the GPUs are worth to the team's jobs (GpuUse), as in
+// max-min fairness over GPUs of different speeds. Without known speeds both are the same.
 //
-// A team's share of the cluster is divided level by level (engine/shares.h, Divide): its quota by right, then the
-// surplus by weight, in whole GPUs. A team never runs more than its limit, and what cannot be taken back ("firm": jobs
-// that are not preemptible) fits into the quota of the team and of every team above it.
+// The cluster is divided level by level (engine/shares.h, Divide): each team's quota first, then the surplus by weight,
+// in whole GPUs. A team never runs more than its limit. Jobs that cannot be preempted ("firm") fit into the quota of
+// their team and of every team above it.
 #pragma once
 
 #include <cstdint>
@@ -18,73 +18,74 @@
 
 namespace divvy::core {
 
-/// The team of everybody who has none; always there, without quota or limit of its own.
+/// The root of the tree, and the team of jobs without a team. Always present, without quota or limit.
 inline constexpr TeamIndex kRootTeam = 0;
 
 struct TeamSpec {
   std::string name;
   TeamIndex parent = kRootTeam;
-  std::int64_t quota_parts = kNoBound;  // kNoBound: as much as it asks for.
+  std::int64_t quota_parts = kNoBound;  // Guaranteed share; kNoBound: as much as it requests.
   std::int64_t limit_parts = kNoBound;
-  std::uint64_t weight = 1;  // Of the surplus.
-  int priority = 0;          // The surplus goes to the highest first, and of equals it is served first.
+  std::uint64_t weight = 1;  // For dividing the surplus.
+  int priority = 0;          // The surplus goes to the highest priority first; ties in Satisfaction are broken by it
+                             // too.
 };
 
-/// Ten-thousandths of GPUs by team, each with those below it. Shorter than there are teams: 0 for the rest.
+/// Ten-thousandths of GPUs by team, each including its subtree. Missing entries are 0.
 using TeamUse = std::vector<std::int64_t>;
 
 class Teams {
  public:
   explicit Teams(Duration half_life) : half_life_(half_life) { Reset({}); }
 
-  /// All teams anew; what runs and waits has to be added again. specs[i] becomes team i + 1; a parent comes before its
-  /// children.
+  /// Replaces all teams; running and waiting amounts must be added again. specs[i] becomes team i + 1; parents precede
+  /// their children.
   void Reset(std::vector<TeamSpec> specs);
   void SetCapacity(std::int64_t gpu_parts);
 
   std::size_t size() const { return teams_.size(); }
   const TeamSpec& spec(TeamIndex team) const { return teams_[team].spec; }
-  /// Some team has a quota, a limit or a weight: then order and entitlement mean something.
+  /// There are teams besides the root, so shares and limits matter.
   bool has_rules() const { return teams_.size() > 1; }
 
-  /// Of `team` and all above it. Negative amounts take back.
+  /// Adds to `team` and all its ancestors. Negative amounts subtract.
   void AddRunning(TeamIndex team, GpuUse use, bool is_firm, Time now);
   void AddWaiting(TeamIndex team, std::int64_t parts);
 
   std::int64_t running(TeamIndex team) const { return teams_[team].running; }
-  /// The same at the speeds of its jobs.
+  /// running(), weighted by the speeds of the jobs.
   std::int64_t worth(TeamIndex team) const { return teams_[team].worth; }
   std::int64_t firm(TeamIndex team) const { return teams_[team].firm; }
   std::int64_t waiting(TeamIndex team) const { return teams_[team].waiting; }
-  /// Parts of GPUs x seconds at the speeds of its jobs, decayed.
+  /// Decayed usage in GPU parts x seconds, weighted by the speeds of the jobs.
   double usage(TeamIndex team, Time now) const;
-  /// It had used so much as of `at`; what it runs counts from then on.
+  /// Sets the usage as of `at`; what the team runs adds to it from then on.
   void SetUsage(TeamIndex team, double usage, Time at);
 
-  /// The first team, from `team` upwards, whose limit has no room for `parts` more beside what runs and what is kept;
-  /// kRootTeam: all have.
+  /// Returns the first team, from `team` upwards, whose limit has no room for `parts` more on top of what it runs and
+  /// what is kept; kRootTeam: all have room.
   TeamIndex OverLimit(TeamIndex team, std::int64_t parts, const TeamUse& kept = {}) const;
-  /// The same of quotas, by what is firm.
+  /// The same for quotas, counting firm jobs only.
   TeamIndex OverFirmQuota(TeamIndex team, std::int64_t parts, const TeamUse& kept = {}) const;
 
-  /// A team that both belong to has a limit or a quota.
+  /// Returns whether a common ancestor (or the team itself) has a limit or a quota.
   bool ShareABound(TeamIndex a, TeamIndex b) const;
 
-  /// What the team may hold of the cluster as it is, by the rule above.
+  /// The team's share of the current cluster by the division above.
   std::int64_t FairShare(TeamIndex team) const;
 
-  /// From the top: the ancestors of `team` below the root, itself last.
+  /// The ancestors of `team` below the root, top-down, ending with `team`.
   std::vector<TeamIndex> PathOf(TeamIndex team) const;
-  /// How well served a team is among its siblings: teams below their quota first, then by what that which they hold is
-  /// worth of their share (or of their quota, if that is more), then by priority, then by what they would hold with
-  /// `parts` more, then by `parts`. Smaller is served first.
+  /// How well served a team is among its siblings; smaller is served first. Compares in this order: teams below their
+  /// quota first; the worth of what it holds relative to its share (or its quota, if larger); priority; the same ratio
+  /// with `parts` more; `parts`.
   std::int64_t Satisfaction(TeamIndex team, std::int64_t parts = 0) const;
 
  private:
   struct Team {
     TeamSpec spec;
     std::vector<TeamIndex> children;
-    std::int64_t rank = 0;  // Among its siblings by priority: the highest has 0.
+    std::int64_t rank = 0;  // Rank by priority among its siblings; 0 is the highest priority.
     std::int64_t running = 0;
     std::int64_t worth = 0;
     std::int64_t firm = 0;

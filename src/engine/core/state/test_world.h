@@ -61,7 +61,7 @@ inline Job MakeJob(Cluster& cluster, std::uint64_t id, const Ask& ask, Time queu
   return job;
 }
 
-/// Those of these kinds of GPUs, and of nodes that mix them with others.
+/// `kinds`, plus the kinds of mixed nodes that contain such GPUs.
 inline placement::ModelSet Accepting(const Cluster& cluster, placement::ModelSet kinds) {
   placement::ModelSet accepted = kinds;
   for (NodeIndex node = 0; node < cluster.node_count(); ++node) {
@@ -88,7 +88,7 @@ class Draws {
   std::uint64_t state_;
 };
 
-/// Its GPUs are of `kinds` kinds, each a model of its own; `kind`: the node's own.
+/// Gives each GPU one of `kinds` kinds, each with its own model; `kind` is the node's own.
 inline void MixKinds(Draws& draws, int kinds, NodeFacts& facts, int kind) {
   facts.kind = facts.gpu_model = kind;
   for (int gpu = 0; gpu < facts.gpus; ++gpu) {
