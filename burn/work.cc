@@ -174,7 +174,10 @@ Result<double> MeasureLaunches(const Driver& driver, const Kernels& kernels, std
   constexpr std::uint64_t kWarm = 1000;
   Clock::time_point start;
   for (std::uint64_t i = 0; i < kWarm + count; ++i) {
-    if (i == kWarm) start = Clock::now();
+    if (i == kWarm) {
+      DIVVY_CUDA_TRY(driver, cuStreamSynchronize, stream);
+      start = Clock::now();
+    }
     DIVVY_CUDA_TRY(driver, cuLaunchKernel, kernels.nothing, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr);
   }
   DIVVY_CUDA_TRY(driver, cuStreamSynchronize, stream);

@@ -62,11 +62,6 @@ class PeerWorld {
     core::TeamIndex team = core::kRootTeam;
     Time queued_at = kNoTime;
   };
-  struct Part {
-    core::NodeIndex index = 0;
-    std::string name;
-  };
-
   const Job& JobOf(std::size_t index) const;
   void AddNodes();
   void AddTeams();
@@ -80,7 +75,6 @@ class PeerWorld {
   core::Job Entry(const Job& job, JobId id, const core::Ask& ask);
   void PutWhole(Job& job);
   void EndRound();
-  void EvictBroken(Job& job);
   void Join(Job& job);
   core::Rules RulesOf() const;
 

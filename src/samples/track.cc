@@ -72,8 +72,6 @@ void Track::Halve() {
       points[k] = FoldPoints(fold, points[2 * k], 1, second, 1);
     }
     points.resize(half);
-    // The merged last point counts as `step` readings when more readings are added to it.
-    weights_[i] = half == 0 || !IsPoint(points[half - 1]) ? 0 : static_cast<double>(block_.step);
   }
   block_.count = half;
   block_.step *= 2;

@@ -169,12 +169,15 @@ void KeepWhatTravels(JobSpec& spec) {
 }
 
 Status FinishSpec(JobSpec& spec, Api& api) {
-  const bool names_directory = !spec.directory.empty();
+  const std::string requested = std::exchange(spec.directory, "");
   CaptureInto(spec);
+  // The current folder, which every front end fills in, says nothing of another machine.
+  const bool names_directory = !requested.empty() && requested != spec.directory;
+  if (names_directory) spec.directory = requested;
   dialect::CompleteCapture(spec);
   if (api.is_remote() && !api.is_door()) {
     KeepWhatTravels(spec);
-    if (!names_directory) spec.directory.clear();  // Use the user's home directory there.
+    if (!names_directory) spec.directory.clear();  // The daemon takes the user's home folder there.
   }
   if (spec.dialect != Dialect::kSlurm) return {};
   std::optional<int> gpus;

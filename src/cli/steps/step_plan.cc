@@ -412,7 +412,7 @@ Result<StepPlan> PlanStep(StepAsk ask, JobAround around, const StepCall& call,
   plan.program = ask.is_slurm ? "srun" : "divvy";
   plan.name = around.id;
   if (ask.directory.empty()) ask.directory = call.directory;
-  if (ask.directory.front() != '/') ask.directory = call.directory + "/" + ask.directory;
+  if (!ask.directory.starts_with('/')) ask.directory = call.directory + "/" + ask.directory;
   StepPlace place;
   StepIdentity here = identity;
   if (identity.gang != nullptr) {

@@ -86,8 +86,8 @@ TEST(ReportedProgress, TellsWhoWaitsWhenTheGpuIsFree) {
   ASSERT_TRUE(Say(world, job, 0.2));
   world.Turn();
   EXPECT_NEAR(ToSeconds(expected().start.typical - world.now_), 800, 1);
-  EXPECT_NEAR(ToSeconds(expected().earliest_start - world.now_), 600, 1);
-  EXPECT_NEAR(ToSeconds(expected().latest_start - world.now_), 1200, 1);
+  EXPECT_NEAR(ToSeconds(expected().start.earliest - world.now_), 600, 1);
+  EXPECT_NEAR(ToSeconds(expected().start.latest - world.now_), 1200, 1);
   // The report was false. This harms no other job: the job continues, and so do its reports.
   world.now_ += 10s;
   ASSERT_TRUE(Say(world, job, 1));

@@ -58,7 +58,7 @@ Result<std::map<JobId, JobRecord>> Controller::Concerned(JobId id, const Caller&
   const JobRecord* array = ArrayOf(id);
   if (array == nullptr) return NotFound("there is no live job " + ToString(id));
   DIVVY_CHECK(Authorise(*array, caller, "change"));
-  records.emplace(id, ElementOf(*array, static_cast<std::uint32_t>(id.value() - array->id.value() - 1)));
+  records.emplace(id, NewElement(*array, static_cast<std::uint32_t>(id.value() - array->id.value() - 1)));
   return records;
 }
 

@@ -82,6 +82,21 @@ TEST_F(Update, GoesIntoTheRowAndIntoTheQueue) {
   EXPECT_EQ(world_.StateOf(second), JobState::kStarting);
 }
 
+TEST_F(Update, AnElementOfASweepKeepsItsOwnName) {
+  world_.controller_.SetElementNames(
+      [](const JobRecord& element) { return "lr=" + std::to_string(element.array_ordinal); });
+  JobSpec spec;
+  spec.command = {"true"};
+  spec.name = "lr={lr}";
+  spec.request.gpus = 2;
+  const auto array = world_.controller_.Submit(spec, 3, world_.ada_, world_.now_, World::NoHistory());
+  ASSERT_TRUE(array);
+  JobChanges changes;
+  changes.priority = -7;
+  EXPECT_EQ(Change(ElementId(array->id, 2), changes), "");
+  EXPECT_EQ(Record(ElementId(array->id, 2)).name, "lr=2");
+}
+
 TEST_F(Update, HistorySaysFromWhatToWhat) {
   static_cast<void>(Running());
   static_cast<void>(Running());

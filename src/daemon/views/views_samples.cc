@@ -27,9 +27,9 @@ std::optional<double> ValueOf(const samples::Curve& curve, float value) {
   return quantum > 1 ? std::round(exact / quantum) * quantum : Rounded(curve.metric, exact);
 }
 
-// Merges the samples of a job from all its nodes.
+// Merges the samples of a job from all its nodes. `nodes` counts, by metric, the nodes of the last job in `answer`.
 void AddJob(const samples::Subject& subject, const SampleBook::Newest& newest, bool is_shown,
-            wire::LatestAnswer& answer) {
+            wire::LatestAnswer& answer, std::map<std::string, int>& nodes) {
   const JobId id(subject.job);
   const bool is_new = answer.jobs.empty() || answer.jobs.back().id != id;
   if (is_new) answer.jobs.push_back({id, 0, {}, {}});
@@ -42,16 +42,18 @@ void AddJob(const samples::Subject& subject, const SampleBook::Newest& newest, b
   }
   if (is_new) {
     job.values = ValuesOf(newest.readings);
+    nodes.clear();
+    for (const auto& [name, value] : job.values) nodes[name] = 1;
     return;
   }
   for (const samples::Reading& reading : newest.readings) {
     const samples::MetricFacts& facts = FactsOf(reading.metric);
     const auto [at, is_first] = job.values.emplace(facts.name, reading.value);
+    const double before = nodes[at->first]++;
     if (is_first) continue;
     if (facts.join == samples::Join::kSum) at->second += reading.value;
     else if (facts.join == samples::Join::kMost) at->second = std::max(at->second, reading.value);
-    // The mean of two nodes; a third one gets more weight, which is acceptable for recent samples.
-    else at->second = (at->second + reading.value) / 2;
+    else at->second = (at->second * before + reading.value) / (before + 1);
   }
 }
 
@@ -144,9 +146,10 @@ wire::LatestAnswer LatestViewOf(const SampleBook& book, Time now, bool has_many,
         break;
     }
   }
+  std::map<std::string, int> nodes;
   for (const auto& [key, job] : jobs) {
     const JobShown how = shown(JobId(key.first));
-    if (how != JobShown::kNothing) AddJob(job.first, job.second, how == JobShown::kAll, answer);
+    if (how != JobShown::kNothing) AddJob(job.first, job.second, how == JobShown::kAll, answer, nodes);
   }
   return answer;
 }

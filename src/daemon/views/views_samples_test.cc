@@ -50,6 +50,15 @@ TEST_F(LatestTest, HasEveryGpuMachineAndJobOnce) {
   EXPECT_EQ(latest.jobs[1].own.at("loss"), 0.3);
 }
 
+TEST_F(LatestTest, AJobOnThreeNodesHasTheMeanOfAllThree) {
+  samples::Snapshot seen;
+  seen.at = kNow;
+  for (const auto& [node, value] : {std::pair("n1", 0.9), std::pair("n2", 0.3), std::pair("n3", 0.0)})
+    seen.samples.push_back({{Of::kJob, node, -1, -1, 19}, {{Metric::kGpuUtilization, value, ""}}});
+  book_.Add(seen, kNow);
+  EXPECT_NEAR(Latest(true, JobShown::kAll).jobs.back().values.at("gpu_utilization"), 0.4, 1e-9);
+}
+
 TEST_F(LatestTest, WhatAJobSaysOfItselfIsForThoseWhoMaySeeIt) {
   EXPECT_TRUE(Latest(true, JobShown::kUse).jobs[1].own.empty());
   EXPECT_EQ(Latest(true, JobShown::kUse).jobs[1].values.at("cpu_cores"), 1);

@@ -115,6 +115,8 @@ GpuPortion Changed(const GpuPortion& before, const GpuPortion& said) {
   if (said.compute > GpuShare()) {
     after.compute = said.compute;
     after.compute_limit = said.compute_limit;
+  } else if (said.compute_limit > GpuShare()) {
+    after.compute_limit = std::max(said.compute_limit, after.compute);
   }
   if (said.idle_park > Duration(0)) after.idle_park = said.idle_park;
   return after;

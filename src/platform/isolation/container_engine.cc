@@ -76,8 +76,12 @@ std::vector<std::string> ReadCdiDescriptions() {
     while (const dirent* entry = ::readdir(directory)) {
       const std::string_view name = entry->d_name;
       if (!name.ends_with(".yaml") && !name.ends_with(".yml") && !name.ends_with(".json")) continue;
-      out.push_back(ReadContainerFile(folder + "/" + std::string(name), kDescriptionsMost - size));
-      size += out.back().size();
+      // A file that does not fit is left out: half of a description would be read as another one.
+      const std::size_t left = kDescriptionsMost - size;
+      std::string text = ReadContainerFile(folder + "/" + std::string(name), left + 1);
+      if (text.size() > left) continue;
+      size += text.size();
+      out.push_back(std::move(text));
     }
     ::closedir(directory);
   }

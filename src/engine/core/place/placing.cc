@@ -540,6 +540,7 @@ std::optional<std::vector<Shift>> Placing::Shifts(const Ask& ask, const std::vec
   SetLength(length);
   team_ = team;
   user_ = user;
+  passes_gpu_holds_ = state_.rules.cpu_jobs_pass && !WantsGpu(ask);
   std::vector<Shift> shifts;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const Piece& piece = pieces[i];
