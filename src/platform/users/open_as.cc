@@ -53,10 +53,12 @@ void DoErrand(Errand& errand) {
   errand.is_done = true;
 }
 
+#ifndef __SANITIZE_THREAD__
 int RunErrand(void* argument) {
   DoErrand(*static_cast<Errand*>(argument));
   ::_exit(0);
 }
+#endif
 
 }  // namespace
 
