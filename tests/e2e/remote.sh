@@ -59,11 +59,6 @@ as user submit --quiet --chdir "$home" --array 1-3 -- sh -c 'echo element $DIVVY
 as user wait "$(cat id)" || fail "the array did not succeed"
 expect 3 "$(as user logs "$(cat id)" | grep -c '^element')" "lines of the array's logs"
 
-# Without --chdir a job runs in its user's home folder over there, and not in the folder of the same name as here.
-as user submit --quiet --output "$home/where" -- pwd >id
-as user wait "$(cat id)" || fail "the job without a folder did not succeed"
-expect "$account" "$(cat "$home/where")" "the folder of a job from another machine"
-
 as viewer queue >/dev/null || fail "a viewer may not look"
 refused 'may only look' viewer submit -- true
 refused 'may only look' viewer cancel 1

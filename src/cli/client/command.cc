@@ -169,11 +169,8 @@ void KeepWhatTravels(JobSpec& spec) {
 }
 
 Status FinishSpec(JobSpec& spec, Api& api) {
-  const std::string requested = std::exchange(spec.directory, "");
+  const bool names_directory = !spec.directory.empty();
   CaptureInto(spec);
-  // The current folder, which every front end fills in, says nothing of another machine.
-  const bool names_directory = !requested.empty() && requested != spec.directory;
-  if (names_directory) spec.directory = requested;
   dialect::CompleteCapture(spec);
   if (api.is_remote() && !api.is_door()) {
     KeepWhatTravels(spec);
